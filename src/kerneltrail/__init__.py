@@ -1,0 +1,1 @@
+"""Kerneltrail: online structural kernel selection for Gaussian processes in mobile health."""

@@ -1,0 +1,1 @@
+"""Users and cohorts: tables in, scaling, loaders of public data, simulators."""

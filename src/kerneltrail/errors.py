@@ -1,0 +1,34 @@
+"""Errors that people read: each says what was met, where, and what was expected."""
+
+from __future__ import annotations
+
+
+class KerneltrailError(Exception):
+    """Base of every error that Kerneltrail raises on purpose; the command line prints it without a traceback."""
+
+
+class KernelError(KerneltrailError, ValueError):
+    """A kernel, pool or prior that cannot be built as asked."""
+
+
+class KernelSyntaxError(KernelError):
+    """Kernel text that does not parse; the message shows the text with a caret under the character.
+
+    Attributes:
+        text: the whole text that was being read.
+        position: index of the character at which reading stopped.
+    """
+
+    def __init__(self, problem: str, text: str, position: int) -> None:
+        self.problem = problem
+        self.text = text
+        self.position = position
+        super().__init__(f"{problem} (character {position + 1})\n    {text}\n    {' ' * position}^")
+
+
+class DataError(KerneltrailError, ValueError):
+    """A table, column, row or user that cannot be used as asked."""
+
+
+class NumericalError(KerneltrailError, ArithmeticError):
+    """A matrix that could not be factorised, or a value that is not finite, with the likely cause."""

@@ -1,0 +1,249 @@
+"""Atoms: the base kernels, each on one covariate, and everything the rest of the package knows about them.
+
+An atom kind is one class in this file (or in a user's own): its hyperparameters, its covariance, the derivative, its
+spectral form if it has a short one, and its words. Nothing else in the package names a kind, so a new
+one is added here and nowhere else (`register`).
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import ClassVar, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kerneltrail.errors import KernelError
+from kerneltrail.kernels.phrases import Phrase, quantity
+from kerneltrail.kernels.series import Series, gaussian_series, periodic_series
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Hyperparameter:
+    """One hyperparameter of an atom kind.
+
+    Attributes:
+        name: what it is called in texts and files, e.g. ``lengthscale``.
+        kind: the type under which priors are looked up (SPEC §3); often the same as the name.
+        positive: positive ones are optimised as logarithms (SPEC §3, unconstrained space).
+        unit: how it changes when the covariate is rescaled: ``length`` (times the range), ``location`` (range and
+            shift) or ``none``.
+        fallback: (mean, variance) of its prior in the unconstrained space where the priors say nothing of `kind`.
+    """
+
+    name: str
+    kind: str
+    positive: bool = True
+    unit: Literal["length", "location", "none"] = "none"
+    fallback: tuple[float, float] = (0.0, 1.0)
+
+
+class AtomKind(ABC):
+    """What a base kernel is. Arguments named `values` hold its hyperparameters in natural (constrained) form."""
+
+    name: ClassVar[str]
+    title: ClassVar[str]
+    hyperparameters: ClassVar[tuple[Hyperparameter, ...]]
+    idempotent: ClassVar[bool] = False
+    """Whether the product of two on one covariate is again one, with other hyperparameters (SE×SE is SE)."""
+    linear: ClassVar[bool] = False
+    """Whether it is the one-feature kernel (x-c)(x'-c); its only hyperparameter is then the location c."""
+
+    @abstractmethod
+    def covariance(self, x: Array, z: Array, values: Array) -> Array:
+        """k(x_i, z_j), shape (len(x), len(z))."""
+
+    @abstractmethod
+    def gradient(self, x: Array, values: Array, covariance: Array) -> list[Array]:
+        """dk(x_i, x_j)/du for each unconstrained hyperparameter u; `covariance` is k(x, x), already computed."""
+
+    @abstractmethod
+    def diagonal(self, x: Array, values: Array) -> Array:
+        """k(x_i, x_i), shape (len(x),)."""
+
+    def series(self, values: Array, span: float, tail: Array) -> Series | None:
+        """Cosine series for S hyperparameter vectors, `values` of shape (S, k), exact to `tail` for |x-z| ≤ span.
+
+        None where the kind has no short one; the dense method is used then.
+        """
+        return None
+
+    @abstractmethod
+    def phrase(self, covariate: str, values: Mapping[str, float], unit: str) -> Phrase:
+        """What the kernel says, in words; `values` by hyperparameter name, in data units."""
+
+
+class Linear(AtomKind):
+    """LIN: (x-c)(x'-c), a straight line through zero at the location c (SPEC §2)."""
+
+    name = "LIN"
+    title = "linear"
+    linear = True
+    hyperparameters = (Hyperparameter("location", "location", positive=False, unit="location", fallback=(0.0, 0.1)),)
+
+    def covariance(self, x: Array, z: Array, values: Array) -> Array:
+        return np.multiply.outer(x - values[0], z - values[0])
+
+    def gradient(self, x: Array, values: Array, covariance: Array) -> list[Array]:
+        shifted = x - values[0]
+        return [-np.add.outer(shifted, shifted)]
+
+    def diagonal(self, x: Array, values: Array) -> Array:
+        return (x - values[0]) ** 2
+
+    def phrase(self, covariate: str, values: Mapping[str, float], unit: str) -> Phrase:
+        at = quantity(values["location"], unit)
+        return Phrase(
+            clause=f"changes in a straight line with {covariate}, around {covariate} {at}",
+            modifier=f"with a size that grows in a straight line as {covariate} moves away from {at}",
+        )
+
+
+class Periodic(AtomKind):
+    """PER: exp(-2 sin²(π(x-x')/p)/ℓ²), a shape that repeats with period p (SPEC §2; scikit-learn's ℓ)."""
+
+    name = "PER"
+    title = "periodic"
+    hyperparameters = (
+        Hyperparameter("lengthscale", "lengthscale", fallback=(0.0, 0.5)),
+        Hyperparameter("period", "period", unit="length", fallback=(1.0, 0.5)),
+    )
+
+    def covariance(self, x: Array, z: Array, values: Array) -> Array:
+        lengthscale, period = values
+        a, b = np.pi / period * x, np.pi / period * z
+        # sin(a-b) by the angle-difference identity: 2(n+m) sines in place of nm.
+        sine = np.multiply.outer(np.sin(a), np.cos(b))
+        sine -= np.multiply.outer(np.cos(a), np.sin(b))
+        np.multiply(sine, sine, out=sine)
+        sine *= -2.0 / lengthscale**2
+        return np.exp(sine, out=sine)
+
+    def gradient(self, x: Array, values: Array, covariance: Array) -> list[Array]:
+        lengthscale, period = values
+        difference = np.subtract.outer(x, x)
+        angle = np.pi / period * difference
+        by_lengthscale = covariance * (4.0 / lengthscale**2) * np.sin(angle) ** 2
+        by_period = covariance * (2.0 / lengthscale**2) * np.sin(2.0 * angle) * angle
+        return [by_lengthscale, by_period]
+
+    def diagonal(self, x: Array, values: Array) -> Array:
+        return np.ones_like(x)
+
+    def series(self, values: Array, span: float, tail: Array) -> Series | None:
+        return periodic_series(values[:, 0], values[:, 1], tail)
+
+    def phrase(self, covariate: str, values: Mapping[str, float], unit: str) -> Phrase:
+        every = quantity(values["period"], unit)
+        smooth = "smoothly" if values["lengthscale"] >= 0.7 else "with sharp detail"
+        return Phrase(
+            clause=f"repeats with {covariate}, {smooth}, once every {every}",
+            modifier=f"repeating with {covariate} once every {every}",
+        )
+
+
+class SquaredExponential(AtomKind):
+    """SE: exp(-(x-x')²/(2ℓ²)), a smooth function that forgets over the lengthscale ℓ (SPEC §2)."""
+
+    name = "SE"
+    title = "squared-exponential"
+    idempotent = True
+    hyperparameters = (Hyperparameter("lengthscale", "lengthscale", unit="length", fallback=(0.0, 0.5)),)
+
+    def covariance(self, x: Array, z: Array, values: Array) -> Array:
+        scaled = np.subtract.outer(x, z)
+        scaled *= 1.0 / values[0]
+        np.multiply(scaled, scaled, out=scaled)
+        scaled *= -0.5
+        return np.exp(scaled, out=scaled)
+
+    def gradient(self, x: Array, values: Array, covariance: Array) -> list[Array]:
+        scaled = np.subtract.outer(x, x) / values[0]
+        return [covariance * scaled**2]
+
+    def diagonal(self, x: Array, values: Array) -> Array:
+        return np.ones_like(x)
+
+    def series(self, values: Array, span: float, tail: Array) -> Series | None:
+        return gaussian_series(values[:, 0], span, tail)
+
+    def phrase(self, covariate: str, values: Mapping[str, float], unit: str) -> Phrase:
+        within = quantity(values["lengthscale"], unit)
+        return Phrase(
+            clause=f"is similar to what was observed at a similar {covariate}, within about {within}",
+            modifier=f"holding only among rows at a similar {covariate}, within about {within}",
+        )
+
+
+@dataclass(frozen=True, order=True)
+class Atom:
+    """One base kernel on one covariate, such as ``SE[hour]``: a value, without hyperparameters."""
+
+    kind: str
+    covariate: str
+
+    def __post_init__(self) -> None:
+        kind_of(self.kind)
+        if not self.covariate or self.covariate != self.covariate.strip() or set(self.covariate) & set("[]\n"):
+            raise KernelError(
+                f"covariate name {self.covariate!r} cannot be written in a kernel: it must be non-empty, without "
+                "brackets, line breaks or blanks at its ends"
+            )
+
+    @property
+    def spec(self) -> AtomKind:
+        """The kind's definition."""
+        return kind_of(self.kind)
+
+    def __str__(self) -> str:
+        return f"{self.kind}[{self.covariate}]"
+
+
+_KINDS: dict[str, AtomKind] = {}
+
+
+def register(kind: AtomKind) -> AtomKind:
+    """Make an atom kind known by its name, to texts, pools, priors, evidence and words alike.
+
+    Registering a name again with another definition is refused: models saved under the old one would change meaning.
+    """
+    if not kind.name.isidentifier():
+        raise KernelError(f"atom name {kind.name!r} must be an identifier, such as 'RQ' or 'MATERN52'")
+    known = _KINDS.get(kind.name)
+    if known is not None and type(known) is not type(kind):
+        raise KernelError(f"an atom named {kind.name} exists already: {type(known).__name__}")
+    _KINDS[kind.name] = kind
+    return kind
+
+
+def kind_of(name: str) -> AtomKind:
+    """The registered atom kind of that name."""
+    try:
+        return _KINDS[name]
+    except KeyError:
+        raise KernelError(f"unknown kernel {name!r}; known are {', '.join(kinds())}") from None
+
+
+def kinds() -> tuple[str, ...]:
+    """Names of all registered atom kinds."""
+    return tuple(_KINDS)
+
+
+for _kind in (Linear(), Periodic(), SquaredExponential()):
+    register(_kind)
+
+__all__ = [
+    "Atom",
+    "AtomKind",
+    "Hyperparameter",
+    "Linear",
+    "Periodic",
+    "SquaredExponential",
+    "kind_of",
+    "kinds",
+    "register",
+]

@@ -1,0 +1,127 @@
+"""Priors over hyperparameters, by type, with overrides per covariate (SPEC §3). Priors are data.
+
+Every prior is a Normal in the unconstrained space: a LogNormal on a positive hyperparameter is a Normal on its log.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kerneltrail.errors import KernelError
+from kerneltrail.kernels.composition import Composition
+from kerneltrail.kernels.layout import Slot, layout_of
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Prior:
+    """A Normal in the unconstrained space. Build it with `normal` or `log_normal`.
+
+    Attributes:
+        family: ``Normal`` for real hyperparameters, ``LogNormal`` for positive ones.
+        mean: mean of the unconstrained value.
+        variance: variance of the unconstrained value.
+    """
+
+    family: Literal["Normal", "LogNormal"]
+    mean: float
+    variance: float
+
+    def __post_init__(self) -> None:
+        if not (np.isfinite(self.mean) and np.isfinite(self.variance) and self.variance > 0):
+            raise KernelError(f"{self.family} prior needs a finite mean and a variance above 0, got {self}")
+
+
+def _spread(variance: float | None, scale: float | None) -> float:
+    if (variance is None) == (scale is None):
+        raise KernelError("say either variance= or scale= (the standard deviation), and only one of them")
+    return float(variance) if variance is not None else float(scale) ** 2  # type: ignore[arg-type]
+
+
+def normal(mean: float, *, variance: float | None = None, scale: float | None = None) -> Prior:
+    """A Normal prior. The spread has to be named: the paper's second number is a variance, libraries' a scale."""
+    return Prior("Normal", float(mean), _spread(variance, scale))
+
+
+def log_normal(mean: float, *, variance: float | None = None, scale: float | None = None) -> Prior:
+    """A LogNormal prior: mean and spread are those of the logarithm."""
+    return Prior("LogNormal", float(mean), _spread(variance, scale))
+
+
+@dataclass(frozen=True)
+class Priors:
+    """A prior per hyperparameter type, with overrides per (type, covariate).
+
+    >>> priors = Priors.synthetic().override("lengthscale", "hour", log_normal(1.0, scale=0.5))
+    >>> priors.of("lengthscale", "hour").mean, priors.of("lengthscale", "temperature").mean
+    (1.0, 0.0)
+    """
+
+    by_kind: Mapping[str, Prior]
+    by_covariate: Mapping[tuple[str, str], Prior] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "by_kind", MappingProxyType(dict(self.by_kind)))
+        object.__setattr__(self, "by_covariate", MappingProxyType(dict(self.by_covariate)))
+
+    def __hash__(self) -> int:
+        return hash((frozenset(self.by_kind.items()), frozenset(self.by_covariate.items())))
+
+    def __reduce__(self) -> tuple[type[Priors], tuple[dict[str, Prior], dict[tuple[str, str], Prior]]]:
+        return Priors, (dict(self.by_kind), dict(self.by_covariate))  # mapping proxies do not travel between processes
+
+    @classmethod
+    def synthetic(cls) -> Priors:
+        """The paper's priors for its synthetic experiment (SPEC §3; paper, Appendix C.2)."""
+        return cls._table(lengthscale=(0.0, 0.5), amplitude=(1.0, 0.5), period=(1.0, 0.5), noise=(0.0, 0.5))
+
+    @classmethod
+    def heartsteps(cls) -> Priors:
+        """The paper's priors for HeartSteps, on covariates scaled to [0, 1] (SPEC §3; paper, Appendix D.4)."""
+        return cls._table(lengthscale=(-1.0, 0.75), amplitude=(0.5, 0.75), period=(-1.0, 0.75), noise=(1.0, 0.75))
+
+    @classmethod
+    def _table(cls, **log_normals: tuple[float, float]) -> Priors:
+        by_kind = {kind: log_normal(mean, variance=variance) for kind, (mean, variance) in log_normals.items()}
+        return cls({**by_kind, "location": normal(0.0, variance=0.1)})
+
+    def override(self, kind: str, covariate: str | None, prior: Prior) -> Priors:
+        """These priors with one replaced: for `kind` on one covariate, or everywhere if `covariate` is None."""
+        if covariate is None:
+            return Priors({**self.by_kind, kind: prior}, self.by_covariate)
+        return Priors(self.by_kind, {**self.by_covariate, (kind, covariate): prior})
+
+    def of(self, kind: str, covariate: str | None = None) -> Prior | None:
+        """The prior of a hyperparameter type on a covariate; None if these priors say nothing of it."""
+        if covariate is not None and (kind, covariate) in self.by_covariate:
+            return self.by_covariate[kind, covariate]
+        return self.by_kind.get(kind)
+
+    def _of_slot(self, slot: Slot) -> Prior:
+        family: Literal["Normal", "LogNormal"] = "LogNormal" if slot.spec.positive else "Normal"
+        prior = self.of(slot.spec.kind, slot.covariate)
+        if prior is None:
+            return Prior(family, *slot.spec.fallback)
+        if prior.family != family:
+            raise KernelError(
+                f"the prior of {slot.name} is a {prior.family}, but a {slot.spec.kind} is "
+                f"{'positive: use log_normal' if slot.spec.positive else 'any real number: use normal'}"
+            )
+        return prior
+
+    def moments(self, composition: Composition) -> tuple[Array, Array]:
+        """(mean, variance) of each hyperparameter of a composition in the unconstrained space."""
+        slots = [self._of_slot(slot) for slot in layout_of(composition).slots]
+        return np.array([p.mean for p in slots]), np.array([p.variance for p in slots])
+
+    def sample(self, composition: Composition, size: int, rng: np.random.Generator) -> Array:
+        """`size` unconstrained hyperparameter vectors from the prior, shape (size, hyperparameters)."""
+        mean, variance = self.moments(composition)
+        return mean + np.sqrt(variance) * rng.standard_normal((size, len(mean)))

@@ -1,0 +1,103 @@
+"""The text form of kernels: ``LIN[x] + PER[hour]*SE[temperature]`` (SPEC §2).
+
+Grammar: sum := term ("+" term)*; term := factor ("*" factor)*; factor := KIND "[" covariate "]" | "(" sum ")".
+`×` and `·` are read as `*`. The empty text is the empty composition.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+
+from kerneltrail.errors import KernelSyntaxError
+from kerneltrail.kernels.atoms import Atom, kinds
+from kerneltrail.kernels.composition import Composition, Product
+
+_NAME = re.compile(r"[^\W\d]\w*")
+_TIMES = "*×·"
+
+
+def parse(text: str) -> Composition:
+    """The composition that a text describes, multiplied out to a sum of products.
+
+    >>> parse("SE[hour] + LIN[x]*(PER[x] + SE[x])").text
+    'SE[hour] + LIN[x]*PER[x] + LIN[x]*SE[x]'
+
+    Raises:
+        KernelSyntaxError: with a caret under the character that could not be read.
+    """
+    reader = _Reader(text)
+    reader.blanks()
+    if reader.at_end:
+        return Composition()
+    result = reader.sum()
+    if not reader.at_end:
+        raise reader.error("expected '+', '*' or the end")
+    return result
+
+
+class _Reader:
+    """A recursive-descent reader over one text."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.position = 0
+
+    @property
+    def at_end(self) -> bool:
+        return self.position >= len(self.text)
+
+    def error(self, problem: str, position: int | None = None) -> KernelSyntaxError:
+        return KernelSyntaxError(problem, self.text, self.position if position is None else position)
+
+    def blanks(self) -> None:
+        while not self.at_end and self.text[self.position].isspace():
+            self.position += 1
+
+    def take(self, characters: str) -> bool:
+        self.blanks()
+        if not self.at_end and self.text[self.position] in characters:
+            self.position += 1
+            self.blanks()
+            return True
+        return False
+
+    def sum(self) -> Composition:
+        result = self.term()
+        while self.take("+"):
+            result = result + self.term()
+        return result
+
+    def term(self) -> Composition:
+        result = self.factor()
+        while self.take(_TIMES):
+            result = result * self.factor()
+        return result
+
+    def factor(self) -> Composition:
+        if self.take("("):
+            opened = self.position
+            inner = self.sum()
+            if not self.take(")"):
+                raise self.error("expected ')' to close the '(' before", None if not self.at_end else opened - 1)
+            return inner
+        match = _NAME.match(self.text, self.position)
+        if match is None:
+            raise self.error(f"expected a kernel ({', '.join(kinds())}) or '('")
+        name = match.group()
+        if name not in kinds():
+            near = difflib.get_close_matches(name.upper(), kinds(), n=1)
+            hint = f"did you mean {near[0]}?" if near else f"known are {', '.join(kinds())}"
+            raise self.error(f"unknown kernel {name!r}; {hint}")
+        self.position = match.end()
+        if not self.take("["):
+            raise self.error(f"expected '[' and a covariate after {name}, as in {name}[hour]")
+        end = self.text.find("]", self.position)
+        inside = self.text[self.position : end if end >= 0 else len(self.text)]
+        if end < 0 or "[" in inside:
+            raise self.error(f"expected ']' after the covariate of {name}", min(len(self.text), self.position))
+        if not inside.strip():
+            raise self.error(f"expected a covariate's name inside {name}[ ]")
+        self.position = end + 1
+        self.blanks()
+        return Composition((Product((Atom(name, inside.strip()),)),))
