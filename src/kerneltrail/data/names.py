@@ -1,0 +1,46 @@
+"""Names that people type: looked up exactly, and answered with the nearest one when they are wrong."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Collection
+
+from kerneltrail.errors import DataError
+
+
+def nearest(name: str, known: Collection[str], what: str = "known are") -> str:
+    """A hint for a wrong name: the nearest known one, or all of them where none is near.
+
+    >>> nearest("temprature", ["hour", "temperature"])
+    "did you mean 'temperature'?"
+    >>> nearest("zzz", ["hour", "temperature"])
+    'known are hour, temperature'
+    """
+    folded = {item.casefold(): item for item in reversed(list(known))}
+    near = difflib.get_close_matches(name.casefold(), folded, n=1, cutoff=0.6)
+    if near:
+        return f"did you mean {folded[near[0]]!r}?"
+    return f"{what} {', '.join(known)}" if known else "there are none"
+
+
+def index_of(name: str, known: tuple[str, ...], what: str) -> int:
+    """The place of `name` among `known`; DataError with the nearest one otherwise. `what` says what is named."""
+    try:
+        return known.index(name)
+    except ValueError:
+        raise DataError(f"{what} has no column {name!r}; {nearest(name, known)}") from None
+
+
+def unique(names: Collection[str], what: str) -> None:
+    """Refuse empty, badly written or repeated covariate names, saying which."""
+    seen: set[str] = set()
+    for name in names:
+        # The same rule as for atoms: a covariate has to be writable as SE[name].
+        if not isinstance(name, str) or not name or name != name.strip() or set(name) & set("[]\n"):
+            raise DataError(
+                f"{what}: covariate name {name!r} cannot be written in a kernel; it must be a non-empty text without "
+                "brackets, line breaks or blanks at its ends"
+            )
+        if name in seen:
+            raise DataError(f"{what}: covariate {name!r} is named twice")
+        seen.add(name)

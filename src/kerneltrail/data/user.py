@@ -1,0 +1,276 @@
+"""One user's rows in time order, cut into batches: the value that every fit, selection and evaluation starts from."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, fields, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from kerneltrail.data.names import index_of, unique
+from kerneltrail.errors import DataError
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class User:
+    """A user's rows, oldest first, and where each batch ends (SPEC §1).
+
+    Arrays are copied and read-only, so a user is a value: equal if all its contents are, hashable, safe to share and to
+    send to another process. A user without rows is legal: somebody new, before the first batch.
+
+    >>> user = User("ann", ("hour",), [[8.0], [12.0], [18.0]], [1.0, 2.0, 0.5], ends=(2, 3))
+    >>> user.rows, user.batches, user.upto(1).y.tolist(), user.batch(2).y.tolist()
+    (3, 2, [1.0, 2.0], [0.5])
+
+    Attributes:
+        name: what the user is called in tables and reports.
+        covariates: names of the columns of X, each once.
+        X: covariates, float64, shape (n, d).
+        y: target, float64, shape (n,).
+        ends: rows seen after each batch, strictly increasing; the last is n. Empty if there are no rows.
+        action: 0 or 1 for each row, or None where nothing was randomised.
+        availability: 0 or 1 for each row, or None.
+        probability: the chance with which the action was 1, or None.
+        order: the order values as given (numbers, times or texts), or None.
+    """
+
+    name: str
+    covariates: tuple[str, ...]
+    X: Array
+    y: Array
+    ends: tuple[int, ...]
+    action: Array | None = None
+    availability: Array | None = None
+    probability: Array | None = None
+    order: NDArray[Any] | None = None
+
+    def __init__(
+        self,
+        name: str,
+        covariates: Sequence[str],
+        X: ArrayLike,
+        y: ArrayLike,
+        ends: Sequence[int],
+        action: ArrayLike | None = None,
+        availability: ArrayLike | None = None,
+        probability: ArrayLike | None = None,
+        order: ArrayLike | None = None,
+    ) -> None:
+        put = object.__setattr__
+        who = f"user {name!r}"
+        names = tuple(covariates)
+        if not names:
+            raise DataError(f"{who} needs at least one covariate")
+        unique(names, who)
+        put(self, "name", str(name))
+        put(self, "covariates", names)
+        inputs = _numbers(X, who, "X")
+        if inputs.size == 0 and inputs.ndim == 1:
+            inputs = inputs.reshape(0, len(names))
+        if inputs.ndim != 2 or inputs.shape[1] != len(names):
+            raise DataError(f"{who}: X must have shape (rows, {len(names)}) for {', '.join(names)}, got {inputs.shape}")
+        for column, covariate in zip(inputs.T, names, strict=True):
+            _finite(column, who, f"covariate {covariate!r}")
+        put(self, "X", _sealed(inputs))
+        rows = len(inputs)
+        put(self, "y", _sealed(_finite(_column(y, rows, who, "the target"), who, "the target")))
+        put(self, "ends", _checked_ends(ends, rows, who))
+        for label, column in (("action", action), ("availability", availability)):
+            put(self, label, None if column is None else _flags(column, rows, who, label))
+        put(self, "probability", None if probability is None else _shares(probability, rows, who))
+        if order is not None:
+            order = np.array(order)
+            if order.shape != (rows,):
+                raise DataError(f"{who}: order must have shape ({rows},), got {order.shape}")
+            order.setflags(write=False)
+        put(self, "order", order)
+
+    @property
+    def rows(self) -> int:
+        """Number of rows, n."""
+        return len(self.y)
+
+    @property
+    def batches(self) -> int:
+        """Number of batches, T."""
+        return len(self.ends)
+
+    def upto(self, t: int) -> User:
+        """The user after the first `t` batches: D[m,t] of SPEC §1. t = 0 is the user before any row."""
+        if not 0 <= t <= self.batches:
+            raise DataError(f"user {self.name!r} has {self.batches} batches; there is no state after {t}")
+        return self._slice(0, self.ends[t - 1] if t else 0, self.ends[:t])
+
+    def batch(self, t: int) -> User:
+        """Batch t alone, counted from 1 as in SPEC §1: what joins `upto(t - 1)` to make `upto(t)`."""
+        if not 1 <= t <= self.batches:
+            raise DataError(f"user {self.name!r} has batches 1 to {self.batches}; there is no batch {t}")
+        start, stop = (self.ends[t - 2] if t > 1 else 0), self.ends[t - 1]
+        return self._slice(start, stop, (stop - start,))
+
+    def extend(self, newer: User) -> User:
+        """This user with another's batches added at the end; `user.upto(t-1).extend(user.batch(t))` is `user.upto(t)`.
+
+        A column that only one of the two has (action, order, …) is refused, unless that one has no rows.
+        """
+        if newer.covariates != self.covariates:
+            raise DataError(
+                f"user {self.name!r} has covariates {', '.join(self.covariates)}; the new rows have "
+                f"{', '.join(newer.covariates)}"
+            )
+        if not self.rows:
+            return replace(newer, name=self.name)
+        if not newer.rows:
+            return self
+        optional: dict[str, NDArray[Any] | None] = {}
+        for label in ("action", "availability", "probability", "order"):
+            old, new = getattr(self, label), getattr(newer, label)
+            if (old is None) != (new is None):
+                raise DataError(f"user {self.name!r}: {label} is known for only some of the rows")
+            optional[label] = None if old is None else np.concatenate([old, new])
+        return User(
+            self.name,
+            self.covariates,
+            np.concatenate([self.X, newer.X]),
+            np.concatenate([self.y, newer.y]),
+            self.ends + tuple(self.rows + end for end in newer.ends),
+            **optional,
+        )
+
+    def column_index(self, name: str) -> int:
+        """The column of X that holds a covariate."""
+        return index_of(name, self.covariates, f"user {self.name!r}")
+
+    def columns(self, names: Iterable[str]) -> Array:
+        """Some covariates in the order asked for, shape (n, k)."""
+        return self.X[:, [self.column_index(name) for name in names]]
+
+    def with_X(self, X: ArrayLike, covariates: Sequence[str] | None = None) -> User:
+        """The same rows with other covariate values (and names, if given)."""
+        return replace(self, X=np.asarray(X), covariates=self.covariates if covariates is None else tuple(covariates))
+
+    def with_y(self, y: ArrayLike) -> User:
+        """The same rows with another target."""
+        return replace(self, y=np.asarray(y))
+
+    def with_name(self, name: str) -> User:
+        """The same rows under another name."""
+        return replace(self, name=name)
+
+    def with_ends(self, ends: Sequence[int]) -> User:
+        """The same rows cut into other batches."""
+        return replace(self, ends=tuple(ends))
+
+    def _slice(self, start: int, stop: int, ends: tuple[int, ...]) -> User:
+        # Slices of read-only, already checked arrays: views are safe, and selection asks for them all the time.
+        part = object.__new__(User)
+        for field in fields(self):
+            value = getattr(self, field.name)
+            object.__setattr__(part, field.name, value[start:stop] if isinstance(value, np.ndarray) else value)
+        object.__setattr__(part, "ends", ends)
+        return part
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """A digest of all contents, the same in every process and session."""
+        digest = hashlib.blake2b(digest_size=16)
+        for field in fields(self):
+            value = getattr(self, field.name)
+            if isinstance(value, np.ndarray):
+                digest.update(f"{field.name}{value.shape}{value.dtype}".encode())
+                value = (
+                    repr(value.tolist()).encode() if value.dtype == object else np.ascontiguousarray(value).tobytes()
+                )
+            else:
+                value = f"{field.name}{value!r}".encode()
+            digest.update(value)
+        return digest.hexdigest()
+
+    def __eq__(self, other: object) -> bool:
+        if self is other:
+            return True
+        if not isinstance(other, User):
+            return NotImplemented
+        pairs = ((getattr(self, field.name), getattr(other, field.name)) for field in fields(self))
+        return all(_same(mine, theirs) for mine, theirs in pairs)
+
+    def __hash__(self) -> int:
+        # Not the fingerprint: equal arrays of different types (order as integers or floats) are equal users.
+        return hash((self.name, self.covariates, self.ends))
+
+    def __reduce__(self) -> tuple[type[User], tuple[Any, ...]]:
+        # Through the constructor: unpickled arrays would be writable again.
+        return User, tuple(getattr(self, field.name) for field in fields(self))
+
+    def __repr__(self) -> str:
+        return (
+            f"User({self.name!r}: {self.rows} rows in {self.batches} batches, covariates {', '.join(self.covariates)})"
+        )
+
+
+def _same(mine: object, theirs: object) -> bool:
+    if isinstance(mine, np.ndarray) and isinstance(theirs, np.ndarray):
+        return np.array_equal(mine, theirs)
+    if isinstance(mine, np.ndarray) or isinstance(theirs, np.ndarray):
+        return False
+    return mine == theirs
+
+
+def _sealed(array: Array) -> Array:
+    array.setflags(write=False)
+    return array
+
+
+def _numbers(values: ArrayLike, who: str, what: str) -> Array:
+    """A new float64 array."""
+    try:
+        return np.array(values, dtype=np.float64)
+    except (TypeError, ValueError) as problem:
+        raise DataError(f"{who}: {what} must hold numbers ({problem})") from None
+
+
+def _column(values: ArrayLike, rows: int, who: str, what: str) -> Array:
+    column = _numbers(values, who, what)
+    if column.shape != (rows,):
+        raise DataError(f"{who}: {what} must have shape ({rows},) like X, got {column.shape}")
+    return column
+
+
+def _finite(column: Array, who: str, what: str) -> Array:
+    if not np.all(np.isfinite(column)):
+        row = int(np.flatnonzero(~np.isfinite(column))[0])
+        raise DataError(f"{who}: {what} is {column[row]} in row {row + 1} of {len(column)}; it must be a finite number")
+    return column
+
+
+def _flags(values: ArrayLike, rows: int, who: str, what: str) -> Array:
+    column = _column(values, rows, who, what)
+    bad = np.flatnonzero((column != 0.0) & (column != 1.0))
+    if bad.size:
+        raise DataError(f"{who}: {what} must be 0 or 1, is {column[bad[0]]:g} in row {bad[0] + 1} of {rows}")
+    return _sealed(column)
+
+
+def _shares(values: ArrayLike, rows: int, who: str) -> Array:
+    column = _column(values, rows, who, "probability")
+    bad = np.flatnonzero(~((column >= 0.0) & (column <= 1.0)))
+    if bad.size:
+        raise DataError(f"{who}: probability must lie in [0, 1], is {column[bad[0]]:g} in row {bad[0] + 1} of {rows}")
+    return _sealed(column)
+
+
+def _checked_ends(ends: Sequence[int], rows: int, who: str) -> tuple[int, ...]:
+    checked = tuple(int(end) for end in ends)
+    if any(given != end for given, end in zip(ends, checked, strict=True)):
+        raise DataError(f"{who}: batch ends must be whole numbers, got {list(ends)}")
+    if any(b <= a for a, b in zip((0, *checked), checked, strict=False)):
+        raise DataError(f"{who}: batch ends must increase from above 0, got {list(checked)}")
+    if (checked[-1] if checked else 0) != rows:
+        raise DataError(f"{who}: the last batch must end at the last row, {rows}; the ends are {list(checked)}")
+    return checked
