@@ -31,9 +31,9 @@ def index_of(name: str, known: tuple[str, ...], what: str) -> int:
         raise DataError(f"{what} has no column {name!r}; {nearest(name, known)}") from None
 
 
-def unique(names: Collection[str], what: str) -> None:
+def unique(names: Collection[object], what: str) -> None:
     """Refuse empty, badly written or repeated covariate names, saying which."""
-    seen: set[str] = set()
+    seen: set[object] = set()
     for name in names:
         # The same rule as for atoms: a covariate has to be writable as SE[name].
         if not isinstance(name, str) or not name or name != name.strip() or set(name) & set("[]\n"):

@@ -1,0 +1,330 @@
+"""A cohort: the users of one table, scaled, with what it takes to read another table in the same way."""
+
+from __future__ import annotations
+
+import csv
+import os
+import uuid
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from kerneltrail.data.batching import Batching
+from kerneltrail.data.intake import take_in
+from kerneltrail.data.names import nearest
+from kerneltrail.data.report import Report
+from kerneltrail.data.scaling import Scaler, Scaling, TargetScaling
+from kerneltrail.data.schema import Policy, Schema
+from kerneltrail.data.user import User
+from kerneltrail.errors import DataError
+
+
+@dataclass(frozen=True)
+class Cohort:
+    """Users with the same columns. Build it with `from_table`, `from_users` or a schema's `read`.
+
+    `users` are scaled as the schema says, and are what models see; `raw` are the same users in data units. Iterating,
+    `len` and `cohort["ann"]` are over the scaled ones.
+
+    >>> rows = {"who": ["a", "a", "b"], "day": [1, 2, 1], "hour": [8, 20, 14], "steps": [3.0, 5.0, 4.0]}
+    >>> cohort = Cohort.from_table(rows, user="who", order="day", target="steps", covariates=["hour"], batch_size=1)
+    >>> [user.X[:, 0].tolist() for user in cohort], cohort.scaler.length("hour", 0.25)
+    ([[0.0, 1.0], [0.5]], 3.0)
+
+    Attributes:
+        schema: columns, levels, policies and scaler.
+        raw: the users in data units, in order of appearance.
+        report: what happened to the table's rows.
+    """
+
+    schema: Schema
+    raw: tuple[User, ...]
+    report: Report = field(default_factory=Report)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "raw", tuple(self.raw))
+        if not self.raw:
+            raise DataError("a cohort needs at least one user")
+        names: set[str] = set()
+        for user in self.raw:
+            if user.covariates != self.schema.covariates:
+                raise DataError(
+                    f"user {user.name!r} has covariates {', '.join(user.covariates)}, the cohort "
+                    f"{', '.join(self.schema.covariates)}"
+                )
+            if user.name in names:
+                raise DataError(f"two users are named {user.name!r}")
+            names.add(user.name)
+
+    @classmethod
+    def from_table(
+        cls,
+        rows: Any,
+        *,
+        user: str,
+        order: str,
+        target: str,
+        covariates: Sequence[str],
+        batch_size: int | None = None,
+        batch_column: str | None = None,
+        ends: Sequence[int] | Mapping[str, Sequence[int]] | None = None,
+        action: str | None = None,
+        availability: str | None = None,
+        probability: str | None = None,
+        categorical: Mapping[str, Sequence[Any]] | None = None,
+        missing: str | Mapping[str, Policy] = "error",
+        available_only: bool = False,
+        scaling: Scaling = "group",
+        target_scaling: TargetScaling = "none",
+        units: Mapping[str, str] | None = None,
+    ) -> Cohort:
+        """The cohort in a long table, one row per decision point.
+
+        Args:
+            rows: a pandas, polars or pyarrow table, a dict of columns, or a path to a CSV or Parquet file.
+            user: column that names the user.
+            order: column of numbers, times or ISO texts that orders a user's rows. Rows are sorted by it; rows with
+                equal values keep the table's order and are counted in the report.
+            target: column to be predicted.
+            covariates: columns to predict it from; numbers, unless declared `categorical`.
+            batch_size: rows per batch; what remains is a batch too. Or say `batch_column` or `ends` (see Batching).
+            batch_column: column whose change of value ends a batch.
+            ends: rows seen after each batch, for everybody or by user.
+            action: column of the action taken, 0 or 1.
+            availability: column that says whether the user was available, 0 or 1.
+            probability: column of the action's randomisation probability.
+            categorical: levels by covariate, coded 0, 1, … in the order given.
+            missing: what to do about missing values: ``error``, ``drop`` (the row), or by column, where a number or a
+                level to fill in is possible too and columns not named keep ``error``. Nothing is ever filled unasked.
+            available_only: drop the rows at which the user was not available.
+            scaling: ``group``, ``user`` or ``none``.
+            target_scaling: ``none`` or ``standard``.
+            units: unit by covariate or target, for people to read.
+
+        Raises:
+            DataError: naming column, row and user.
+        """
+        schema = Schema(
+            user=user,
+            order=order,
+            target=target,
+            covariates=covariates if isinstance(covariates, str) else tuple(covariates),  # type: ignore[arg-type]
+            batching=Batching.of(batch_size, batch_column, ends),
+            action=action,
+            availability=availability,
+            probability=probability,
+            levels=dict(categorical or {}),  # type: ignore[arg-type]
+            available_only=available_only,
+            scaling=scaling,
+            target_scaling=target_scaling,
+            units=units or {},
+        )
+        if isinstance(missing, str):
+            if missing not in ("error", "drop"):
+                raise DataError(f"missing must be 'error', 'drop' or a policy by column, got {missing!r}")
+            missing = dict.fromkeys(schema.values, missing)
+        schema = replace(schema, missing={name: policy for name, policy in missing.items() if policy != "error"})
+        users, report = take_in(schema, rows)
+        return cls(schema.fitted(users), users, report)
+
+    @classmethod
+    def from_users(
+        cls,
+        users: Iterable[User],
+        *,
+        target: str = "y",
+        scaling: Scaling = "group",
+        target_scaling: TargetScaling = "none",
+        units: Mapping[str, str] | None = None,
+        report: Report | None = None,
+    ) -> Cohort:
+        """The cohort of users in data units that were made otherwise than from a table.
+
+        Written to a table, its columns are ``user``, ``order`` and ``batch``, and ``action``, ``availability`` and
+        ``probability`` if all users have them.
+        """
+        raw = tuple(users)
+        if not raw:
+            raise DataError("a cohort needs at least one user")
+
+        def common(label: str) -> str | None:
+            return label if all(getattr(user, label) is not None for user in raw) else None
+
+        schema = Schema(
+            user="user",
+            order="order",
+            target=target,
+            covariates=raw[0].covariates,
+            batching=Batching(column="batch"),
+            scaling=scaling,
+            target_scaling=target_scaling,
+            units=units or {},
+            action=common("action"),
+            availability=common("availability"),
+            probability=common("probability"),
+        )
+        rows = sum(user.rows for user in raw)
+        return cls(schema.fitted(raw), raw, report or Report(rows_read=rows, rows_kept=rows))
+
+    @property
+    def covariates(self) -> tuple[str, ...]:
+        """The covariates' names."""
+        return self.schema.covariates
+
+    @property
+    def target(self) -> str:
+        """The target's name."""
+        return self.schema.target
+
+    @property
+    def levels(self) -> Mapping[str, tuple[str, ...]]:
+        """Levels by categorical covariate."""
+        return self.schema.levels
+
+    @property
+    def units(self) -> Mapping[str, str]:
+        """Units by covariate or target."""
+        return self.schema.units
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The users' names."""
+        return tuple(user.name for user in self.raw)
+
+    @property
+    def rows(self) -> int:
+        """Number of rows of all users together."""
+        return sum(user.rows for user in self.raw)
+
+    @cached_property
+    def users(self) -> tuple[User, ...]:
+        """The users, scaled."""
+        return tuple(self.schema.scaler_for(user).apply(user) for user in self.raw)
+
+    @property
+    def scaler(self) -> Scaler:
+        """The group's scaler; under ``user`` scaling there is none, and `scaler_for` has to be asked."""
+        if self.schema.scaling == "user":
+            raise DataError("each user of this cohort has a scaler of its own: ask scaler_for(name)")
+        return self.schema.scaler or Scaler.identity(self.covariates)
+
+    def scaler_for(self, user: str | User) -> Scaler:
+        """The scaler that turned a user's data units into what `users` holds."""
+        return self.schema.scaler_for(self.raw[self._place(user if isinstance(user, str) else user.name)])
+
+    def _place(self, name: str) -> int:
+        try:
+            return self.names.index(name)
+        except ValueError:
+            raise DataError(f"there is no user {name!r}; {nearest(name, self.names)}") from None
+
+    def __getitem__(self, name: str) -> User:
+        return self.users[self._place(str(name))]
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.names
+
+    def __iter__(self) -> Iterator[User]:
+        return iter(self.users)
+
+    def __len__(self) -> int:
+        return len(self.raw)
+
+    def read(self, rows: Any, *, batching: Batching | None = None) -> Cohort:
+        """Another table, read as this one was and scaled with this cohort's scaler; batches may be cut otherwise."""
+        return read_cohort(self.schema, rows, batching=batching)
+
+    def subset(self, names: Iterable[str]) -> Cohort:
+        """Some of the users, in the order asked for, scaled as before."""
+        return replace(self, raw=tuple(self.raw[self._place(str(name))] for name in names))
+
+    def split(self, *, test: Iterable[str]) -> tuple[Cohort, Cohort]:
+        """(training, test) cohorts. Under ``group`` scaling both use the scaler of the training users alone."""
+        held = [str(name) for name in test]
+        if not held or len(set(held)) == len(self):
+            raise DataError("a split needs users on both sides")
+        train = [name for name in self.names if name not in held]
+        schema = self.schema.fitted(self.subset(train).raw)
+        return replace(self.subset(train), schema=schema), replace(self.subset(held), schema=schema)
+
+    def rescaled(self, scaling: Scaling, target_scaling: TargetScaling | None = None) -> Cohort:
+        """The same users scaled otherwise, from data units: nothing is scaled twice."""
+        schema = replace(self.schema, scaling=scaling, target_scaling=target_scaling or self.schema.target_scaling)
+        return replace(self, schema=schema.fitted(self.raw))
+
+    def summary(self) -> list[dict[str, Any]]:
+        """One row per user, in data units: rows, batches, mean and spread of the target, share of actions."""
+        return [
+            {
+                "user": user.name,
+                "rows": user.rows,
+                "batches": user.batches,
+                "mean": float(user.y.mean()) if user.rows else None,
+                "sd": float(user.y.std(ddof=1)) if user.rows > 1 else None,
+                "action": float(user.action.mean()) if user.action is not None and user.rows else None,
+            }
+            for user in self.raw
+        ]
+
+    def to_rows(self) -> dict[str, list[Any]]:
+        """The cohort as a dict of columns in data units, levels as texts, with a column of batch numbers.
+
+        The order column holds the order values, or 1, 2, … for users without; the batch column is named as in the
+        schema, or ``batch``.
+        """
+        schema = self.schema
+        columns: dict[str, list[Any]] = {schema.user: [], schema.order: []}
+        batch = schema.batching.column or "batch"
+        for user in self.raw:
+            columns[schema.user] += [user.name] * user.rows
+            order = np.arange(1, user.rows + 1) if user.order is None else user.order
+            columns[schema.order] += [str(v) for v in order] if order.dtype.kind == "M" else order.tolist()
+            starts = (0, *user.ends)
+            numbers = [n for n, (a, b) in enumerate(zip(starts, user.ends, strict=False), 1) for _ in range(b - a)]
+            columns.setdefault(batch, []).extend(numbers)
+            for place, name in enumerate(schema.covariates):
+                if name == schema.order:
+                    continue
+                values = user.X[:, place].tolist()
+                levels = schema.levels.get(name)
+                columns.setdefault(name, []).extend([levels[int(v)] for v in values] if levels else values)
+            columns.setdefault(schema.target, []).extend(user.y.tolist())
+            for label in ("action", "availability", "probability"):
+                column, held = getattr(schema, label), getattr(user, label)
+                if column is not None and column not in schema.covariates:
+                    columns.setdefault(column, []).extend([None] * user.rows if held is None else held.tolist())
+        return columns
+
+    def write_csv(self, path: str | os.PathLike[str]) -> None:
+        """Write `to_rows` as CSV: beside the file first, then renamed, so that no half file is ever seen."""
+        goal = Path(path)
+        columns = self.to_rows()
+        beside = goal.with_name(f".{goal.name}.{uuid.uuid4().hex}")
+        try:
+            with beside.open("x", newline="", encoding="utf-8") as file:
+                writer = csv.writer(file)
+                writer.writerow(columns)
+                writer.writerows(zip(*columns.values(), strict=True))
+            beside.replace(goal)
+        except OSError as problem:
+            raise DataError(f"{goal} cannot be written: {problem.strerror}") from None
+        finally:
+            beside.unlink(missing_ok=True)
+
+    def __repr__(self) -> str:
+        return (
+            f"Cohort({len(self)} users, {self.rows} rows; {self.target} from {', '.join(self.covariates)}; "
+            f"scaling {self.schema.scaling})"
+        )
+
+
+def read_cohort(schema: Schema, rows: Any, *, batching: Batching | None = None) -> Cohort:
+    """A table read as a schema says, with its scaler: how a model meets new users."""
+    if batching is not None:
+        schema = replace(schema, batching=batching)
+    users, report = take_in(schema, rows)
+    return Cohort(schema if schema.scaler is not None else schema.fitted(users), users, report)

@@ -1,0 +1,214 @@
+"""The columns of a table and how they are read: what a model keeps so that a new user's table means the same."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+from kerneltrail.data.batching import Batching
+from kerneltrail.data.columns import text_of
+from kerneltrail.data.frozen import Frozen
+from kerneltrail.data.names import nearest, unique
+from kerneltrail.data.scaling import Scaler, Scaling, TargetScaling
+from kerneltrail.data.table import MISSING
+from kerneltrail.data.user import User
+from kerneltrail.errors import DataError
+
+if TYPE_CHECKING:
+    from kerneltrail.data.cohort import Cohort
+    from kerneltrail.data.intake import Inputs
+
+Policy = str | float
+"""What to do about a missing value: ``error``, ``drop`` the row, or fill in a number (or a level) stated here."""
+
+
+@dataclass(frozen=True)
+class Schema:
+    """Which columns hold what, how batches are cut, what happens to missing values, and the scaler in use.
+
+    Attributes:
+        user: column that names the user.
+        order: column that puts a user's rows in time order.
+        target: column to be predicted.
+        covariates: columns to predict it from.
+        batching: how rows are cut into batches.
+        action: column of the action, 0 or 1, if there is one.
+        availability: column that says whether the user was available, 0 or 1, if there is one.
+        probability: column of the action's randomisation probability, if there is one.
+        levels: for each categorical covariate its levels; a level becomes its position, 0, 1, …, in this order, so
+            neighbours in the list are what a kernel takes to be similar.
+        missing: policy by column, for those where a missing value is not an error.
+        available_only: whether rows at which the user was not available are dropped.
+        scaling: ``group`` (one scaler for everybody), ``user`` (each user's own) or ``none``.
+        target_scaling: ``none`` or ``standard``.
+        units: unit by covariate or target, for people to read.
+        scaler: the group's fitted scaler; None before fitting, and under ``user`` scaling.
+    """
+
+    user: str
+    order: str
+    target: str
+    covariates: tuple[str, ...]
+    batching: Batching
+    action: str | None = None
+    availability: str | None = None
+    probability: str | None = None
+    levels: Mapping[str, tuple[str, ...]] = field(default_factory=Frozen)
+    missing: Mapping[str, Policy] = field(default_factory=Frozen)
+    available_only: bool = False
+    scaling: Scaling = "group"
+    target_scaling: TargetScaling = "none"
+    units: Mapping[str, str] = field(default_factory=Frozen)
+    scaler: Scaler | None = None
+
+    def __post_init__(self) -> None:
+        put = object.__setattr__
+        if isinstance(self.covariates, str):
+            raise DataError(f"covariates must be a list of names, such as [{self.covariates!r}]")
+        put(self, "covariates", tuple(self.covariates))
+        put(self, "levels", Frozen({name: _levels(name, own) for name, own in self.levels.items()}))
+        put(self, "missing", Frozen(self.missing))
+        put(self, "units", Frozen(self.units))
+        if not self.covariates:
+            raise DataError("at least one covariate is needed")
+        unique(self.covariates, "covariates")
+        for role, name in (("target", self.target), ("user", self.user)):
+            if name in self.covariates:
+                raise DataError(f"column {name!r} cannot be both the {role} and a covariate")
+        if self.target in (self.user, self.order):
+            raise DataError(f"column {self.target!r} cannot be the target and also name or order the rows")
+        if self.scaling not in ("group", "user", "none"):
+            raise DataError(f"scaling must be 'group', 'user' or 'none', got {self.scaling!r}")
+        if self.target_scaling not in ("none", "standard"):
+            raise DataError(f"target_scaling must be 'none' or 'standard', got {self.target_scaling!r}")
+        if self.available_only and self.availability is None:
+            raise DataError("available_only=True needs the availability column to be named")
+        if self.scaler is not None and self.scaler.covariates != self.covariates:
+            raise DataError(f"the scaler is for {', '.join(self.scaler.covariates)}, not {', '.join(self.covariates)}")
+        self._check_names(self.levels, self.covariates, "categorical")
+        self._check_names(self.units, (*self.covariates, self.target), "units")
+        self._check_names(self.missing, self.values, "missing")
+        for name, policy in self.missing.items():
+            self._check_policy(name, policy)
+
+    @staticmethod
+    def _check_names(given: Mapping[str, Any], known: tuple[str, ...], what: str) -> None:
+        for name in given:
+            if name not in known:
+                raise DataError(f"{what}= names {name!r}, which is not in use; {nearest(name, known, 'in use are')}")
+
+    def _check_policy(self, name: str, policy: Policy) -> None:
+        if policy in ("error", "drop"):
+            return
+        allowed = "'error' or 'drop'"
+        if name in self.levels:
+            if policy in self.levels[name]:
+                return
+            allowed += f", or one of its levels ({', '.join(self.levels[name])})"
+        elif name in self.covariates:
+            if isinstance(policy, int | float) and not isinstance(policy, bool) and math.isfinite(policy):
+                return
+            allowed += ", or a finite number to fill in"
+        raise DataError(f"the policy for missing values of {name!r} must be {allowed}, got {policy!r}")
+
+    @property
+    def values(self) -> tuple[str, ...]:
+        """The columns in which a value can be missing: covariates, target, and the optional ones in use."""
+        optional = (self.action, self.availability, self.probability)
+        return (*self.covariates, self.target, *(name for name in optional if name is not None))
+
+    def policy(self, column: str) -> Policy:
+        """What happens to a missing value in that column."""
+        return self.missing.get(column, "error")
+
+    def unit(self, column: str) -> str:
+        """The unit of a covariate or of the target; empty if it has none."""
+        return self.units.get(column, "")
+
+    @property
+    def ranges(self) -> dict[str, tuple[float, float]]:
+        """Ranges known without looking at rows: the codes of declared levels."""
+        return {name: (0.0, float(len(own) - 1)) for name, own in self.levels.items()}
+
+    def fitted(self, users: Sequence[User]) -> Schema:
+        """The schema with the scaler of these users, who are in data units; without one under ``user`` scaling."""
+        if self.scaling == "user":
+            return replace(self, scaler=None)
+        return replace(self, scaler=self._fit(users))
+
+    def scaler_for(self, user: User) -> Scaler:
+        """The scaler of a user in data units: the group's, or one fitted on the user's own rows."""
+        if self.scaling == "user":
+            return self._fit([user]) if user.rows else Scaler.identity(self.covariates)
+        return Scaler.identity(self.covariates) if self.scaler is None else self.scaler
+
+    def _fit(self, users: Sequence[User]) -> Scaler:
+        scaled = self.scaling != "none"
+        return Scaler.fit(users, covariates=scaled, target=self.target_scaling, ranges=self.ranges)
+
+    def read(self, rows: Any, *, batching: Batching | None = None) -> Cohort:
+        """Another table, read in the same way and with the same scaler: how a model meets new users.
+
+        Args:
+            rows: what `Cohort.from_table` takes.
+            batching: how to cut batches, if otherwise than the first table's; ``Batching()`` makes one batch of it.
+        """
+        from kerneltrail.data.cohort import read_cohort
+
+        return read_cohort(self, rows, batching=batching)
+
+    def inputs(self, rows: Any) -> tuple[Inputs, ...]:
+        """The covariates alone, by user and in data units: rows to predict, whose target is not known yet."""
+        from kerneltrail.data.intake import take_inputs
+
+        return take_inputs(self, rows)
+
+    def to_json(self) -> dict[str, Any]:
+        """As plain values, for a model file's header."""
+        return {
+            "user": self.user,
+            "order": self.order,
+            "target": self.target,
+            "covariates": list(self.covariates),
+            "batching": self.batching.to_json(),
+            "action": self.action,
+            "availability": self.availability,
+            "probability": self.probability,
+            "levels": {name: list(own) for name, own in self.levels.items()},
+            "missing": dict(self.missing),
+            "available_only": self.available_only,
+            "scaling": self.scaling,
+            "target_scaling": self.target_scaling,
+            "units": dict(self.units),
+            "scaler": None if self.scaler is None else self.scaler.to_json(),
+        }
+
+    @classmethod
+    def from_json(cls, stored: Mapping[str, Any]) -> Schema:
+        """The schema that `to_json` described."""
+        try:
+            scaler = stored["scaler"]
+            known = {
+                **stored,
+                "batching": Batching.from_json(stored["batching"]),
+                "scaler": None if scaler is None else Scaler.from_json(scaler),
+            }
+            return cls(**known)
+        except (KeyError, TypeError, AttributeError) as problem:
+            raise DataError(f"not a stored schema: {problem!r}") from None
+
+
+def _levels(name: str, levels: Sequence[Any]) -> tuple[str, ...]:
+    if isinstance(levels, str) or not isinstance(levels, Sequence):
+        raise DataError(f"the levels of {name!r} must be a list, such as ['still', 'active']")
+    texts = tuple(text_of(level) for level in levels)
+    if len(texts) < 2 or len(set(texts)) != len(texts):
+        raise DataError(f"the levels of {name!r} must be at least two, all different, got {list(levels)}")
+    for text in texts:
+        if text.lower() in MISSING:
+            raise DataError(
+                f"level {text!r} of {name!r} is how a CSV file says that a value is missing; name it otherwise"
+            )
+    return texts

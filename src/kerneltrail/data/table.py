@@ -1,0 +1,213 @@
+"""Tables of rows from anywhere: pandas, polars, pyarrow, a dict of columns, a CSV or a Parquet file.
+
+Every source ends as lists of plain Python values, read by the same code from there on, so a table means the same
+whatever library held it. CSV is always read by Python's own module: no data frame library is needed for it.
+"""
+
+from __future__ import annotations
+
+import csv
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import narwhals as nw
+import numpy as np
+
+from kerneltrail.data.names import nearest
+from kerneltrail.errors import DataError
+
+MISSING = frozenset({"", "na", "n/a", "nan", "null", "none", "<na>", "nat"})
+"""Cells of a CSV file that mean "no value", in lower case: what pandas, polars and R write."""
+
+
+@dataclass(frozen=True)
+class Table:
+    """Named columns of equal length, each a list of Python values with None for a missing one.
+
+    Attributes:
+        columns: values by column name.
+        source: how messages call the table, e.g. ``pilot.csv``.
+        lines: for a text file, the line on which each row stands.
+    """
+
+    columns: Mapping[str, list[Any]]
+    source: str = "the table"
+    lines: Sequence[int] | None = None
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The columns' names."""
+        return tuple(self.columns)
+
+    @property
+    def rows(self) -> int:
+        """Number of rows."""
+        return len(next(iter(self.columns.values()), []))
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.columns
+
+    def column(self, name: str) -> list[Any]:
+        """A column by name; DataError with the nearest name if there is none."""
+        try:
+            return self.columns[name]
+        except KeyError:
+            raise DataError(f"{self.source} has no column {name!r}; {nearest(name, self.names)}") from None
+
+    def place(self, row: int) -> str:
+        """Where a row stands, for messages: rows count from 1, lines as an editor shows them."""
+        return f"row {row + 1}" if self.lines is None else f"row {row + 1} (line {self.lines[row]})"
+
+    def with_columns(self, columns: Mapping[str, Sequence[Any]]) -> Table:
+        """The table with columns added or replaced."""
+        return Table(
+            {**self.columns, **{name: list(values) for name, values in columns.items()}}, self.source, self.lines
+        )
+
+
+def read_table(rows: Any) -> Table:
+    """The table that `rows` holds: a data frame, a dict of columns, a path to a CSV or Parquet file, or a Table.
+
+    Raises:
+        DataError: if it cannot be read, has no columns or no rows.
+    """
+    if isinstance(rows, Table):
+        table = rows
+    elif isinstance(rows, str | os.PathLike):
+        table = _read_file(Path(rows))
+    elif isinstance(rows, Mapping):
+        table = _from_mapping(rows)
+    else:
+        table = _from_frame(rows, "the table")
+    if not table.columns:
+        raise DataError(f"{table.source} has no columns")
+    if not table.rows:
+        raise DataError(f"{table.source} has columns {', '.join(table.names)} but no rows")
+    return table
+
+
+def _read_file(path: Path) -> Table:
+    if not path.is_file():
+        raise DataError(f"there is no file {path}" if not path.exists() else f"{path} is not a file")
+    suffix = path.suffix.lower()
+    if suffix in {".parquet", ".pq"}:
+        return _read_parquet(path)
+    if suffix in {".csv", ".tsv", ".txt"}:
+        return _read_csv(path, "\t" if suffix == ".tsv" else ",")
+    raise DataError(f"{path} must be a .csv, .tsv or .parquet file")
+
+
+def _read_csv(path: Path, delimiter: str) -> Table:
+    header: list[str] = []
+    columns: list[list[Any]] = []
+    lines: list[int] = []
+    try:
+        with path.open(newline="", encoding="utf-8-sig") as file:
+            reader = csv.reader(file, delimiter=delimiter, strict=True)
+            for cells in reader:
+                if not any(cell.strip() for cell in cells):
+                    if header and len(header) == 1 and cells:  # a missing value in a table of one column
+                        columns[0].append(None)
+                        lines.append(reader.line_num)
+                    continue
+                if not header:
+                    header = [cell.strip() for cell in cells]
+                    columns = [[] for _ in header]
+                    continue
+                if len(cells) != len(header):
+                    raise DataError(
+                        f"{path.name}, line {reader.line_num}: {len(cells)} cells, but the header names {len(header)}"
+                    )
+                lines.append(reader.line_num)
+                for values, cell in zip(columns, cells, strict=True):
+                    text = cell.strip()
+                    values.append(None if text.lower() in MISSING else text)
+    except (csv.Error, UnicodeDecodeError, OSError) as problem:
+        raise DataError(f"{path.name} cannot be read as comma-separated text in UTF-8: {problem}") from None
+    if not header:
+        raise DataError(f"{path.name} is empty")
+    _once(header, path.name)
+    return Table(dict(zip(header, columns, strict=True)), path.name, lines)
+
+
+def _read_parquet(path: Path) -> Table:
+    frame: Any
+    try:
+        import polars
+
+        frame = polars.read_parquet(path)
+    except ImportError:
+        try:
+            import pyarrow.parquet
+
+            frame = pyarrow.parquet.read_table(path)
+        except ImportError:
+            raise DataError(
+                f"reading {path.name} needs polars or pyarrow (pip install 'kerneltrail[tables]'); CSV needs neither"
+            ) from None
+        except Exception as problem:
+            raise DataError(f"{path.name} cannot be read as Parquet: {problem}") from None
+    except Exception as problem:  # both libraries raise types of their own
+        raise DataError(f"{path.name} cannot be read as Parquet: {problem}") from None
+    return _from_frame(frame, path.name)
+
+
+def _from_mapping(rows: Mapping[Any, Any]) -> Table:
+    columns: dict[str, list[Any]] = {}
+    for name, values in rows.items():
+        if isinstance(values, str | bytes) or not hasattr(values, "__len__"):
+            raise DataError(f"the table's column {name!r} must be a sequence of values, got {type(values).__name__}")
+        columns[str(name)] = _plain(values)
+    lengths = {name: len(values) for name, values in columns.items()}
+    if len(set(lengths.values())) > 1:
+        shown = ", ".join(f"{name} {length}" for name, length in lengths.items())
+        raise DataError(f"the table's columns differ in length: {shown}")
+    return Table(columns)
+
+
+def _plain(values: Any) -> list[Any]:
+    """A sequence as Python values; NumPy times at microseconds, since at nanoseconds they turn into integers."""
+    if isinstance(values, np.ndarray):
+        if values.ndim != 1:
+            raise DataError(f"a column must have one dimension, got shape {values.shape}")
+        if values.dtype.kind == "M":
+            values = values.astype("datetime64[us]")
+        values = values.tolist()
+    return [None if _is_missing(value) else value for value in values]
+
+
+def _is_missing(value: Any) -> bool:
+    """None, NaN, NaT and pandas' NA, whose comparison with itself refuses to be a truth value."""
+    if value is None:
+        return True
+    try:
+        return bool(value != value)
+    except (TypeError, ValueError):
+        return True
+
+
+def _from_frame(frame: Any, source: str) -> Table:
+    wrapped = nw.from_native(frame, pass_through=True)
+    if isinstance(wrapped, nw.LazyFrame):
+        wrapped = wrapped.collect()
+    if not isinstance(wrapped, nw.DataFrame):
+        raise DataError(
+            "rows must be a pandas, polars or pyarrow table, a dict of columns, or a path to a CSV or Parquet file, "
+            f"got {type(frame).__name__}"
+        )
+    try:
+        names = [str(name) for name in wrapped.columns]
+        _once(names, source)
+        columns = {name: _plain(series.to_list()) for name, series in zip(names, wrapped.iter_columns(), strict=True)}
+    except nw.exceptions.NarwhalsError as problem:
+        raise DataError(f"{source} cannot be read: {problem}") from None
+    return Table(columns, source)
+
+
+def _once(names: Sequence[str], source: str) -> None:
+    for position, name in enumerate(names):
+        if name in names[:position]:
+            raise DataError(f"{source} has two columns named {name!r}")
