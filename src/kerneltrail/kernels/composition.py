@@ -6,7 +6,7 @@ a *set*, so two that are equal are the same model whatever the order they were w
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -55,6 +55,8 @@ class Product:
         return NotImplemented
 
     def __add__(self, other: Product | Composition) -> Composition:
+        if not isinstance(other, Composition | Product):
+            return NotImplemented
         return Composition((self,)) + other
 
     def __lt__(self, other: Product) -> bool:
@@ -127,7 +129,9 @@ class Composition:
         return NotImplemented
 
     def __sub__(self, other: Composition | Product) -> Composition:
-        gone = set(_products(other))
+        if not isinstance(other, Composition | Product):
+            return NotImplemented
+        gone = other.products if isinstance(other, Composition) else (other,)
         return Composition(tuple(p for p in self.products if p not in gone))
 
     def __contains__(self, product: object) -> bool:
@@ -149,12 +153,11 @@ class Composition:
     def __hash__(self) -> int:
         return self._hash
 
+    def __reduce__(self) -> tuple[type[Composition], tuple[tuple[Product, ...]]]:
+        return Composition, (self.products,)  # without the hash: texts hash differently in every process
+
     def __str__(self) -> str:
         return self.text
 
     def __repr__(self) -> str:
         return f"Composition({self.text!r})"
-
-
-def _products(item: Composition | Product) -> Iterable[Product]:
-    return item.products if isinstance(item, Composition) else (item,)
