@@ -23,7 +23,11 @@ class KernelSyntaxError(KernelError):
         self.problem = problem
         self.text = text
         self.position = position
-        super().__init__(f"{problem} (character {position + 1})\n    {text}\n    {' ' * position}^")
+        shown = "".join(" " if c.isspace() else c for c in text)  # one line, so the caret stands right
+        super().__init__(f"{problem} (character {position + 1})\n    {shown}\n    {' ' * position}^")
+
+    def __reduce__(self) -> tuple[type[KernelSyntaxError], tuple[str, str, int]]:
+        return KernelSyntaxError, (self.problem, self.text, self.position)  # an error must survive a process pool
 
 
 class DataError(KerneltrailError, ValueError):

@@ -15,6 +15,7 @@ from kerneltrail.kernels.composition import Composition, Product
 
 _NAME = re.compile(r"[^\W\d]\w*")
 _TIMES = "*×·"
+_DEEPEST = 100
 
 
 def parse(text: str) -> Composition:
@@ -42,6 +43,7 @@ class _Reader:
     def __init__(self, text: str) -> None:
         self.text = text
         self.position = 0
+        self.depth = 0
 
     @property
     def at_end(self) -> bool:
@@ -75,11 +77,17 @@ class _Reader:
         return result
 
     def factor(self) -> Composition:
+        opened = self.position
         if self.take("("):
-            opened = self.position
+            self.depth += 1
+            if self.depth > _DEEPEST:
+                raise self.error(f"more than {_DEEPEST} brackets inside each other", opened)
             inner = self.sum()
             if not self.take(")"):
-                raise self.error("expected ')' to close the '(' before", None if not self.at_end else opened - 1)
+                if self.at_end:
+                    raise self.error("this '(' is never closed", opened)
+                raise self.error("expected '+', '*' or ')'")
+            self.depth -= 1
             return inner
         match = _NAME.match(self.text, self.position)
         if match is None:
@@ -90,14 +98,18 @@ class _Reader:
             hint = f"did you mean {near[0]}?" if near else f"known are {', '.join(kinds())}"
             raise self.error(f"unknown kernel {name!r}; {hint}")
         self.position = match.end()
+        self.blanks()
+        bracket = self.position
         if not self.take("["):
             raise self.error(f"expected '[' and a covariate after {name}, as in {name}[hour]")
         end = self.text.find("]", self.position)
         inside = self.text[self.position : end if end >= 0 else len(self.text)]
         if end < 0 or "[" in inside:
-            raise self.error(f"expected ']' after the covariate of {name}", min(len(self.text), self.position))
+            raise self.error(f"this '[' of {name} is never closed", bracket)
         if not inside.strip():
             raise self.error(f"expected a covariate's name inside {name}[ ]")
+        if "\n" in inside.strip():
+            raise self.error("a covariate's name cannot hold a line break", self.position + inside.index("\n"))
         self.position = end + 1
         self.blanks()
         return Composition((Product((Atom(name, inside.strip()),)),))
