@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -67,16 +67,25 @@ class Layout:
 
     def constrain(self, unconstrained: ArrayLike) -> Array:
         """Natural values from unconstrained ones: exp for positive hyperparameters; any leading shape."""
-        u = np.asarray(unconstrained, dtype=np.float64)
+        u = self._sized(unconstrained)
         return np.where(self.positive, np.exp(np.where(self.positive, u, 0.0)), u)
 
     def unconstrain(self, values: ArrayLike) -> Array:
         """Unconstrained values from natural ones: log for positive hyperparameters; any leading shape."""
-        v = np.asarray(values, dtype=np.float64)
+        v = self._sized(values)
         if np.any((v <= 0.0) & self.positive):
             bad = [slot.name for slot, p in zip(self.slots, ((v <= 0) & self.positive).T, strict=True) if np.any(p)]
-            raise KernelError(f"{', '.join(bad)} of {self.composition} must be positive")
+            raise KernelError(f"{', '.join(bad)} of {self.composition or 'noise alone'} must be positive")
         return np.where(self.positive, np.log(np.where(self.positive, v, 1.0)), v)
+
+    def _sized(self, vectors: ArrayLike) -> Array:
+        array = np.asarray(vectors, dtype=np.float64)
+        if array.ndim == 0 or array.shape[-1] != self.size:  # one value would otherwise be spread over all of them
+            raise KernelError(
+                f"{self.composition or 'noise alone'} has {self.size} hyperparameters ({', '.join(self.names)}), "
+                f"got an array of shape {array.shape}"
+            )
+        return array
 
 
 def _atom_names(product: Product) -> list[str]:
@@ -132,6 +141,9 @@ class Hyperparameters(Mapping[str, float]):
                 f"{self.composition or 'noise alone'} has {self.layout.size} hyperparameters "
                 f"({', '.join(self.layout.names)}), got {len(self.unconstrained)} values"
             )
+        if not np.all(np.isfinite(self.unconstrained)):
+            bad = [n for n, u in zip(self.layout.names, self.unconstrained, strict=True) if not np.isfinite(u)]
+            raise KernelError(f"{', '.join(bad)} of {self.composition or 'noise alone'} must be finite")
 
     @classmethod
     def from_values(cls, composition: Composition, values: Mapping[str, float] | ArrayLike) -> Hyperparameters:
@@ -141,8 +153,8 @@ class Hyperparameters(Mapping[str, float]):
             wrong = set(values) ^ set(layout.names)
             if wrong:
                 raise KernelError(
-                    f"hyperparameters of {composition} are {', '.join(layout.names)}; missing or unknown: "
-                    f"{', '.join(sorted(wrong))}"
+                    f"hyperparameters of {composition or 'noise alone'} are {', '.join(layout.names)}; "
+                    f"missing or unknown: {', '.join(sorted(wrong))}"
                 )
             values = [values[name] for name in layout.names]
         return cls(composition, tuple(layout.unconstrain(values)))
@@ -169,7 +181,7 @@ class Hyperparameters(Mapping[str, float]):
             raise KeyError(name) from None
         return float(self.values_array[index])
 
-    def __iter__(self):  # type: ignore[no-untyped-def]
+    def __iter__(self) -> Iterator[str]:
         return iter(self.layout.names)
 
     def __len__(self) -> int:
