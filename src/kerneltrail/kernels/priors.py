@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from kerneltrail.errors import KernelError
 from kerneltrail.kernels.composition import Composition
-from kerneltrail.kernels.layout import Slot, layout_of
+from kerneltrail.kernels.layout import AMPLITUDE, NOISE, Slot, layout_of
 
 Array = NDArray[np.float64]
 
@@ -42,7 +42,11 @@ class Prior:
 def _spread(variance: float | None, scale: float | None) -> float:
     if (variance is None) == (scale is None):
         raise KernelError("say either variance= or scale= (the standard deviation), and only one of them")
-    return float(variance) if variance is not None else float(scale) ** 2  # type: ignore[arg-type]
+    if scale is None:
+        return float(variance)  # type: ignore[arg-type]
+    if scale < 0:
+        raise KernelError(f"scale= is a standard deviation, so above 0, got {scale}")
+    return float(scale) ** 2
 
 
 def normal(mean: float, *, variance: float | None = None, scale: float | None = None) -> Prior:
@@ -70,6 +74,9 @@ class Priors:
     def __post_init__(self) -> None:
         object.__setattr__(self, "by_kind", MappingProxyType(dict(self.by_kind)))
         object.__setattr__(self, "by_covariate", MappingProxyType(dict(self.by_covariate)))
+        for kind, covariate in self.by_covariate:
+            if kind in (AMPLITUDE.kind, NOISE.kind):  # it would never be looked up
+                raise KernelError(f"{kind} belongs to no covariate, so it cannot be overridden on {covariate!r} alone")
 
     def __hash__(self) -> int:
         return hash((frozenset(self.by_kind.items()), frozenset(self.by_covariate.items())))
