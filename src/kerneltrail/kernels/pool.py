@@ -91,7 +91,7 @@ class Pool:
         """All products of up to `order` atoms over the covariates; redundant ones (SE×SE) are dropped."""
         if order < 1:
             raise KernelError(f"the order of products must be at least 1, got {order}")
-        base = [Atom(kind, name) for name in _names(covariates) for kind in kinds]
+        base = [Atom(kind, name) for name, kind in itertools.product(_names(covariates), kinds)]
         sets = (itertools.combinations_with_replacement(base, size) for size in range(1, order + 1))
         return cls._build((Product(atoms) for atoms in itertools.chain.from_iterable(sets)), probability)
 
@@ -188,21 +188,25 @@ class Pool:
         if keep is None or not parent:
             total = log_none + sum(odds[i] for i in _bits(mask))
         else:
-            log_keep, log_drop = math.log(keep), math.log1p(-keep)
+            log_keep, log_drop = math.log(_kept(keep)), math.log1p(-keep)
             inside = list(_bits(parent))
             log_none += sum(log_drop - math.log1p(-self.probabilities[i]) for i in inside)
             total = log_none + sum(log_keep - log_drop if parent >> i & 1 else odds[i] for i in _bits(mask))
         return total if self.allow_empty else total - math.log(-math.expm1(log_none))
 
     def sample_h0(self, rng: np.random.Generator, *, parent: int = 0, keep: float | None = None) -> int:
-        """A bit mask drawn from H0: by rejection where the empty set is not allowed, so exact."""
+        """A bit mask drawn from H0, exactly and in bounded time, however small the inclusion probabilities."""
         p = np.array(self.probabilities)
         if keep is not None:
-            p[[i for i in range(len(self)) if parent >> i & 1]] = keep
-        while True:
-            drawn = sum(1 << int(i) for i in np.flatnonzero(rng.random(len(p)) < p))
-            if drawn or self.allow_empty:
-                return drawn
+            p[[i for i in range(len(self)) if parent >> i & 1]] = _kept(keep)
+        included = rng.random(len(p)) < p
+        if not included.any() and not self.allow_empty:
+            # From H0 given that it is not empty: the first product included, then the ones after it as usual.
+            first = p * np.exp(np.cumsum(np.log1p(-p)) - np.log1p(-p))
+            start = int(rng.choice(len(p), p=first / first.sum()))
+            included = rng.random(len(p)) < p
+            included[:start], included[start] = False, True
+        return sum(1 << int(i) for i in np.flatnonzero(included))
 
     def masks(self, largest: int | None = None) -> Iterator[int]:
         """All masks with up to `largest` products, fewest first; the empty one only where it is allowed."""
@@ -217,6 +221,12 @@ def _bits(mask: int) -> Iterator[int]:
         low = mask & -mask
         yield low.bit_length() - 1
         mask ^= low
+
+
+def _kept(keep: float) -> float:
+    if not 0.0 < keep < 1.0:
+        raise KernelError(f"keep must lie strictly between 0 and 1, got {keep}")
+    return keep
 
 
 def _names(covariates: Iterable[str]) -> tuple[str, ...]:
