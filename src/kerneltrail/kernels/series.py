@@ -18,6 +18,13 @@ from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
 
+LONGEST = 1 << 14
+"""No series is longer: it would cost more than the dense method for any number of rows that can be held.
+
+A lengthscale that wants more (below some 1e-4 of the period or range) gets this length and is *not* exact; its `count`
+tells the caller that dense is cheaper. Without the limit one such sample would fill the memory of all batched with it.
+"""
+
 
 @dataclass(frozen=True)
 class Series:
@@ -87,7 +94,7 @@ def _bessel_size(z: float, tail: float) -> int:
     lengths is a safe bound for both regimes.
     """
     digits = -math.log(tail)
-    return int(math.sqrt(2.0 * z * digits) + 1.2 * digits / math.log(2.0 + digits / (z + 1.0))) + 6
+    return int(min(math.sqrt(2.0 * z * digits) + 1.2 * digits / math.log(2.0 + digits / (z + 1.0)), LONGEST)) + 6
 
 
 @numba.njit(cache=True)
@@ -104,7 +111,7 @@ def periodic_series(lengthscale: Array, period: Array, tail: Array) -> Series:
         period: p, shape (S,).
         tail: largest total weight that may be dropped, shape (S,).
     """
-    z = 1.0 / lengthscale**2
+    z = np.maximum(1.0 / lengthscale**2, 1e-60)  # the recurrence divides by z; PER is the constant 1 long before
     size = _bessel_size(float(z.max()), float(tail.min()))
     samples = z.shape[0]
     weights = np.empty((samples, size))
@@ -138,18 +145,19 @@ def _gaussian_batch(
 def gaussian_series(lengthscale: Array, span: float, tail: Array) -> Series:
     """Series of SE on |τ| ≤ span: the Gaussian repeated with a period so long that the copies do not matter.
 
-    With period L = span + ℓ sqrt(-2 log tail) the nearest copy contributes less than `tail`; the weights are the
-    Gaussian's own spectrum, w_j = 2 sqrt(2π) (ℓ/L) exp(-2π²j²ℓ²/L²). L depends on ℓ, but the series equals the kernel for
-    every such L, so the derivative is taken at L fixed.
+    With period L = span + ℓ sqrt(-2 log(tail/5)) each of the two nearest copies adds less than a fifth of `tail`, which
+    leaves half of it for the terms dropped. The weights are the Gaussian's own spectrum,
+    w_j = 2 sqrt(2π) (ℓ/L) exp(-2π²j²ℓ²/L²). L depends on ℓ, but the series equals the kernel for every such L, so the
+    derivative is taken at L fixed.
     """
-    reach = span + lengthscale * np.sqrt(-2.0 * np.log(tail))
+    reach = span + lengthscale * np.sqrt(-2.0 * np.log(0.2 * tail))
     ratio = lengthscale / reach
     exponent = 2.0 * np.pi**2 * ratio**2
-    digits = -np.log(tail)
-    size = int(np.sqrt((digits + 2.0) / exponent).max()) + 3
+    digits = -np.log(0.5 * tail)
+    size = int(min(np.sqrt((digits + 2.0) / exponent).max(), LONGEST)) + 3
     samples = lengthscale.shape[0]
     weights = np.empty((samples, size))
     dlog = np.empty((1, samples, size))
     count = np.empty(samples, dtype=np.int64)
-    _gaussian_batch(exponent, math.sqrt(2.0 * math.pi) * ratio, tail, weights, dlog[0], count)
+    _gaussian_batch(exponent, math.sqrt(2.0 * math.pi) * ratio, 0.5 * tail, weights, dlog[0], count)
     return Series(2.0 * np.pi / reach, count, weights, dlog, np.zeros((1, samples)))
