@@ -8,7 +8,7 @@ one is added here and nowhere else (`register`).
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kerneltrail.errors import KernelError
-from kerneltrail.kernels.phrases import Phrase, quantity
+from kerneltrail.kernels.phrases import Phrase, every, likeness, listing, place, quantity
 from kerneltrail.kernels.series import Series, gaussian_series, periodic_series
 
 Array = NDArray[np.float64]
@@ -76,6 +76,14 @@ class AtomKind(ABC):
     def phrase(self, covariate: str, values: Mapping[str, float], unit: str) -> Phrase:
         """What the kernel says, in words; `values` by hyperparameter name, in data units."""
 
+    def phrase_power(self, covariate: str, values: Sequence[Mapping[str, float]], unit: str) -> Phrase:
+        """What several of this kind multiplied on one covariate say; by default the first, narrowed by the others."""
+        first, *others = (self.phrase(covariate, each, unit) for each in values)
+        added = "".join(f", {other.within or other.modifier}" for other in others)
+        return Phrase(
+            first.clause + added, first.modifier + added, (first.within or first.modifier) + added, first.lead
+        )
+
 
 class Linear(AtomKind):
     """LIN: (x-c)(x'-c), a straight line through zero at the location c (SPEC §2)."""
@@ -96,10 +104,24 @@ class Linear(AtomKind):
         return (x - values[0]) ** 2
 
     def phrase(self, covariate: str, values: Mapping[str, float], unit: str) -> Phrase:
-        at = quantity(values["location"], unit)
+        at = place(covariate, values["location"], unit)
         return Phrase(
-            clause=f"changes in a straight line with {covariate}, around {covariate} {at}",
-            modifier=f"with a size that grows in a straight line as {covariate} moves away from {at}",
+            clause=f"rise or fall in a straight line with {covariate}, with no effect where {covariate} is {at}",
+            modifier=f"in proportion to how far {covariate} is above or below {at}",
+            within=f"with swings that grow the farther {covariate} is from {at}",
+            lead=1,
+        )
+
+    def phrase_power(self, covariate: str, values: Sequence[Mapping[str, float]], unit: str) -> Phrase:
+        # w·Π(x-c_i): a polynomial that crosses zero at each location.
+        roots = sorted(each["location"] for each in values)
+        at = listing(dict.fromkeys(place(covariate, root, unit) for root in roots))
+        shape = {2: "quadratic", 3: "cubic"}.get(len(roots), f"degree {len(roots)}")
+        return Phrase(
+            clause=f"follow a curved ({shape}) trend in {covariate}, with no effect where {covariate} is {at}",
+            modifier=f"in proportion to a curved ({shape}) function of {covariate} that is zero at {at}",
+            within=f"with swings that grow faster and faster as {covariate} moves away from {at}",
+            lead=1,
         )
 
 
@@ -138,12 +160,27 @@ class Periodic(AtomKind):
         return periodic_series(values[:, 0], values[:, 1], tail)
 
     def phrase(self, covariate: str, values: Mapping[str, float], unit: str) -> Phrase:
-        every = quantity(values["period"], unit)
-        smooth = "smoothly" if values["lengthscale"] >= 0.7 else "with sharp detail"
+        cycle = quantity(values["period"], unit)
         return Phrase(
-            clause=f"repeats with {covariate}, {smooth}, once every {every}",
-            modifier=f"repeating with {covariate} once every {every}",
+            clause=f"{self._pattern(covariate, values['lengthscale'])} that repeats {every(values['period'], unit)}",
+            modifier=f"changing with {covariate} in a cycle of {cycle}",
+            within=f"within a cycle of {cycle}",
+            lead=0,
         )
+
+    def phrase_power(self, covariate: str, values: Sequence[Mapping[str, float]], unit: str) -> Phrase:
+        shortest, *longer = sorted(values, key=lambda each: each["period"])
+        cycles = [quantity(each["period"], unit) for each in longer]
+        noun = "a further cycle" if len(cycles) == 1 else "further cycles"
+        base = self.phrase(covariate, shortest, unit)
+        added = f" within {noun} of {listing(cycles)}"
+        return Phrase(base.clause + added, base.modifier + added, base.within + added, base.lead)
+
+    @staticmethod
+    def _pattern(covariate: str, lengthscale: float) -> str:
+        # 1/ℓ² is about how many harmonics matter: from one (a plain wave) to dozens (sharp peaks).
+        detail = "smooth " if lengthscale >= 1.0 else "finely detailed " if lengthscale < 0.3 else ""
+        return f"follow a {detail}pattern in {covariate}"
 
 
 class SquaredExponential(AtomKind):
@@ -172,10 +209,11 @@ class SquaredExponential(AtomKind):
         return gaussian_series(values[:, 0], span, tail)
 
     def phrase(self, covariate: str, values: Mapping[str, float], unit: str) -> Phrase:
-        within = quantity(values["lengthscale"], unit)
+        similar, stays = likeness(covariate, values["lengthscale"], unit)
         return Phrase(
-            clause=f"is similar to what was observed at a similar {covariate}, within about {within}",
-            modifier=f"holding only among rows at a similar {covariate}, within about {within}",
+            clause=f"be similar to what was observed at {similar}",
+            modifier=f"as long as {stays}",
+            within=f"with a shape that gradually changes over about {quantity(values['lengthscale'], unit)}",
         )
 
 
@@ -211,8 +249,8 @@ def register(kind: AtomKind) -> AtomKind:
 
     Registering a name again with another definition is refused: models saved under the old one would change meaning.
     """
-    if not kind.name.isidentifier():
-        raise KernelError(f"atom name {kind.name!r} must be an identifier, such as 'RQ' or 'MATERN52'")
+    if not (kind.name.isascii() and kind.name.isidentifier()):
+        raise KernelError(f"atom name {kind.name!r} must be a plain identifier, such as 'RQ' or 'MATERN52'")
     known = _KINDS.get(kind.name)
     if known is not None and type(known) is not type(kind):
         raise KernelError(f"an atom named {kind.name} exists already: {type(known).__name__}")

@@ -1,9 +1,17 @@
-"""Small pieces of language that atoms use to say what they mean."""
+"""Small pieces of language that atoms use to say what they mean: numbers, units, places, and phrases."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass
+
+_SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
+_SINGULARS = {"feet": "foot", "inches": "inch", "people": "person", "entries": "entry", "%": "percentage point"}
+_CLOSE = 0.15
+"""A code this close to a level's is said as that level."""
+_FEW = 6
+"""Up to this many levels are listed by name."""
 
 
 @dataclass(frozen=True)
@@ -11,32 +19,154 @@ class Phrase:
     """What an atom says.
 
     Attributes:
-        clause: completes "the target …" when the atom stands first in a product.
-        modifier: narrows another atom's clause when it is multiplied with this one.
+        clause: completes "the target will …" when the atom leads a product.
+        modifier: narrows the clause of an atom on another covariate when it is multiplied with this one.
+        within: the same, where the leading atom stands on the same covariate; `modifier` if left empty.
+        lead: atoms with the lowest number lead; the others modify.
     """
 
     clause: str
     modifier: str
+    within: str = ""
+    lead: int = 2
+
+
+class Unit(str):
+    """A covariate's unit; for a categorical one also the names of its levels, in the order of their codes 0, 1, ….
+
+    It is a `str`, so an atom that knows nothing of levels still has a unit to print.
+
+    >>> Unit("hours"), Unit(levels=("still", "active")).levels
+    ('hours', ('still', 'active'))
+    """
+
+    levels: tuple[str, ...]
+
+    def __new__(cls, unit: str = "", levels: Iterable[str] = ()) -> Unit:
+        """A unit, with levels if the covariate is categorical."""
+        names = tuple(levels)
+        self = super().__new__(cls, unit or ("levels" if names else ""))
+        self.levels = names
+        return self
+
+
+def levels_of(unit: str) -> tuple[str, ...]:
+    """The level names that a unit carries; none for a plain text."""
+    return unit.levels if isinstance(unit, Unit) else ()
 
 
 def number(value: float) -> str:
     """A number as people write it: three significant digits, no exponent between 0.001 and a million.
 
-    >>> number(3.0612), number(1465.2), number(0.21), number(-0.0)
-    ('3.06', '1465', '0.21', '0')
+    >>> number(3.0612), number(1465.2), number(0.21), number(-0.0), number(2.5e6), number(1.2e-7)
+    ('3.06', '1465', '0.21', '0', '2.5×10⁶', '1.2×10⁻⁷')
     """
     if not math.isfinite(value):
         return str(value)
-    if value == 0 or abs(value) < 1e-12:
+    if abs(value) < 1e-12:
         return "0"
-    size = abs(value)
+    rounded = float(f"{value:.3g}")  # decides the magnitude: 999.6 is written 1000, not 999.6
+    size = abs(rounded)
     if size < 1e-3 or size >= 1e6:
-        return f"{value:.3g}"
-    digits = max(0, 2 - math.floor(math.log10(size)))
-    text = f"{value:.{digits}f}"
+        mantissa, exponent = f"{value:.2e}".split("e")
+        return f"{_trim(mantissa)}×10{str(int(exponent)).translate(_SUPERSCRIPTS)}"
+    return _trim(f"{value:.{max(0, 2 - math.floor(math.log10(size)))}f}")
+
+
+def _trim(text: str) -> str:
     return text.rstrip("0").rstrip(".") if "." in text else text
 
 
+def singular(unit: str) -> str:
+    """One of a unit: ``hour`` for hours, ``degree Celsius`` for degrees Celsius, ``°C`` for °C.
+
+    >>> [singular(unit) for unit in ("hours", "degrees Celsius", "°C", "s", "mmHg", "beats per minute", "inches")]
+    ['hour', 'degree Celsius', '°C', 's', 'mmHg', 'beat per minute', 'inch']
+    """
+    first, blank, rest = unit.partition(" ")
+    if first in _SINGULARS:
+        first = _SINGULARS[first]
+    elif len(first) > 2 and first.isalpha() and first.islower() and first[-1] == "s" and first[-2] not in "sui":
+        first = first[:-1]
+    return first + blank + rest
+
+
 def quantity(value: float, unit: str) -> str:
-    """A number with its unit, if it has one: ``3.06 hours``."""
-    return f"{number(value)} {unit}".strip()
+    """A number with its unit, if it has one.
+
+    >>> quantity(3.06, "hours"), quantity(1.0, "hours"), quantity(16, "%"), quantity(2.5, "")
+    ('3.06 hours', '1 hour', '16%', '2.5')
+    """
+    text = number(value)
+    if unit.startswith("%"):
+        return text + unit
+    if text in ("1", "-1"):
+        unit = singular(unit)
+    return f"{text} {unit}".rstrip()
+
+
+def every(value: float, unit: str) -> str:
+    """How often something comes back: ``every 24 hours``, ``every hour``."""
+    text = quantity(value, unit)
+    return f"every {text.removeprefix('1 ') if unit else text}"
+
+
+def place(covariate: str, value: float, unit: str) -> str:
+    """A point on a covariate: a level's name where there is one, else the number with its unit.
+
+    >>> place("temperature", 15, "°C"), place("hour", 5, "hours"), place("weather", 1.04, Unit(levels=("dry", "rain")))
+    ('15 °C', '5', 'rain')
+    """
+    levels = levels_of(unit)
+    nearest = round(value)
+    if levels:
+        if 0 <= nearest < len(levels) and abs(value - nearest) <= _CLOSE:
+            return levels[nearest]
+        if 0 <= value <= len(levels) - 1:
+            return f"between {levels[math.floor(value)]} and {levels[math.ceil(value)]}"
+        return f"code {number(value)}"
+    if singular(unit).lower() == covariate.lower():  # "where hour is 5", not "where hour is 5 hours"
+        return number(value)
+    return quantity(value, unit)
+
+
+def listing(words: Iterable[str], last: str = "and") -> str:
+    """Words as a list in a sentence.
+
+    >>> listing(["still"]), listing(["still", "active"], "or"), listing(["a", "b", "c"])
+    ('still', 'still or active', 'a, b and c')
+    """
+    *head, tail = words
+    return f"{', '.join(head)} {last} {tail}" if head else tail
+
+
+def likeness(covariate: str, lengthscale: float, unit: str) -> tuple[str, str]:
+    """What counts as similar, for stationary atoms: as an object ("at …") and as a condition ("as long as …").
+
+    Of a categorical covariate with a lengthscale below half a level, only the same level counts.
+
+    >>> likeness("hour", 3.06, "hours")
+    ('a similar hour, within about 3.06 hours', 'hour stays similar (within about 3.06 hours)')
+    """
+    extent = f"within about {quantity(lengthscale, unit)}"
+    levels = levels_of(unit)
+    if not levels:
+        return f"a similar {covariate}, {extent}", f"{covariate} stays similar ({extent})"
+    named = listing(levels, "or") if len(levels) <= _FEW else f"one of {len(levels)} levels"
+    if lengthscale < 0.5:
+        return f"the same {covariate} ({named})", f"{covariate} stays the same ({named})"
+    return f"a similar {covariate} ({named}; {extent})", f"{covariate} stays similar ({named}; {extent})"
+
+
+__all__ = [
+    "Phrase",
+    "Unit",
+    "every",
+    "levels_of",
+    "likeness",
+    "listing",
+    "number",
+    "place",
+    "quantity",
+    "singular",
+]
