@@ -67,6 +67,12 @@ class Table:
             {**self.columns, **{name: list(values) for name, values in columns.items()}}, self.source, self.lines
         )
 
+    def where(self, keep: Sequence[bool]) -> Table:
+        """The rows for which `keep` is true; those of a text file remember their lines."""
+        kept = [row for row, flag in enumerate(keep) if flag]
+        columns = {name: [values[row] for row in kept] for name, values in self.columns.items()}
+        return Table(columns, self.source, None if self.lines is None else [self.lines[row] for row in kept])
+
 
 def read_table(rows: Any) -> Table:
     """The table that `rows` holds: a data frame, a dict of columns, a path to a CSV or Parquet file, or a Table.
