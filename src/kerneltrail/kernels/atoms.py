@@ -106,8 +106,8 @@ class Linear(AtomKind):
     def phrase(self, covariate: str, values: Mapping[str, float], unit: str) -> Phrase:
         at = place(covariate, values["location"], unit)
         return Phrase(
-            clause=f"rise or fall in a straight line with {covariate}, with no effect where {covariate} is {at}",
-            modifier=f"in proportion to how far {covariate} is above or below {at}",
+            clause=f"rise or fall in a straight line with {covariate} (no effect where it is {at})",
+            modifier=f"in proportion to how far {covariate} is from {at}",
             within=f"with swings that grow the farther {covariate} is from {at}",
             lead=1,
         )
@@ -115,10 +115,10 @@ class Linear(AtomKind):
     def phrase_power(self, covariate: str, values: Sequence[Mapping[str, float]], unit: str) -> Phrase:
         # w·Π(x-c_i): a polynomial that crosses zero at each location.
         roots = sorted(each["location"] for each in values)
-        at = listing(dict.fromkeys(place(covariate, root, unit) for root in roots))
+        at = listing(dict.fromkeys(place(covariate, root, unit) for root in roots), "or")
         shape = {2: "quadratic", 3: "cubic"}.get(len(roots), f"degree {len(roots)}")
         return Phrase(
-            clause=f"follow a curved ({shape}) trend in {covariate}, with no effect where {covariate} is {at}",
+            clause=f"follow a curved ({shape}) trend in {covariate} (no effect where it is {at})",
             modifier=f"in proportion to a curved ({shape}) function of {covariate} that is zero at {at}",
             within=f"with swings that grow faster and faster as {covariate} moves away from {at}",
             lead=1,

@@ -106,9 +106,9 @@ def quantity(value: float, unit: str) -> str:
 
 
 def every(value: float, unit: str) -> str:
-    """How often something comes back: ``every 24 hours``, ``every hour``."""
+    """How often something comes back: ``every 24 hours``, ``every hour``, or ``with period 2.72`` without a unit."""
     text = quantity(value, unit)
-    return f"every {text.removeprefix('1 ') if unit else text}"
+    return f"every {text.removeprefix('1 ')}" if unit else f"with period {text}"
 
 
 def place(covariate: str, value: float, unit: str) -> str:
@@ -123,7 +123,7 @@ def place(covariate: str, value: float, unit: str) -> str:
         if 0 <= nearest < len(levels) and abs(value - nearest) <= _CLOSE:
             return levels[nearest]
         if 0 <= value <= len(levels) - 1:
-            return f"between {levels[math.floor(value)]} and {levels[math.ceil(value)]}"
+            return f"somewhere between {levels[math.floor(value)]} and {levels[math.ceil(value)]}"
         return f"code {number(value)}"
     if singular(unit).lower() == covariate.lower():  # "where hour is 5", not "where hour is 5 hours"
         return number(value)

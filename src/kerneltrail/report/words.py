@@ -1,0 +1,289 @@
+"""A composition with its hyperparameters as plain sentences, in data units, one per product and one for the noise.
+
+What an atom means is said by the atom (`AtomKind.phrase`); here the phrases of a product are put in order and joined,
+amplitudes become sizes in the target's unit, and the products are sorted by how much they matter.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from math import prod, sqrt
+from typing import Protocol, overload
+
+from kerneltrail.errors import KernelError
+from kerneltrail.kernels import Atom, Hyperparameters, Product
+from kerneltrail.kernels.phrases import Phrase, Unit, quantity, singular
+
+
+class Scale(Protocol):
+    """What turns scaled hyperparameters into data units."""
+
+    def length(self, covariate: str, value: float) -> float:
+        """A distance on a covariate, in its own unit."""
+        ...
+
+    def location(self, covariate: str, value: float) -> float:
+        """A point on a covariate, in its own unit."""
+        ...
+
+    def target_size(self, value: float) -> float:
+        """A standard deviation of the target, in its own unit."""
+        ...
+
+
+class Unscaled:
+    """The scale of data that were not scaled."""
+
+    def length(self, covariate: str, value: float) -> float:
+        """The distance itself."""
+        return value
+
+    def location(self, covariate: str, value: float) -> float:
+        """The point itself."""
+        return value
+
+    def target_size(self, value: float) -> float:
+        """The standard deviation itself."""
+        return value
+
+
+@dataclass(frozen=True)
+class Sentence:
+    """What one product says.
+
+    Attributes:
+        text: the words, ending in a full stop.
+        product: the product, or None for the noise and for "no structure".
+        share: its share of the variance, where it was given.
+    """
+
+    text: str
+    product: Product | None = None
+    share: float | None = None
+
+    def __str__(self) -> str:
+        return self.text
+
+
+@dataclass(frozen=True)
+class Description(Sequence[Sentence]):
+    """The sentences of a composition, the product that matters most first, the noise last. Prints one on a line."""
+
+    sentences: tuple[Sentence, ...]
+
+    @overload
+    def __getitem__(self, index: int) -> Sentence: ...
+    @overload
+    def __getitem__(self, index: slice) -> tuple[Sentence, ...]: ...
+    def __getitem__(self, index: int | slice) -> Sentence | tuple[Sentence, ...]:
+        return self.sentences[index]
+
+    def __iter__(self) -> Iterator[Sentence]:
+        return iter(self.sentences)
+
+    def __len__(self) -> int:
+        return len(self.sentences)
+
+    def __str__(self) -> str:
+        return "\n".join(sentence.text for sentence in self.sentences)
+
+
+def describe(
+    hyperparameters: Hyperparameters,
+    *,
+    target: str,
+    units: Mapping[str, str] | None = None,
+    shares: Mapping[Product, float] | Sequence[float] | None = None,
+    scale: Scale | None = None,
+    levels: Mapping[str, Sequence[str]] | None = None,
+) -> Description:
+    """What a composition says about the target, in words.
+
+    >>> from kerneltrail.kernels import parse
+    >>> fitted = Hyperparameters.from_values(parse("SE[hour]"), [0.16, 3.06, 0.81])
+    >>> print(describe(fitted, target="y", units={"hour": "hours"}))
+    y will be similar to what was observed at a similar hour, within about 3.06 hours. This part is typically ±0.4.
+    What remains unexplained varies by about ±0.9 from row to row.
+
+    Args:
+        hyperparameters: the composition and its hyperparameters, in the units it was fitted in.
+        target: what to call the target.
+        units: unit, in the plural, of each covariate and of the target; those left out are said without a unit.
+        shares: each product's share of the variance, between 0 and 1, by product or in the composition's order. It
+            decides the order of the sentences; without it the amplitudes do, as fitted.
+        scale: how to get from the units of the fit to those of the data; by default they are the same.
+        levels: names of the levels of categorical covariates, in the order of their codes 0, 1, ….
+    """
+    composition = hyperparameters.composition
+    given = _shares(hyperparameters, shares)
+    speaker = _Speaker(hyperparameters, target, units or {}, scale or Unscaled(), levels or {})
+    amplitudes = speaker.amplitudes
+    order = sorted(range(len(composition)), key=lambda p: (-(given[p] if given else amplitudes[p]), p))
+    sentences = [
+        Sentence(
+            speaker.product(p, share=given[p] if given else None, first=place == 0),
+            composition.products[p],
+            given[p] if given else None,
+        )
+        for place, p in enumerate(order)
+    ]
+    if not sentences:
+        sentences = [Sentence(f"No structure has been found yet in {target}; there is only noise.")]
+    return Description((*sentences, Sentence(speaker.noise())))
+
+
+def _shares(
+    hyperparameters: Hyperparameters, shares: Mapping[Product, float] | Sequence[float] | None
+) -> list[float] | None:
+    if shares is None:
+        return None
+    composition = hyperparameters.composition
+    if isinstance(shares, Mapping):
+        missing = [str(product) for product in composition if product not in shares]
+        if missing:
+            raise KernelError(f"no share given for {', '.join(missing)}")
+        shares = [shares[product] for product in composition]
+    if len(shares) != len(composition):
+        raise KernelError(f"{composition} has {len(composition)} products, got {len(shares)} shares")
+    for product, share in zip(composition, shares, strict=True):
+        if not 0.0 <= share <= 1.0:
+            raise KernelError(f"the share of {product} must lie between 0 and 1, got {share}")
+    return [float(share) for share in shares]
+
+
+@dataclass(frozen=True)
+class _Part:
+    """One or several atoms of a kind on one covariate, multiplied, and what they say."""
+
+    covariate: str
+    linear: bool
+    phrase: Phrase
+
+
+class _Speaker:
+    """Says the products of one composition, one by one."""
+
+    def __init__(
+        self,
+        hyperparameters: Hyperparameters,
+        target: str,
+        units: Mapping[str, str],
+        scale: Scale,
+        levels: Mapping[str, Sequence[str]],
+    ) -> None:
+        self.composition = hyperparameters.composition
+        self.layout = hyperparameters.layout
+        self.values = hyperparameters.values_array
+        self.target = target
+        self.target_unit = units.get(target, "")
+        self.scale = scale
+        covariates = self.composition.covariates
+        self.units = {name: Unit(units.get(name, ""), levels.get(name, ())) for name in covariates}
+
+    @property
+    def amplitudes(self) -> list[float]:
+        return [float(self.values[i]) for i in self.layout.amplitude_index]
+
+    def product(self, p: int, *, share: float | None, first: bool) -> str:
+        will = f"{_capitalised(self.target)} will {'' if first else 'also '}"
+        parts = self._parts(p)
+        return f"{will}{_joined(parts)}. {self._size(p, _leader(parts))}{_percentage(share)}."
+
+    def noise(self) -> str:
+        size = self._in_target(self.scale.target_size(sqrt(float(self.values[-1]))))
+        if not self.composition:
+            return f"It varies by about {size} from row to row."
+        return f"What remains unexplained varies by about {size} from row to row."
+
+    def _parts(self, p: int) -> list[_Part]:
+        together: dict[Atom, list[Mapping[str, float]]] = {}
+        for atom, place in zip(self.composition.products[p].atoms, self.layout.atom_index[p], strict=True):
+            together.setdefault(atom, []).append(self._in_data_units(atom, place))
+        parts = []
+        for atom, values in together.items():
+            unit = self.units[atom.covariate]
+            if len(values) == 1:
+                phrase = atom.spec.phrase(atom.covariate, values[0], unit)
+            else:
+                phrase = atom.spec.phrase_power(atom.covariate, values, unit)
+            parts.append(_Part(atom.covariate, atom.spec.linear, phrase))
+        return parts
+
+    def _in_data_units(self, atom: Atom, place: slice) -> dict[str, float]:
+        found = {}
+        for spec, value in zip(atom.spec.hyperparameters, map(float, self.values[place]), strict=True):
+            if spec.unit == "length":
+                value = self.scale.length(atom.covariate, value)
+            elif spec.unit == "location":
+                value = self.scale.location(atom.covariate, value)
+            found[spec.name] = value
+        return found
+
+    def _size(self, p: int, leader: _Part) -> str:
+        """How large the part typically is: one standard deviation; per unit of the covariate for linear factors."""
+        atoms = self.composition.products[p].atoms
+        size = self.scale.target_size(sqrt(self.amplitudes[p]))
+        linear = [atom.covariate for atom in atoms if atom.spec.linear]
+        if not linear:
+            return f"This part is typically {self._in_target(size)}"
+        # σ_f is per scaled unit of each linear factor; one scaled unit is `length(covariate, 1)` data units.
+        size /= prod(self.scale.length(name, 1.0) or 1.0 for name in linear)
+        per = " ".join(f"per {self._one(name)}{_power(linear.count(name))}" for name in dict.fromkeys(linear))
+        said = self._in_target(size)
+        if leader.linear:
+            return f"Its {'slope' if len(linear) == 1 else 'coefficient'} is typically {said} {per}"
+        if len(linear) == 1:
+            return f"Its size is typically {said} for each {singular(self.units[linear[0]]) or 'unit'} of distance"
+        return f"Its size is typically {said} {per}"
+
+    def _one(self, covariate: str) -> str:
+        unit = self.units[covariate]
+        return singular(unit) if unit else f"unit of {covariate}"
+
+    def _in_target(self, size: float) -> str:
+        return f"±{quantity(size, self.target_unit)}"
+
+
+def _leader(parts: Sequence[_Part]) -> _Part:
+    """The part whose clause opens the sentence.
+
+    A linear factor leads only where nothing else stands on its covariate: (x-c)·g(x) is g with growing swings, but
+    (x-c)·g(z) is a straight line in x whose slope depends on z.
+    """
+    shaped = {part.covariate for part in parts if not part.linear}
+    able = (part for part in parts if not (part.linear and part.covariate in shaped))
+    return min(able, key=lambda part: part.phrase.lead)
+
+
+def _joined(parts: Sequence[_Part]) -> str:
+    """One clause for a product: the part that leads, then those on its covariate, then the others."""
+    leader = _leader(parts)
+    others = [part for part in parts if part is not leader]
+    same = [part.phrase.within or part.phrase.modifier for part in others if part.covariate == leader.covariate]
+    elsewhere = [part.phrase.modifier for part in others if part.covariate != leader.covariate]
+    *most, last = [leader.phrase.clause, *same, *elsewhere]
+    # "clause, a, b, and c": the parts may hold "and" themselves.
+    return f"{', '.join(most)}, {'and ' if len(most) > 1 else ''}{last}" if most else last
+
+
+def _power(times: int) -> str:
+    return {1: "", 2: " squared", 3: " cubed"}.get(times, f" to the power {times}")
+
+
+def _percentage(share: float | None) -> str:
+    if share is None:
+        return ""
+    percent = 100.0 * share
+    said = "less than 1%" if percent < 1.0 else "more than 99%" if 99.0 < percent < 100.0 else f"about {percent:.0f}%"
+    return f"; it makes up {said} of the variation"
+
+
+def _capitalised(target: str) -> str:
+    """Capital letter at the start of a sentence, but names of columns (`log_steps`, `y`, `V1`) stay as they are."""
+    words = target.split()
+    plain = all(word.isalpha() and word.islower() for word in words) and len(target) > 1
+    return target[0].upper() + target[1:] if plain else target
+
+
+__all__ = ["Description", "Scale", "Sentence", "Unscaled", "describe"]
