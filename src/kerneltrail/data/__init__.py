@@ -17,6 +17,7 @@ from kerneltrail.data.simulate import (
     simulate_paper,
     simulate_similar,
 )
+from kerneltrail.data.units import in_data_units, in_scaled_units
 from kerneltrail.data.user import User
 
 __all__ = [
@@ -28,6 +29,8 @@ __all__ = [
     "Schema",
     "Simulation",
     "User",
+    "in_data_units",
+    "in_scaled_units",
     "load_fitbit",
     "load_heartsteps",
     "paper_split",

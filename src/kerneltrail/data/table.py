@@ -196,20 +196,20 @@ def _is_missing(value: Any) -> bool:
 
 
 def _from_frame(frame: Any, source: str) -> Table:
-    wrapped = nw.from_native(frame, pass_through=True)
-    if isinstance(wrapped, nw.LazyFrame):
-        wrapped = wrapped.collect()
+    try:
+        wrapped = nw.from_native(frame, pass_through=True)
+        if isinstance(wrapped, nw.LazyFrame):
+            wrapped = wrapped.collect()
+    except nw.exceptions.NarwhalsError as problem:
+        raise DataError(f"{source} cannot be read: {problem}") from None
     if not isinstance(wrapped, nw.DataFrame):
         raise DataError(
             "rows must be a pandas, polars or pyarrow table, a dict of columns, or a path to a CSV or Parquet file, "
             f"got {type(frame).__name__}"
         )
-    try:
-        names = [str(name) for name in wrapped.columns]
-        _once(names, source)
-        columns = {name: _plain(series.to_list()) for name, series in zip(names, wrapped.iter_columns(), strict=True)}
-    except nw.exceptions.NarwhalsError as problem:
-        raise DataError(f"{source} cannot be read: {problem}") from None
+    names = [str(name) for name in wrapped.columns]
+    _once(names, source)
+    columns = {name: _plain(series.to_list()) for name, series in zip(names, wrapped.iter_columns(), strict=True)}
     return Table(columns, source)
 
 

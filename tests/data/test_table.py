@@ -1,0 +1,137 @@
+import builtins
+from datetime import datetime
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+
+from kerneltrail.data.table import read_table
+from kerneltrail.errors import DataError
+
+
+def test_every_frame_library_gives_the_same_values() -> None:
+    times = [datetime(2020, 1, 1, 8), datetime(2020, 1, 2, 9)]
+    columns = {"a": [1.5, None], "b": ["x", None], "t": times, "n": [1, 2], "flag": [True, False]}
+    expected = read_table(columns).columns
+    for frame in (pd.DataFrame(columns), pl.DataFrame(columns), pl.LazyFrame(columns), pa.table(columns)):
+        assert read_table(frame).columns == expected
+
+
+def test_pandas_missing_values_of_every_kind_are_none() -> None:
+    frame = pd.DataFrame(
+        {
+            "float": [1.0, np.nan],
+            "Int64": pd.array([1, None], dtype="Int64"),
+            "time": pd.to_datetime(["2020-01-01", None]),
+            "object": ["a", pd.NA],
+            "category": pd.Categorical(["a", None]),
+        }
+    )
+    assert all(values[1] is None and values[0] is not None for values in read_table(frame).columns.values())
+
+
+def test_arrays_as_columns_keep_their_times() -> None:
+    table = read_table({"t": np.array(["2020-01-01T08:00"], dtype="datetime64[ns]"), "x": np.array([1.0])})
+    assert table.columns == {"t": [datetime(2020, 1, 1, 8)], "x": [1.0]}
+
+
+def test_csv_without_any_frame_library(tmp_path: Path) -> None:
+    path = tmp_path / "rows.csv"
+    path.write_text('\ufeffuser, x ,note\n1,2.5,"a, b\nc"\n\n2,NA,null\n', encoding="utf-8")
+    table = read_table(path)
+    assert table.columns == {"user": ["1", "2"], "x": ["2.5", None], "note": ["a, b\nc", None]}
+    assert (table.source, table.rows, table.place(1)) == ("rows.csv", 2, "row 2 (line 5)")
+    tabs = tmp_path / "rows.tsv"
+    tabs.write_text("a\tb\n1\t\n")
+    assert read_table(str(tabs)).columns == {"a": ["1"], "b": [None]}
+
+
+def test_a_blank_line_in_a_table_of_one_column_is_no_row_but_a_quoted_blank_is(tmp_path: Path) -> None:
+    path = tmp_path / "one.csv"
+    path.write_text('x\n1\n\n""\n2\n')
+    assert read_table(path).columns == {"x": ["1", None, "2"]}
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("a.csv", "", "a.csv is empty"),
+        ("a.csv", "\n\n", "a.csv is empty"),
+        ("a.csv", "x,y\n", "has columns x, y but no rows"),
+        ("a.csv", "x,x\n1,2\n", "two columns named 'x'"),
+        ("a.csv", "x,y\n1,2\n3\n", "line 3: 1 cells, but the header names 2"),
+        ("a.csv", 'x,y\n"1"2,3\n', "cannot be read as comma-separated"),
+        ("a.parquet", "PAR1nonsense", "cannot be read as Parquet"),
+        ("a.xlsx", "x", "must be a .csv, .tsv or .parquet file"),
+    ],
+)
+def test_files_that_cannot_be_read(tmp_path: Path, name: str, content: str, message: str) -> None:
+    (tmp_path / name).write_text(content)
+    with pytest.raises(DataError, match=message):
+        read_table(tmp_path / name)
+
+
+def test_a_file_in_another_encoding(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_bytes("é,x\n1,2\n".encode("latin-1"))
+    with pytest.raises(DataError, match="UTF-8"):
+        read_table(tmp_path / "a.csv")
+
+
+def test_files_that_are_not_there(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="there is no file"):
+        read_table(tmp_path / "a.csv")
+    with pytest.raises(DataError, match="is not a file"):
+        read_table(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("rows", "message"),
+    [
+        ({}, "has no columns"),
+        ({"x": []}, "but no rows"),
+        ({"x": [1], "y": [1, 2]}, "differ in length: x 1, y 2"),
+        ({"x": "text"}, "'x' must be a sequence"),
+        ({"x": 3}, "'x' must be a sequence"),
+        ({"x": np.ones((2, 2))}, "one dimension"),
+        (7, "got int"),
+        ([{"x": 1}], "got list"),
+        (pd.DataFrame([[1, 2]], columns=["x", "x"]), "'x'"),
+        (pa.Table.from_arrays([pa.array([1]), pa.array([2])], names=["x", "x"]), "'x'"),
+        (pl.DataFrame({"x": []}), "but no rows"),
+        (pd.DataFrame(), "has no columns"),
+    ],
+)
+def test_tables_that_cannot_be_read(rows: object, message: str) -> None:
+    with pytest.raises(DataError, match=message):
+        read_table(rows)
+
+
+def test_parquet_with_either_library_and_with_neither(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "rows.parquet"
+    pl.DataFrame({"x": [1.0, None], "u": ["a", "b"]}).write_parquet(path)
+    expected = {"x": [1.0, None], "u": ["a", "b"]}
+    assert read_table(path).columns == expected
+    real = builtins.__import__
+    absent = {"polars"}
+
+    def limited(name: str, *args: object, **keywords: object) -> object:
+        if name.split(".")[0] in absent:
+            raise ImportError(name)
+        return real(name, *args, **keywords)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(builtins, "__import__", limited)
+    assert read_table(path).columns == expected
+    absent.add("pyarrow")
+    with pytest.raises(DataError, match="needs polars or pyarrow"):
+        read_table(path)
+
+
+def test_unknown_columns_are_answered_with_the_nearest() -> None:
+    table = read_table({"hour": [1], "temperature": [2]})
+    with pytest.raises(DataError, match="no column 'Temperatur'; did you mean 'temperature'"):
+        table.column("Temperatur")
+    with pytest.raises(DataError, match="known are hour, temperature"):
+        table.column("zzz")

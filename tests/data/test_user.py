@@ -1,0 +1,131 @@
+import pickle
+
+import numpy as np
+import pytest
+
+from kerneltrail.data import User
+from kerneltrail.errors import DataError
+
+
+@pytest.fixture
+def ann() -> User:
+    return User(
+        "ann",
+        ("hour", "temperature"),
+        [[8.0, 1.0], [12.0, 2.0], [18.0, 3.0], [20.0, 4.0]],
+        [1.0, 2.0, 3.0, 4.0],
+        (1, 3, 4),
+        action=[0, 1, 0, 1],
+        availability=[1, 1, 0, 1],
+        probability=[0.6, 0.6, 0.0, 0.6],
+        order=[10, 20, 30, 40],
+    )
+
+
+def test_prefixes_and_batches_cover_the_rows(ann: User) -> None:
+    assert (ann.rows, ann.batches) == (4, 3)
+    for t in range(ann.batches + 1):
+        assert ann.upto(t).batches == t
+    for t in range(1, ann.batches + 1):
+        assert ann.upto(t - 1).extend(ann.batch(t)) == ann.upto(t)
+    assert ann.upto(3) == ann
+    assert ann.batch(2).y.tolist() == [2.0, 3.0]
+    assert ann.batch(2).action is not None
+    assert ann.batch(2).action.tolist() == [1.0, 0.0]
+
+
+def test_before_the_first_batch_there_is_a_user_without_rows(ann: User) -> None:
+    new = ann.upto(0)
+    assert (new.rows, new.batches, new.X.shape) == (0, 0, (0, 2))
+    assert new == User("ann", ann.covariates, [], [], (), [], [], [], np.array([], dtype=np.int64))
+    assert new.extend(ann) == ann
+    assert ann.extend(new) == ann
+
+
+@pytest.mark.parametrize(("method", "t"), [("upto", -1), ("upto", 4), ("batch", 0), ("batch", 4)])
+def test_batches_that_do_not_exist(ann: User, method: str, t: int) -> None:
+    with pytest.raises(DataError, match=r"'ann' has .*batch"):
+        getattr(ann, method)(t)
+
+
+def test_arrays_are_copies_and_read_only(ann: User) -> None:
+    X = np.ones((2, 1))
+    user = User("bob", ("x",), X, [1, 2], (2,))
+    X[:] = 7.0
+    assert user.X.tolist() == [[1.0], [1.0]]
+    for array in (ann.X, ann.y, ann.action, ann.order, ann.upto(2).X, pickle.loads(pickle.dumps(ann)).X):
+        assert array is not None
+        with pytest.raises(ValueError, match="read-only"):
+            array[0] = 0
+
+
+def test_it_is_a_value(ann: User) -> None:
+    again = pickle.loads(pickle.dumps(ann))
+    assert again == ann
+    assert hash(again) == hash(ann)
+    assert again.fingerprint == ann.fingerprint
+    assert len({ann, again}) == 1
+    for other in (
+        ann.with_y(ann.y + 1),
+        ann.with_X(ann.X + 1),
+        ann.with_name("eve"),
+        ann.with_ends((2, 4)),
+        ann.with_X(ann.X, ["hour", "heat"]),
+        User("ann", ann.covariates, ann.X, ann.y, ann.ends),
+    ):
+        assert other != ann
+        assert other.fingerprint != ann.fingerprint
+    assert ann != "ann"
+
+
+def test_fingerprint_of_a_known_user_does_not_change_between_versions() -> None:
+    user = User("ann", ("x",), [[1.0]], [2.0], (1,))
+    assert user.fingerprint == User("ann", ("x",), np.array([[1.0]]), (2,), [1]).fingerprint
+    assert len(user.fingerprint) == 32
+
+
+def test_columns_by_name(ann: User) -> None:
+    assert ann.column_index("temperature") == 1
+    assert ann.columns(["temperature", "hour"]).tolist() == [[1, 8], [2, 12], [3, 18], [4, 20]]
+    assert ann.columns([]).shape == (4, 0)
+    with pytest.raises(DataError, match="'ann' has no column 'temprature'; did you mean 'temperature'"):
+        ann.columns(["temprature"])
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"covariates": ()}, "at least one covariate"),
+        ({"covariates": ("x", "x")}, "'x' is named twice"),
+        ({"covariates": ("x", "a[b]")}, r"'a\[b\]' cannot be written"),
+        ({"X": [[1.0], [2.0]]}, r"shape \(rows, 2\) for x, z, got \(2, 1\)"),
+        ({"X": [[1.0, 2.0], [3.0, np.nan]]}, "covariate 'z' is nan in row 2 of 2"),
+        ({"X": [[1.0, 2.0], ["a", 1.0]]}, "X must hold numbers"),
+        ({"y": [1.0]}, r"target must have shape \(2,\)"),
+        ({"y": [1.0, np.inf]}, "target is inf in row 2"),
+        ({"ends": (1,)}, r"must end at the last row, 2; the ends are \[1\]"),
+        ({"ends": ()}, "must end at the last row"),
+        ({"ends": (0, 2)}, "increase from above 0"),
+        ({"ends": (2, 2)}, "increase"),
+        ({"ends": (1.5, 2)}, "whole numbers"),
+        ({"action": [0, 2]}, "action must be 0 or 1, is 2 in row 2"),
+        ({"action": [0, np.nan]}, "action must be 0 or 1, is nan in row 2"),
+        ({"availability": [0.5, 1]}, "availability must be 0 or 1"),
+        ({"probability": [0.5, 1.5]}, r"probability must lie in \[0, 1\], is 1.5 in row 2"),
+        ({"probability": [0.5]}, "probability must have shape"),
+        ({"order": [1, 2, 3]}, r"order must have shape \(2,\)"),
+    ],
+)
+def test_what_is_refused_names_user_and_place(change: dict[str, object], message: str) -> None:
+    good = {"name": "ann", "covariates": ("x", "z"), "X": [[1.0, 2.0], [3.0, 4.0]], "y": [1.0, 2.0], "ends": (2,)}
+    with pytest.raises(DataError, match=message) as caught:
+        User(**{**good, **change})  # type: ignore[arg-type]
+    assert "'ann'" in str(caught.value)
+
+
+def test_extend_refuses_other_columns(ann: User) -> None:
+    plain = User("ann", ann.covariates, ann.X, ann.y, ann.ends)
+    with pytest.raises(DataError, match="action is known for only some"):
+        ann.extend(plain)
+    with pytest.raises(DataError, match="the new rows have a, b"):
+        ann.extend(plain.with_X(plain.X, ["a", "b"]))
