@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kerneltrail.data.cohort import Cohort
-from kerneltrail.data.draw import as_rng, draw_target
+from kerneltrail.data.draw import as_rng, draw_target, one_thread
 from kerneltrail.data.frozen import Frozen
 from kerneltrail.data.simulate import LOG_SD, Recipe, Simulation
 from kerneltrail.data.user import User
@@ -84,7 +84,8 @@ def simulate_mhealth(
             truth[name], drawn[name] = recipe.composition, recipe.draw(own)
             # A prompt helps most those who sit still, and users differ in how much.
             advantages[name] = Frozen({"1": 0.8 + 0.2 * own.standard_normal(), "log_steps30pre": -0.1})
-            users.append(_user(name, drawn[name], advantages[name], days, batch_size, own))
+            with one_thread():
+                users.append(_user(name, drawn[name], advantages[name], days, batch_size, own))
     cohort = Cohort.from_users(users, target="log_steps30", units=UNITS)
     parts = cohort.split(test=[user.name for user in users if user.name.startswith("test")])
     return Simulation(*parts, Frozen(truth), Frozen(drawn), _MEAN, Frozen(advantages))

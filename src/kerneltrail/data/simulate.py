@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from kerneltrail.data.cohort import Cohort
-from kerneltrail.data.draw import as_rng, simulate_user
+from kerneltrail.data.draw import as_rng, one_thread, simulate_user
 from kerneltrail.data.frozen import Frozen
 from kerneltrail.data.user import User
 from kerneltrail.errors import DataError
@@ -187,7 +187,8 @@ def _simulate(
             )
         return Cohort.from_users(users, target="y", scaling="none")
 
-    return Simulation(group("train", train), group("test", test), Frozen(truth), Frozen(drawn))
+    with one_thread():
+        return Simulation(group("train", train), group("test", test), Frozen(truth), Frozen(drawn))
 
 
 __all__ = [

@@ -1,0 +1,84 @@
+import json
+import pickle
+
+import numpy as np
+import pytest
+
+from kerneltrail.data import Batching, Cohort, Schema, User
+from kerneltrail.errors import DataError
+
+from .test_cohort import ROWS, read
+
+
+@pytest.mark.parametrize(
+    "cohort",
+    [
+        read(units={"hour": "hours", "steps": "steps"}, missing={"hour": "drop", "activity": "unknown"}),
+        read(scaling="user", missing={"hour": 0.1}),
+        read(scaling="none", target_scaling="standard", available_only=True),
+        read(batch_size=None, ends={"ann": [4], "bob": [3]}),
+        read(batch_size=None, ends=[3, 7]),
+    ],
+)
+def test_json_round_trip_is_exact(cohort: Cohort) -> None:
+    schema = cohort.schema
+    again = Schema.from_json(json.loads(json.dumps(schema.to_json())))
+    assert again == schema
+    assert hash(again) == hash(schema)
+    assert again.read(ROWS) == cohort
+    assert pickle.loads(pickle.dumps(schema)) == schema
+
+
+def test_stored_schemas_that_cannot_be_read() -> None:
+    good = read().schema.to_json()
+    for stored in ({}, {**good, "batching": 3}, {**good, "surprise": 1}, {**good, "scaler": {"low": []}}):
+        with pytest.raises(DataError, match="not a stored"):
+            Schema.from_json(stored)
+
+
+def test_a_new_table_is_scaled_with_the_groups_scaler_and_coded_by_its_levels() -> None:
+    schema = read().schema
+    new = {
+        **{name: values[:2] for name, values in ROWS.items()},
+        "who": ["eve"] * 2,
+        "when": [1, 2],
+        "hour": [28.0, -2.0],
+        "activity": ["unknown", "active"],
+    }
+    assert schema.read(new)["eve"].X.tolist() == [[2.0, 1.0], [-1.0, 0.5]]
+    with pytest.raises(DataError, match="'running' in row 1, which is not one of its levels"):
+        schema.read({**new, "activity": ["running", "still"]})
+    assert schema.read(new, batching=Batching(size=1))["eve"].ends == (1, 2)
+
+
+def test_under_user_scaling_a_new_user_has_a_scaler_of_its_own() -> None:
+    schema = read(scaling="user").schema
+    new = {name: values[:3:2] for name, values in ROWS.items()}
+    assert sorted(schema.read(new).users[0].X[:, 0].tolist()) == [0.0, 1.0]
+    nobody = User("eve", schema.covariates, [], [], ())
+    assert schema.scaler_for(nobody).transform([[5.0, 1.0]]).tolist() == [[5.0, 1.0]]
+
+
+def test_inputs_need_neither_target_nor_action() -> None:
+    schema = read(missing="drop").schema
+    new = {"who": ["b", "a", "b", "b"], "when": [2, 1, 1, 3], "hour": [1, 2, 3, None], "activity": ["still"] * 4}
+    first, second = schema.inputs(new)
+    assert (first.name, first.X.tolist(), first.rows.tolist()) == ("b", [[3, 0], [1, 0]], [2, 0])
+    assert (second.name, second.X.tolist(), second.rows.tolist()) == ("a", [[2, 0]], [1])
+    assert np.all(np.isfinite(first.X))
+    with pytest.raises(DataError, match="no column 'hour'"):
+        schema.inputs({"who": ["a"], "when": [1], "activity": ["still"]})
+
+
+def test_units_policies_and_columns_in_use() -> None:
+    schema = read(units={"hour": "hours"}, missing={"hour": "drop"}).schema
+    assert (schema.unit("hour"), schema.unit("steps")) == ("hours", "")
+    assert (schema.policy("hour"), schema.policy("steps")) == ("drop", "error")
+    assert schema.values == ("hour", "activity", "steps", "sent", "free", "chance")
+    assert schema.ranges == {"activity": (0.0, 2.0)}
+
+
+def test_a_scaler_for_other_columns_is_refused() -> None:
+    schema = read().schema
+    with pytest.raises(DataError, match="the scaler is for hour, activity, not hour"):
+        Schema("who", "when", "steps", ("hour",), Batching(size=1), scaler=schema.scaler)
