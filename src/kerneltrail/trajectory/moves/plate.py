@@ -1,0 +1,146 @@
+"""Plate: all customers of one table get another composition together, by Metropolis–Hastings (SPEC §6).
+
+Tables are summed out of the state (SPEC §4), so the move brings its own: a block B of customers is drawn as a table
+would be, an auxiliary variable with a known probability in both directions. A group is the n customers who went K→k;
+given the paths, they sit at tables as in a Chinese restaurant with mass a = αH0(k|K), so the table of a customer drawn
+uniformly is a given B of size b with probability
+
+    P(B | paths) ∝ b · a Γ(b) Γ(a+n-b) / Γ(a+n).
+
+B is then proposed k' in place of k, and accepted with min(1, r),
+
+    r = p(paths')/p(paths) · P(B | paths')/P(B | paths) · q(k'→k)/q(k→k').
+
+Moving into a composition that others went to already (a merge) is as legal as splitting from it: P(B | paths') counts
+the ways back. If nobody's next customer changed restaurant, r would reduce to H0(k')/H0(k) times evidences and
+q-ratio, the paper's formula; the factors of the next customers are in p(paths').
+
+A block may also be made of *runs*: a customer with those that follow it at the same composition. K→k→k→c then becomes
+K→k'→k'→c in one step, which single customers reach only through paths that open two new restaurants.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from kerneltrail.trajectory import draw
+from kerneltrail.trajectory.joint import Joint
+from kerneltrail.trajectory.moves.base import MoveInfo
+from kerneltrail.trajectory.proposals import Toggle
+from kerneltrail.trajectory.state import State
+from kerneltrail.trajectory.urn import Urn
+from kerneltrail.trajectory.workspace import Workspace
+
+Customer = tuple[int, int]
+
+
+@dataclass(frozen=True)
+class Plate:
+    """A fixed number of tables, each drawn anew, each proposed one product more or less.
+
+    Attributes:
+        joint: the target.
+        steps: tables per pass; fixed in advance, since a number that depended on the state would bias the chain.
+            None means half as many as there are customers.
+        runs: whether customers bring along those that follow them at the same composition.
+    """
+
+    joint: Joint
+    steps: int | None = None
+    runs: bool = False
+    toggle: Toggle = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "toggle", Toggle.of(self.joint.urn.pool))
+
+    def __call__(self, rng: np.random.Generator, state: State) -> tuple[State, MoveInfo]:
+        """Plate `steps` tables."""
+        work = Workspace(self.joint, state)
+        steps = max(1, self.joint.size // 2) if self.steps is None else self.steps
+        heads = _heads(work, runs=self.runs)
+        accepted = 0
+        for _ in range(steps):
+            if self.replate(rng, work, heads):
+                accepted += 1
+                heads = _heads(work, runs=self.runs)
+        return work.state(), MoveInfo(steps, accepted, accepted)
+
+    def replate(self, rng: np.random.Generator, work: Workspace, heads: Heads | None = None) -> bool:
+        """One table; whether it changed."""
+        heads = _heads(work, runs=self.runs) if heads is None else heads
+        chosen = heads.customers[draw.index(rng, len(heads.customers))]
+        parent, old = work.parent(*chosen), work.paths[chosen[0]][chosen[1]]
+        table = _draw_table(rng, work.joint.urn, heads.groups[parent, old], chosen, parent, old)
+        new, log_q = self.toggle.propose(rng, old)
+        if new == old:
+            return False
+        block = [(m, s) for m, t in table for s in range(t, heads.ends[m, t])]
+        log_forth = log_table(work.joint.urn, parent, old, len(table), len(heads.groups[parent, old]))
+        delta = work.change([(m, t, new) for m, t in block])
+        log_back = self._log_way_back(work, table, heads, parent, new)
+        if log_back > -math.inf and draw.accept(rng, delta + log_back - log_forth + log_q):
+            return True
+        work.change([(m, t, old) for m, t in block])
+        return False
+
+    def _log_way_back(self, work: Workspace, table: list[Customer], heads: Heads, parent: int, new: int) -> float:
+        """log P(B | paths'), up to what both directions share; -inf where B is no table, so that no way leads back.
+
+        That happens where a step K→K was followed by another of the same block, whose restaurant now is k'; and, for
+        runs, where a run grew together with its neighbour.
+        """
+        for m, t in table:
+            end = heads.ends[m, t]
+            if work.parent(m, t) != parent:
+                return -math.inf
+            if self.runs and (parent == new or (end < len(work.paths[m]) and work.paths[m][end] == new)):
+                return -math.inf
+        # For runs parent ≠ new, and every step from another composition heads a run: the count is the group's size.
+        return log_table(work.joint.urn, parent, new, len(table), work.counts.of_edge(parent, new))
+
+
+@dataclass(frozen=True)
+class Heads:
+    """The customers that head a block: all of them, or those that begin a run; grouped by transition."""
+
+    customers: list[Customer]
+    groups: dict[tuple[int, int], list[Customer]]
+    ends: dict[Customer, int]  # one past the last customer of the block
+
+
+def _heads(work: Workspace, *, runs: bool) -> Heads:
+    customers: list[Customer] = []
+    groups: dict[tuple[int, int], list[Customer]] = {}
+    ends: dict[Customer, int] = {}
+    for m, path in enumerate(work.paths):
+        for t, mask in enumerate(path):
+            parent = work.parent(m, t)
+            if runs and mask == parent:
+                ends[customers[-1]] = t + 1
+                continue
+            customers.append((m, t))
+            groups.setdefault((parent, mask), []).append((m, t))
+            ends[m, t] = t + 1
+    return Heads(customers, groups, ends)
+
+
+def log_table(urn: Urn, parent: int, mask: int, b: int, n: int) -> float:
+    """log a Γ(a+n-b)/Γ(a+n): the probability that b given customers of n are one table, without Γ(b)."""
+    return urn.log_mass(parent, mask) + urn.log_rising(parent, mask, n - b) - urn.log_rising(parent, mask, n)
+
+
+def _draw_table(
+    rng: np.random.Generator, urn: Urn, group: list[Customer], chosen: Customer, parent: int, mask: int
+) -> list[Customer]:
+    """The table of one customer, from the seating's conditional given the group: its size, then who else."""
+    n = len(group)
+    # P(b) ∝ C(n-1, b-1) Γ(b) Γ(a+n-b) ∝ Γ(a+n-b) / (n-b)!
+    sizes = [urn.log_rising(parent, mask, n - b) - math.lgamma(n - b + 1) for b in range(1, n + 1)]
+    b = 1 + draw.pick_log(rng, sizes)
+    if b == n:
+        return group
+    others = [customer for customer in group if customer != chosen]
+    return [chosen, *(others[i] for i in draw.subset(rng, n - 1, b - 1))]
