@@ -55,17 +55,20 @@ def _bessel_weights(z: float, tail: float, weights: Array, slopes: Array) -> int
     size = weights.shape[0]
     # Start far enough above the last order wanted for the unstable start-up to have died out.
     top = size + 16
-    above, here, total = 0.0, 1e-280, 0.0
+    above, here, total, beyond = 0.0, 1e-280, 0.0, 0.0
     for j in range(top, 0, -1):
         below = above + (2.0 * j / z) * here
         if j < size:
             weights[j] = here
+        else:
+            beyond += 2.0 * here
         total += 2.0 * here
         above, here = here, below
         if here > 1e200:  # rescale: only ratios matter
             above *= 1e-200
             here *= 1e-200
             total *= 1e-200
+            beyond *= 1e-200
             for i in range(j, size):
                 weights[i] *= 1e-200
     weights[0] = here
@@ -79,7 +82,7 @@ def _bessel_weights(z: float, tail: float, weights: Array, slopes: Array) -> int
         slopes[j] = 0.5 * (before + after) / weights[j] - 1.0 if weights[j] > 0.0 else 0.0
     for j in range(1, size):
         weights[j] *= 2.0
-    remaining = 0.0
+    remaining = beyond / total
     count = size
     while count > 1 and remaining + weights[count - 1] < tail:
         remaining += weights[count - 1]
