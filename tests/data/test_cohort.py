@@ -230,6 +230,8 @@ def test_unavailable_rows_stay_unless_asked() -> None:
         (with_value("hour", 3, float("inf")), {}, "'hour' of the table is infinite in row 4"),
         (with_value("hour", 3, "noon"), {}, "'hour' .* is 'noon' in row 4, not a number"),
         (with_value("hour", 3, datetime(2020, 1, 1)), {}, "not a number"),
+        (with_value("hour", 3, [1, 2]), {}, "'hour' .* in row 4, not a number"),
+        ({**ROWS, "hour": [[1]] * 7}, {}, "'hour' .* in row 1, not a number"),
         (with_value("steps", 3, "many"), {}, "'steps' .* is 'many' in row 4"),
         (with_value("sent", 3, 2), {}, "action 'sent' .* must be 0 or 1, is 2 in row 4"),
         (with_value("sent", 3, None), {}, "'sent' .* missing in row 4"),
@@ -250,7 +252,12 @@ def test_what_is_refused_says_where(rows: dict[str, list[Any]], changes: dict[st
 
 
 def test_user_names_of_numbers_are_whole() -> None:
-    for names in ([1, 2, 1, 2, 1, 2, 1], [1.0, 2.0, 1.0, 2.0, 1.0, 2.0, 1.0], list("1212121")):
+    for names in (
+        [1, 2, 1, 2, 1, 2, 1],
+        [1.0, 2.0, 1.0, 2.0, 1.0, 2.0, 1.0],
+        list("1212121"),
+        ["1.0", "2"] * 3 + ["1"],
+    ):
         assert read({**ROWS, "who": names}).names == ("1", "2")
 
 
@@ -345,6 +352,24 @@ def test_it_is_a_value() -> None:
     assert pickle.loads(pickle.dumps(read())) == read()
     assert hash(read()) == hash(read())
     assert read() != read(scaling="user")
+
+
+def test_names_that_collide_are_written_apart(tmp_path: Path) -> None:
+    X = [[1.0, 5.0, 7.0], [2.0, 6.0, 8.0]]
+    cohort = Cohort.from_users([User("a", ("order", "user", "batch"), X, [1.0, 2.0], (1, 2))], scaling="none")
+    cohort.write_csv(tmp_path / "out.csv")
+    again = cohort.schema.read(tmp_path / "out.csv")["a"]
+    assert (again.X.tolist(), again.ends) == (X, (1, 2))
+    named = read({**ROWS, "batch": [2, 1, 1, 1, 1, 2, 2]}, covariates=["hour", "batch"], categorical={})
+    assert named.schema.read(named.to_rows()).users == named.users
+
+
+def test_times_finer_than_a_microsecond_are_cut() -> None:
+    times = pd.to_datetime([f"2020-01-0{day} 08:00:00.123456789" for day in ROWS["when"]])
+    cohort = read(pd.DataFrame({**ROWS, "when": times}))
+    assert cohort["ann"].y.tolist() == [1.0, 2.0, 3.0, 4.0]
+    assert cohort["ann"].order is not None
+    assert str(cohort["ann"].order[0]) == "2020-01-01T08:00:00.123456"
 
 
 def test_from_users(tmp_path: Path) -> None:

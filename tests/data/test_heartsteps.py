@@ -102,7 +102,7 @@ def test_a_cohort_written_from_it_reads_back(tmp_path: Path) -> None:
         ({"users": "all", "covariates": ["dosage"]}, {}, "does not give the covariate 'dosage'"),
         ({"users": "all"}, {"sugg.decision.utime": "noon"}, r"time 'noon' in row 1 \(line 2\)"),
         ({"users": "all"}, {"avail": 0}, "has no decision point with the user available"),
-        ({"users": "all"}, {"jbsteps30": "NA"}, "no row of the table is left"),
+        ({"users": "all"}, {"jbsteps30": "NA"}, r"no row of suggestions\.csv is left"),
     ],
 )
 def test_what_is_refused(tmp_path: Path, keywords: dict[str, Any], change: dict[str, Any], message: str) -> None:

@@ -38,6 +38,16 @@ def test_arrays_as_columns_keep_their_times() -> None:
     assert table.columns == {"t": [datetime(2020, 1, 1, 8)], "x": [1.0]}
 
 
+def test_series_and_arrays_of_other_libraries_as_columns() -> None:
+    day = datetime(2020, 1, 1)
+    for values in (pd.Series([1.5, None]), pl.Series([1.5, None]), pa.chunked_array([[1.5], [None]])):
+        assert read_table({"x": values}).columns == {"x": [1.5, None]}
+    scalars = [np.datetime64("2020-01-01", "ns"), np.datetime64("NaT")]
+    assert read_table({"t": scalars, "x": [np.float32(1.5), np.nan]}).columns == {"t": [day, None], "x": [1.5, None]}
+    masked = np.ma.masked_array([1.0, 2.0], mask=[False, True])
+    assert read_table({"x": masked}).columns == {"x": [1.0, None]}
+
+
 def test_csv_without_any_frame_library(tmp_path: Path) -> None:
     path = tmp_path / "rows.csv"
     path.write_text('\ufeffuser, x ,note\n1,2.5,"a, b\nc"\n\n2,NA,null\n', encoding="utf-8")

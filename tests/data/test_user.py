@@ -114,6 +114,9 @@ def test_columns_by_name(ann: User) -> None:
         ({"probability": [0.5, 1.5]}, r"probability must lie in \[0, 1\], is 1.5 in row 2"),
         ({"probability": [0.5]}, "probability must have shape"),
         ({"order": [1, 2, 3]}, r"order must have shape \(2,\)"),
+        ({"order": [2, 1]}, "oldest first, but order goes from 2 to 1"),
+        ({"order": [1.0, np.nan]}, "oldest first"),
+        ({"covariates": "xz"}, r"list of names, such as \['xz'\]"),
     ],
 )
 def test_what_is_refused_names_user_and_place(change: dict[str, object], message: str) -> None:
@@ -127,5 +130,12 @@ def test_extend_refuses_other_columns(ann: User) -> None:
     plain = User("ann", ann.covariates, ann.X, ann.y, ann.ends)
     with pytest.raises(DataError, match="action is known for only some"):
         ann.extend(plain)
+    times = User("ann", ("x",), [[1.0]], [1.0], (1,), order=np.array(["2020-01-01"], dtype="datetime64[us]"))
+    count = User("ann", ("x",), [[1.0]], [1.0], (1,), order=[3])
+    assert times != count
+    with pytest.raises(DataError, match="ordered by int64, the new rows by datetime64"):
+        count.extend(times)
+    with pytest.raises(DataError, match="oldest first"):
+        count.extend(User("ann", ("x",), [[1.0]], [1.0], (1,), order=[2]))
     with pytest.raises(DataError, match="the new rows have a, b"):
         ann.extend(plain.with_X(plain.X, ["a", "b"]))

@@ -145,21 +145,24 @@ class Cohort:
         """The cohort of users in data units that were made otherwise than from a table.
 
         Written to a table, its columns are ``user``, ``order`` and ``batch``, and ``action``, ``availability`` and
-        ``probability`` if all users have them.
+        ``probability`` if all users have them; with an underscore behind where a covariate has that name.
         """
         raw = tuple(users)
         if not raw:
             raise DataError("a cohort needs at least one user")
 
         def common(label: str) -> str | None:
-            return label if all(getattr(user, label) is not None for user in raw) else None
+            return free(label) if all(getattr(user, label) is not None for user in raw) else None
+
+        def free(label: str) -> str:
+            return free(f"{label}_") if label in (*raw[0].covariates, target) else label
 
         schema = Schema(
-            user="user",
-            order="order",
+            user=free("user"),
+            order=free("order"),
             target=target,
             covariates=raw[0].covariates,
-            batching=Batching(column="batch"),
+            batching=Batching(column=free("batch")),
             scaling=scaling,
             target_scaling=target_scaling,
             units=units or {},
@@ -274,18 +277,20 @@ class Cohort:
         """The cohort as a dict of columns in data units, levels as texts, with a column of batch numbers.
 
         The order column holds the order values, or 1, 2, … for users without; the batch column is named as in the
-        schema, or ``batch``.
+        schema, or ``batch``, and is left out where another column has that name.
         """
         schema = self.schema
         columns: dict[str, list[Any]] = {schema.user: [], schema.order: []}
         batch = schema.batching.column or "batch"
+        named = batch not in (schema.user, schema.order, *schema.values)
         for user in self.raw:
             columns[schema.user] += [user.name] * user.rows
             order = np.arange(1, user.rows + 1) if user.order is None else user.order
             columns[schema.order] += [str(v) for v in order] if order.dtype.kind == "M" else order.tolist()
             starts = (0, *user.ends)
             numbers = [n for n, (a, b) in enumerate(zip(starts, user.ends, strict=False), 1) for _ in range(b - a)]
-            columns.setdefault(batch, []).extend(numbers)
+            if named:
+                columns.setdefault(batch, []).extend(numbers)
             for place, name in enumerate(schema.covariates):
                 if name == schema.order:
                     continue

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from datetime import UTC, date, datetime
 from typing import Any
@@ -15,18 +16,21 @@ from kerneltrail.errors import DataError
 
 Array = NDArray[np.float64]
 
+_WHOLE = re.compile(r"(-?\d+)\.0+")
 _TRUTH = {"true": 1.0, "false": 0.0}
 
 
 def text_of(value: Any) -> str:
-    """A value as a name: whole floats as integers, since a missing cell elsewhere turns a column's 3 into 3.0.
+    """A value as a name: 3.0 is 3, as number and as text, since a missing cell elsewhere turns a column's 3 into 3.0.
 
-    >>> text_of(3.0), text_of(" ann "), text_of(True)
-    ('3', 'ann', 'True')
+    >>> text_of(3.0), text_of("3.0"), text_of(" ann "), text_of(True)
+    ('3', '3', 'ann', 'True')
     """
     if isinstance(value, float) and value.is_integer():
         return str(int(value))
-    return str(value).strip()
+    text = str(value).strip()
+    whole = _WHOLE.fullmatch(text)
+    return whole.group(1) if whole else text
 
 
 def numbers(table: Table, name: str, hint: str = "") -> Array:
@@ -34,6 +38,8 @@ def numbers(table: Table, name: str, hint: str = "") -> Array:
     values = table.column(name)
     try:
         column = np.array(values, dtype=np.float64)
+        if column.ndim != 1:  # every cell is itself a list
+            raise ValueError
     except (TypeError, ValueError, OverflowError):
         column = np.array([_number(table, name, row, value, hint) for row, value in enumerate(values)])
     infinite = np.flatnonzero(np.isinf(column))

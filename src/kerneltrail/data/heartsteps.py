@@ -91,15 +91,19 @@ def load_heartsteps(
     table, note = _decision_points(table, source, users)
     columns = {name: source.covariates[name](table) for name in names}
     cohort = Cohort.from_table(
-        {
-            "user": labels(table, source.user, "user column"),
-            "decision_index": table.column(source.order),
-            **columns,
-            "log_steps30": _log_steps(numbers(table, "jbsteps30").tolist()),
-            "send": table.column("send"),
-            "available": [1.0] * table.rows,
-            "probability": [PROBABILITY] * table.rows,
-        },
+        Table(
+            {
+                "user": labels(table, source.user, "user column"),
+                "decision_index": table.column(source.order),
+                **columns,
+                "log_steps30": _log_steps(numbers(table, "jbsteps30").tolist()),
+                "send": table.column("send"),
+                "available": [1.0] * table.rows,
+                "probability": [PROBABILITY] * table.rows,
+            },
+            table.source,
+            table.lines,
+        ),
         user="user",
         order="decision_index",
         target="log_steps30",
@@ -189,10 +193,10 @@ def _clock(read: Callable[[datetime], float]) -> Callable[[Table], list[Any]]:
 
 
 def _utc(value: Any, table: Table, row: int) -> datetime | None:
-    if value is None or isinstance(value, datetime):
-        return value
+    if value is None:
+        return None
     try:
-        time = datetime.fromisoformat(str(value))
+        time = value if isinstance(value, datetime) else datetime.fromisoformat(str(value))
     except ValueError:
         raise DataError(
             f"time {value!r} in {table.place(row)} of {table.source} is not written like 2015-07-22 16:31:53"

@@ -182,7 +182,15 @@ def _plain(values: Any) -> list[Any]:
         if values.dtype.kind == "M":
             values = values.astype("datetime64[us]")
         values = values.tolist()
-    return [None if _is_missing(value) else value for value in values]
+    elif hasattr(values, "to_pylist"):
+        values = values.to_pylist()
+    return [None if _is_missing(value) else _scalar(value) for value in values]
+
+
+def _scalar(value: Any) -> Any:
+    if isinstance(value, np.datetime64):
+        return value.astype("datetime64[us]").item()
+    return value.item() if isinstance(value, np.generic) else value
 
 
 def _is_missing(value: Any) -> bool:

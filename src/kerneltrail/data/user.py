@@ -16,6 +16,9 @@ from kerneltrail.errors import DataError
 
 Array = NDArray[np.float64]
 
+_TIME = "M"
+"""NumPy's letter for a type of times."""
+
 
 @dataclass(frozen=True, eq=False)
 class User:
@@ -64,6 +67,8 @@ class User:
     ) -> None:
         put = object.__setattr__
         who = f"user {name!r}"
+        if isinstance(covariates, str):
+            raise DataError(f"{who}: covariates must be a list of names, such as [{covariates!r}]")
         names = tuple(covariates)
         if not names:
             raise DataError(f"{who} needs at least one covariate")
@@ -84,12 +89,7 @@ class User:
         for label, column in (("action", action), ("availability", availability)):
             put(self, label, None if column is None else _flags(column, rows, who, label))
         put(self, "probability", None if probability is None else _shares(probability, rows, who))
-        if order is not None:
-            order = np.array(order)
-            if order.shape != (rows,):
-                raise DataError(f"{who}: order must have shape ({rows},), got {order.shape}")
-            order.setflags(write=False)
-        put(self, "order", order)
+        put(self, "order", None if order is None else _ordered(order, rows, who))
 
     @property
     def rows(self) -> int:
@@ -133,6 +133,8 @@ class User:
             old, new = getattr(self, label), getattr(newer, label)
             if (old is None) != (new is None):
                 raise DataError(f"user {self.name!r}: {label} is known for only some of the rows")
+            if label == "order" and old is not None and (old.dtype.kind in _TIME) != (new.dtype.kind in _TIME):
+                raise DataError(f"user {self.name!r} is ordered by {old.dtype}, the new rows by {new.dtype}")
             optional[label] = None if old is None else np.concatenate([old, new])
         return User(
             self.name,
@@ -216,7 +218,9 @@ class User:
 
 def _same(mine: object, theirs: object) -> bool:
     if isinstance(mine, np.ndarray) and isinstance(theirs, np.ndarray):
-        return np.array_equal(mine, theirs)
+        # Numbers and times do not compare; arrays without rows are equal whatever they would hold.
+        same_kind = (mine.dtype.kind in _TIME) == (theirs.dtype.kind in _TIME)
+        return mine.shape == theirs.shape and (not mine.size or (same_kind and np.array_equal(mine, theirs)))
     if isinstance(mine, np.ndarray) or isinstance(theirs, np.ndarray):
         return False
     return mine == theirs
@@ -263,6 +267,19 @@ def _shares(values: ArrayLike, rows: int, who: str) -> Array:
     if bad.size:
         raise DataError(f"{who}: probability must lie in [0, 1], is {column[bad[0]]:g} in row {bad[0] + 1} of {rows}")
     return _sealed(column)
+
+
+def _ordered(values: ArrayLike, rows: int, who: str) -> NDArray[Any]:
+    order = np.array(values)
+    if order.shape != (rows,):
+        raise DataError(f"{who}: order must have shape ({rows},), got {order.shape}")
+    if order.dtype.kind in "iuf" + _TIME:  # texts are kept as they are: how they sort is the reader's business
+        back = np.flatnonzero(~(order[1:] >= order[:-1]))
+        if back.size:
+            row = int(back[0]) + 1
+            raise DataError(f"{who}: rows must be oldest first, but order goes from {order[row - 1]} to {order[row]}")
+    order.setflags(write=False)
+    return order
 
 
 def _checked_ends(ends: Sequence[int], rows: int, who: str) -> tuple[int, ...]:
