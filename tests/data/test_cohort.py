@@ -121,6 +121,12 @@ def test_ties_keep_the_tables_order_and_are_counted() -> None:
     assert "order value repeated (table order kept): 3 rows (ann 2, bob 1)" in str(cohort.report)
 
 
+def test_many_ties_keep_the_tables_order() -> None:
+    rows = {"u": ["a"] * 300, "t": [row % 3 for row in range(300)], "x": [0.0] * 300, "y": list(range(300))}
+    cohort = Cohort.from_table(rows, user="u", order="t", target="y", covariates=["x"], batch_size=40)
+    assert cohort["a"].y.tolist() == sorted(range(300), key=lambda row: row % 3)
+
+
 def test_large_integers_order_exactly() -> None:
     base = 1_700_000_000_000_000_000
     assert read({**ROWS, "when": [base + v for v in ROWS["when"]]})["ann"].y.tolist() == [1.0, 2.0, 3.0, 4.0]

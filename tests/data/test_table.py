@@ -1,4 +1,6 @@
 import builtins
+import subprocess
+import sys
 from datetime import datetime
 from pathlib import Path
 
@@ -57,6 +59,19 @@ def test_csv_without_any_frame_library(tmp_path: Path) -> None:
     tabs = tmp_path / "rows.tsv"
     tabs.write_text("a\tb\n1\t\n")
     assert read_table(str(tabs)).columns == {"a": ["1"], "b": [None]}
+
+
+def test_no_frame_library_is_imported_or_needed(tmp_path: Path) -> None:
+    path = tmp_path / "rows.csv"
+    path.write_text("u,t,x,y\na,1,2,3\n")
+    code = (
+        "import sys\n"
+        "sys.modules.update(dict.fromkeys(['pandas', 'polars', 'pyarrow']))\n"
+        "from kerneltrail.data import Cohort\n"
+        f"c = Cohort.from_table({str(path)!r}, user='u', order='t', target='y', covariates=['x'], batch_size=1)\n"
+        "assert c.rows == 1\n"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, timeout=120)
 
 
 def test_a_blank_line_in_a_table_of_one_column_is_no_row_but_a_quoted_blank_is(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from kerneltrail.data.draw import as_rng, one_thread, simulate_user
 from kerneltrail.data.frozen import Frozen
 from kerneltrail.data.user import User
 from kerneltrail.errors import DataError
-from kerneltrail.kernels import Composition, Hyperparameters, layout_of, parse
+from kerneltrail.kernels import Composition, Hyperparameters, parse
 
 LOG_SD = 0.1
 """Spread of positive hyperparameters between users: standard deviation of the logarithm (SPEC §9)."""
@@ -35,15 +35,11 @@ class Recipe:
 
     composition: Composition
     centre: Mapping[str, float]
-    location_sd: float
+    location_sd: float = 1.0
     fixed: tuple[str, ...] = ("noise",)
 
-    @classmethod
-    def of(cls, text: str, *, location_sd: float = 1.0, **centre: float) -> Recipe:
-        """A recipe from a kernel's text; `centre` by slot name, with ``_`` for what an identifier cannot hold."""
-        composition = parse(text)
-        plain = {_identifier(name): name for name in layout_of(composition).names}
-        return cls(composition, Frozen({plain[key]: value for key, value in centre.items()}), location_sd)
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "centre", Frozen(self.centre))
 
     def draw(self, rng: np.random.Generator) -> Hyperparameters:
         """One user's hyperparameters."""
@@ -53,11 +49,6 @@ class Recipe:
             for slot in centre.layout.slots
         ]
         return Hyperparameters(self.composition, tuple(centre.vector + np.array(sd) * rng.standard_normal(len(sd))))
-
-
-def _identifier(name: str) -> str:
-    """``PER[x]*SE[x]: SE[x].lengthscale`` as ``PER_SE__SE_lengthscale``: the covariate is always x here."""
-    return name.replace("[x]", "").replace("*", "_").replace(": ", "__").replace(".", "_")
 
 
 @dataclass(frozen=True)
@@ -85,46 +76,57 @@ class Simulation:
 # SPEC §9: medians of the synthetic priors (SPEC §3) are exp(0) for lengthscales and exp(1) for amplitudes and periods.
 # The location's prior is N(0, 0.1), with median 0; it has no logarithm, so the spread of 0.1 is taken as it stands.
 _PAPER = (
-    Recipe.of(
-        "LIN[x] + PER[x]",
-        LIN_amplitude=np.e,
-        LIN_location=0.0,
-        PER_amplitude=np.e,
-        PER_lengthscale=1.0,
-        PER_period=np.e,
-        noise=0.15,
+    Recipe(
+        parse("LIN[x] + PER[x]"),
+        {
+            "LIN[x].amplitude": np.e,
+            "LIN[x].location": 0.0,
+            "PER[x].amplitude": np.e,
+            "PER[x].lengthscale": 1.0,
+            "PER[x].period": np.e,
+            "noise": 0.15,
+        },
         location_sd=LOG_SD,
     ),
-    Recipe.of("SE[x]", SE_amplitude=np.e, SE_lengthscale=1.0, noise=0.15),
+    Recipe(parse("SE[x]"), {"SE[x].amplitude": np.e, "SE[x].lengthscale": 1.0, "noise": 0.15}),
 )
-_LINEAR = {"LIN_amplitude": 4.0, "LIN_location": 5.0}
-_LINEAR_PERIODIC = Recipe.of(
-    "LIN[x] + PER[x]", **_LINEAR, PER_amplitude=5.0, PER_lengthscale=2.0, PER_period=4.0, noise=0.25
+_LINEAR = {"LIN[x].amplitude": 4.0, "LIN[x].location": 5.0, "noise": 0.25}
+_LINEAR_PERIODIC = Recipe(
+    parse("LIN[x] + PER[x]"),
+    {**_LINEAR, "PER[x].amplitude": 5.0, "PER[x].lengthscale": 2.0, "PER[x].period": 4.0},
 )
-_DISTINCT = (_LINEAR_PERIODIC, Recipe.of("SE[x]", SE_amplitude=10.0, SE_lengthscale=1.0, noise=0.25))
+_DISTINCT = (
+    _LINEAR_PERIODIC,
+    Recipe(parse("SE[x]"), {"SE[x].amplitude": 10.0, "SE[x].lengthscale": 1.0, "noise": 0.25}),
+)
 _SIMILAR = (
     _LINEAR_PERIODIC,
-    Recipe.of("LIN[x] + SE[x]", **_LINEAR, SE_amplitude=5.0, SE_lengthscale=3.0, noise=0.25),
+    Recipe(parse("LIN[x] + SE[x]"), {**_LINEAR, "SE[x].amplitude": 5.0, "SE[x].lengthscale": 3.0}),
 )
-# A product has one amplitude: the authors' amplitudes of its factors, multiplied (4·1 and 5·4).
+# The authors give each factor of a product an amplitude. Here a product has one (SPEC §2): theirs multiplied, 4·1 and
+# 5·4, with the same log-sd as every other hyperparameter.
 _COMPLEX = (
-    Recipe.of(
-        "LIN[x]*PER[x]",
-        LIN_PER_amplitude=4.0,
-        LIN_PER__LIN_location=5.0,
-        LIN_PER__PER_lengthscale=2.0,
-        LIN_PER__PER_period=5.0,
-        noise=0.25,
+    Recipe(
+        parse("LIN[x]*PER[x]"),
+        {
+            "LIN[x]*PER[x].amplitude": 4.0,
+            "LIN[x]*PER[x]: LIN[x].location": 5.0,
+            "LIN[x]*PER[x]: PER[x].lengthscale": 2.0,
+            "LIN[x]*PER[x]: PER[x].period": 5.0,
+            "noise": 0.25,
+        },
     ),
-    Recipe.of(
-        "PER[x]*SE[x] + SE[x]",
-        PER_SE_amplitude=20.0,
-        PER_SE__PER_lengthscale=2.0,
-        PER_SE__PER_period=3.0,
-        PER_SE__SE_lengthscale=5.0,
-        SE_amplitude=7.0,
-        SE_lengthscale=10.0,
-        noise=0.25,
+    Recipe(
+        parse("PER[x]*SE[x] + SE[x]"),
+        {
+            "PER[x]*SE[x].amplitude": 20.0,
+            "PER[x]*SE[x]: PER[x].lengthscale": 2.0,
+            "PER[x]*SE[x]: PER[x].period": 3.0,
+            "PER[x]*SE[x]: SE[x].lengthscale": 5.0,
+            "SE[x].amplitude": 7.0,
+            "SE[x].lengthscale": 10.0,
+            "noise": 0.25,
+        },
     ),
 )
 
@@ -189,14 +191,3 @@ def _simulate(
 
     with one_thread():
         return Simulation(group("train", train), group("test", test), Frozen(truth), Frozen(drawn))
-
-
-__all__ = [
-    "Recipe",
-    "Simulation",
-    "simulate_complex",
-    "simulate_distinct",
-    "simulate_paper",
-    "simulate_similar",
-    "simulate_user",
-]
