@@ -4,7 +4,6 @@ import math
 
 import numpy as np
 import pytest
-from drawing import central_difference
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -12,6 +11,8 @@ from kerneltrail.errors import KernelError
 from kerneltrail.kernels import Atom, Hyperparameter, kind_of, kinds, register
 from kerneltrail.kernels.atoms import _KINDS, Linear, SquaredExponential
 from kerneltrail.kernels.phrases import Phrase
+
+from .drawing import central_difference
 
 # SPEC §2's table, one scalar at a time.
 ORACLES = {

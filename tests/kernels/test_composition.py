@@ -5,12 +5,13 @@ import subprocess
 import sys
 
 import pytest
-from drawing import atoms, compositions, products
 from hypothesis import given
 from hypothesis import strategies as st
 
 from kerneltrail.errors import KernelError
 from kerneltrail.kernels import Atom, Composition, Product, parse
+
+from .drawing import atoms, compositions, products
 
 
 def product(text):

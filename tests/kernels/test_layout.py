@@ -2,11 +2,12 @@
 
 import numpy as np
 import pytest
-from drawing import compositions, hyperparameters
 from hypothesis import given
 
 from kerneltrail.errors import KernelError
 from kerneltrail.kernels import Composition, Hyperparameters, layout_of, parse
+
+from .drawing import compositions, hyperparameters
 
 
 def test_the_order_is_amplitude_then_atoms_and_the_noise_last():

@@ -4,7 +4,6 @@ import math
 
 import numpy as np
 import pytest
-from drawing import central_difference
 
 from kerneltrail.kernels import (
     AtomKind,
@@ -21,6 +20,8 @@ from kerneltrail.kernels import (
 from kerneltrail.kernels.atoms import _KINDS
 from kerneltrail.kernels.phrases import Phrase, likeness
 from kerneltrail.report.words import describe
+
+from .drawing import central_difference
 
 
 class RationalQuadratic(AtomKind):

@@ -144,7 +144,21 @@ def test_extreme_lengthscales_stay_bounded_and_finite(ell):
     for series in (periodic_series(np.array([ell]), np.ones(1), tail), gaussian_series(np.array([ell]), 1.0, tail)):
         assert series.weights.shape[1] <= LONGEST + 6
         assert np.all(np.isfinite(series.weights))
-    assert periodic_series(np.array([1e6]), np.ones(1), tail).count[0] == 1
+
+
+@pytest.mark.parametrize("tail", [1e-8, 1e-3])
+@pytest.mark.parametrize("ell", [1e-9, 1e-6])
+def test_a_series_too_long_to_hold_never_looks_cheap(ell, tail):
+    one, tails = np.array([ell]), np.array([tail])
+    for series in (periodic_series(one, np.ones(1), tails), gaussian_series(one, 1.0, tails)):
+        assert series.count[0] > LONGEST // 2
+
+
+def test_a_very_long_lengthscale_is_a_constant():
+    tail = np.array([1e-8])
+    series = periodic_series(np.array([1e6]), np.ones(1), tail)
+    assert series.count[0] == 1
+    assert series.weights[0, 0] == pytest.approx(1.0)
 
 
 def test_ranks_are_what_the_design_says():

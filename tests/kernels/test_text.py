@@ -3,12 +3,13 @@
 import pickle
 
 import pytest
-from drawing import compositions
 from hypothesis import given
 from hypothesis import strategies as st
 
 from kerneltrail.errors import KernelError, KernelSyntaxError
 from kerneltrail.kernels import Composition, parse
+
+from .drawing import compositions
 
 
 @given(compositions)

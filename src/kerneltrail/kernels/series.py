@@ -134,11 +134,15 @@ def _gaussian_batch(
 ) -> None:
     size = weights.shape[1]
     for s in range(exponent.shape[0]):
+        total = 0.0
         for j in range(size):
             weights[s, j] = (2.0 if j else 1.0) * scale[s] * math.exp(-exponent[s] * j * j)
             slopes[s, j] = 1.0 - 2.0 * exponent[s] * j * j
+            total += weights[s, j]
         remaining = 0.0
         kept = size
+        if 1.0 - total > max(tail[s], 1e-12):  # shorter than it needs to be (LONGEST): nothing can be spared
+            remaining = 1.0
         while kept > 1 and remaining + weights[s, kept - 1] < tail[s]:
             remaining += weights[s, kept - 1]
             kept -= 1
