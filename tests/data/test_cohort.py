@@ -281,7 +281,8 @@ def test_the_order_column_may_be_a_covariate(tmp_path: Path) -> None:
 def test_scaling_by_group_by_user_and_not_at_all() -> None:
     group, own, none = read(), read(scaling="user"), read(scaling="none")
     assert group.scaler.low == (8.0, 0.0)
-    assert group.scaler.high == (18.0, 2.0), "levels scale by what is declared, not by what was seen"
+    assert group.scaler.high == (18.0, 2.0)
+    assert own.scaler_for("ann").high == (18.0, 2.0), "levels scale by what is declared, not by what was seen"
     assert group.scaler_for("bob") == group.scaler == group.scaler_for(group["bob"])
     assert own.scaler_for("bob").low == (9.0, 0.0)
     assert own["bob"].X[:, 0].tolist() == [0.0, 0.5, 1.0]
