@@ -147,10 +147,18 @@ class Periodic(AtomKind):
 
     def gradient(self, x: Array, values: Array, covariance: Array) -> list[Array]:
         lengthscale, period = values
-        difference = np.subtract.outer(x, x)
-        angle = np.pi / period * difference
-        by_lengthscale = covariance * (4.0 / lengthscale**2) * np.sin(angle) ** 2
-        by_period = covariance * (2.0 / lengthscale**2) * np.sin(2.0 * angle) * angle
+        a = np.pi / period * x
+        sine, cosine = np.sin(a), np.cos(a)
+        # sin and cos of all differences by the angle-difference identities, as in `covariance`.
+        s = np.multiply.outer(sine, cosine)
+        s -= s.T.copy()
+        c = np.multiply.outer(cosine, cosine) + np.multiply.outer(sine, sine)
+        slope = covariance * (4.0 / lengthscale**2)
+        slope *= s
+        by_lengthscale = slope * s
+        by_period = slope
+        by_period *= c
+        by_period *= np.subtract.outer(a, a)
         return [by_lengthscale, by_period]
 
     def diagonal(self, x: Array, values: Array) -> Array:

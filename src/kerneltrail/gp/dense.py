@@ -1,0 +1,110 @@
+"""The dense method: build the covariance, factorise once, read off every batch. Works for every kernel."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kerneltrail.gp.inputs import Inputs
+from kerneltrail.gp.numerics import LOG_2PI, Factor, factorise, outer_minus_inverse, solve_lower, solve_upper
+
+Array = NDArray[np.float64]
+
+
+def product_covariance(inputs: Inputs, p: int, values: Array, X: Array, Z: Array | None = None) -> Array:
+    """σ_f² Π k_atom of product `p` between rows of X and of Z (X itself if None); `values` are natural."""
+    layout = inputs.layout
+    other = X if Z is None else Z
+    result: Array | None = None
+    for atom, column, place in inputs.atoms[p]:
+        factor = atom.covariance(X[:, column], other[:, column], values[place])
+        result = factor if result is None else np.multiply(result, factor, out=result)
+    assert result is not None  # a product has at least one atom
+    result *= values[layout.amplitude_index[p]]
+    return result
+
+
+def product_diagonal(inputs: Inputs, p: int, values: Array, X: Array) -> Array:
+    """The prior variance of product `p` at each row of X."""
+    result = np.full(len(X), values[inputs.layout.amplitude_index[p]])
+    for atom, column, place in inputs.atoms[p]:
+        result *= atom.diagonal(X[:, column], values[place])
+    return result
+
+
+def covariance(inputs: Inputs, values: Array) -> Array:
+    """K_θ(X,X) + B Σ Bᵀ + σ²I of all rows."""
+    total = (
+        np.zeros((inputs.rows, inputs.rows)) if not inputs.atoms else product_covariance(inputs, 0, values, inputs.X)
+    )
+    for p in range(1, len(inputs.atoms)):
+        total += product_covariance(inputs, p, values, inputs.X)
+    if inputs.weighted is not None:
+        total += inputs.weighted @ inputs.weighted.T
+    total.reshape(-1)[:: inputs.rows + 1] += values[-1]
+    return total
+
+
+def factor_of(inputs: Inputs, values: Array) -> Factor:
+    """The Cholesky factor of the covariance of all rows."""
+    return factorise(covariance(inputs, values), what=f"the covariance of {inputs.label}", overwrite=True)
+
+
+def prefix_evidence(lower: Array, y: Array, ends: NDArray[np.int64]) -> Array:
+    """Log evidences of y[:n] for every n in `ends`, from one factor (SPEC §5, prefix property).
+
+    The leading block of L is the factor of the leading block of K, so with z = L⁻¹y
+    log p(y[1..n]) = Σ_{i≤n} (-z_i²/2 - log L_ii - log(2π)/2).
+    """
+    z = solve_lower(lower, y)
+    terms = -0.5 * z * z - np.log(np.diagonal(lower)) - 0.5 * LOG_2PI
+    return np.cumsum(terms)[ends - 1]
+
+
+def evidence(inputs: Inputs, values: Array) -> tuple[Array, Array]:
+    """Log evidence (S, T) and the jitter used (S,), for natural hyperparameters `values` (S, k)."""
+    log = np.empty((len(values), len(inputs.ends)))
+    jitter = np.empty(len(values))
+    for s, row in enumerate(values):
+        factor = factor_of(inputs, row)
+        log[s] = prefix_evidence(factor.lower, inputs.y, inputs.ends)
+        jitter[s] = factor.jitter
+    return log, jitter
+
+
+def _contract(inputs: Inputs, values: Array, matrix: Array) -> Array:
+    """½ Σ_ij M_ij dK_ij/du for every unconstrained hyperparameter u, M = αα' - K⁻¹."""
+    layout = inputs.layout
+    out = np.zeros(layout.size)
+    for p, atoms in enumerate(inputs.atoms):
+        parts = [kind.covariance(inputs.X[:, c], inputs.X[:, c], values[place]) for kind, c, place in atoms]
+        amplitude = layout.amplitude_index[p]
+        for a, (kind, column, place) in enumerate(atoms):
+            others = matrix
+            for b, part in enumerate(parts):
+                if b != a:
+                    others = others * part
+            slopes = kind.gradient(inputs.X[:, column], values[place], parts[a])
+            out[place] = [values[amplitude] * np.vdot(others, slope) for slope in slopes]
+            if a == 0:  # dK/d log σ_f² is the product itself
+                out[amplitude] = values[amplitude] * np.vdot(others, parts[0])
+    out[-1] = values[-1] * np.trace(matrix)  # dK/d log σ² = σ²I
+    return 0.5 * out
+
+
+def evidence_and_gradient(inputs: Inputs, values: Array) -> tuple[Array, Array, Array]:
+    """Log evidence (S,), gradient (S, k) in the unconstrained space and jitter (S,), of all rows together.
+
+    d log p/du = ½ tr((αα' - K⁻¹) dK/du), α = K⁻¹y (Rasmussen and Williams 2006, eq. 5.9).
+    """
+    log = np.empty(len(values))
+    jitter = np.empty(len(values))
+    gradient = np.empty_like(values)
+    for s, row in enumerate(values):
+        factor = factor_of(inputs, row)
+        z = solve_lower(factor.lower, inputs.y)
+        log[s] = -0.5 * z @ z - np.log(np.diagonal(factor.lower)).sum() - 0.5 * inputs.rows * LOG_2PI
+        alpha = solve_upper(factor.lower, z)
+        gradient[s] = _contract(inputs, row, outer_minus_inverse(factor.lower, alpha))
+        jitter[s] = factor.jitter
+    return log, gradient, jitter

@@ -1,0 +1,173 @@
+"""Spectral features: a composition as columns Φ with K = ΦΦᵀ, exact to tolerance (DESIGN, "Spectral features").
+
+LIN is one feature; a stationary atom is a cosine series, so two features a term; products multiply, sums are put
+side by side. Here the hyperparameters become numbers that the compiled loops of `spectral` read: kernels are data to
+them, so nothing is compiled per structure.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kerneltrail.gp.inputs import Inputs
+from kerneltrail.kernels.atoms import AtomKind
+
+Array = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+FLOOR = 1e-16
+"""Smallest tail of a series: below it the dropped terms drown in the rounding of those kept."""
+LENIENCE = 100.0
+"""How far past the tolerance the bound may be, where the floor is hit, before the expansion counts as failed."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The structure of a composition's features, without hyperparameters.
+
+    Products with a series come first, those of linear factors only after them. Linear factors and series are numbered
+    through all products; `*_start[p] : *_start[p+1]` are those of product p.
+    """
+
+    linear_start: Ints
+    linear_column: Ints
+    linear_slot: Ints
+    series_start: Ints
+    series_column: Ints
+    series_atom: tuple[AtomKind, ...]
+    series_product: tuple[int, ...]
+    series_slot: Ints
+    series_size: Ints
+    amplitude_slot: Ints
+
+
+@dataclass(frozen=True)
+class Expansion:
+    """Features' numbers for S hyperparameter vectors.
+
+    Attributes:
+        plan: the structure.
+        amplitude: σ_f² of each product, (S, P).
+        noise: σ², (S,).
+        location: of each linear factor, (S, linear factors).
+        omega, count, weights: of each series, (S, series[, J]).
+        dlog_weights, domega: their derivatives by the atom's unconstrained hyperparameters, (S, series, k[, J]).
+        cutoff: smallest weight of a feature column kept, relative to the product's amplitude, (S, P).
+        attained: whether the tolerance could be kept, give or take the lenience, (S,).
+    """
+
+    plan: Plan
+    amplitude: Array
+    noise: Array
+    location: Array
+    omega: Array
+    count: Ints
+    weights: Array
+    dlog_weights: Array
+    domega: Array
+    cutoff: Array
+    attained: NDArray[np.bool_]
+
+
+def plan_for(inputs: Inputs) -> Plan | None:
+    """The structure of the features, or None where an atom has no spectral form."""
+    linear_start, linear_column, linear_slot = [0], [], []
+    series_start, series_column, series_slot, series_size, series_product = [0], [], [], [], []
+    series_atom: list[AtomKind] = []
+    order = sorted(range(len(inputs.atoms)), key=lambda p: all(kind.linear for kind, _, _ in inputs.atoms[p]))
+    for place_in_plan, p in enumerate(order):
+        for kind, column, place in inputs.atoms[p]:
+            if kind.linear:
+                linear_column.append(column)
+                linear_slot.append(place.start)
+            elif type(kind).series is AtomKind.series:  # not defined by the kind
+                return None
+            else:
+                series_column.append(column)
+                series_atom.append(kind)
+                series_product.append(place_in_plan)
+                series_slot.append(place.start)
+                series_size.append(place.stop - place.start)
+        linear_start.append(len(linear_column))
+        series_start.append(len(series_column))
+
+    def ints(values: list[int]) -> Ints:
+        return np.array(values, dtype=np.int64)
+
+    return Plan(
+        ints(linear_start),
+        ints(linear_column),
+        ints(linear_slot),
+        ints(series_start),
+        ints(series_column),
+        tuple(series_atom),
+        tuple(series_product),
+        ints(series_slot),
+        ints(series_size),
+        ints([inputs.layout.amplitude_index[p] for p in order]),
+    )
+
+
+def spans_of(X: Array) -> Array:
+    """Largest distance within each column."""
+    return X.max(axis=0) - X.min(axis=0) if len(X) else np.zeros(X.shape[1])
+
+
+def expand(plan: Plan, values: Array, tol: float, spans: Array, reach: Array, rows: int) -> Expansion:
+    """The features' numbers for natural hyperparameters `values` (S, k).
+
+    Args:
+        plan: the composition's structure.
+        values: natural hyperparameters, (S, k).
+        tol: error allowed in a log evidence. Dropping a feature of weight w costs at most n σ_f² w / (2σ²) there (its
+            trace against K⁻¹ ≤ 1/σ²), and that bound is nearly met, so each series is cut accordingly.
+        spans: distance over which each column's kernels must hold.
+        reach: (2, d): smallest and largest value of each column, which bound the linear factors.
+        rows: number of rows n the tolerance is meant for.
+    """
+    samples = len(values)
+    products = len(plan.amplitude_slot)
+    noise = np.ascontiguousarray(values[:, -1])
+    amplitude = np.ascontiguousarray(values[:, plan.amplitude_slot])
+    location = np.ascontiguousarray(values[:, plan.linear_slot])
+    size = amplitude.copy()  # largest prior variance of each product over the rows
+    for p in range(products):
+        for j in range(plan.linear_start[p], plan.linear_start[p + 1]):
+            column = plan.linear_column[j]
+            far = np.maximum(np.abs(reach[0, column] - location[:, j]), np.abs(reach[1, column] - location[:, j]))
+            size[:, p] *= np.maximum(far, 1e-150) ** 2
+    wanted = 2.0 * tol * noise[:, None] / (max(rows, 1) * max(products, 1) * np.maximum(size, 1e-300))
+    tail = np.clip(wanted, FLOOR, 1e-3)
+    counts = np.diff(plan.series_start)
+    attained = np.all((LENIENCE * wanted >= FLOOR) | (counts == 0), axis=1)
+    # A product of several series shares its tail among them.
+    tail = np.clip(tail / np.maximum(counts, 1), FLOOR, 1e-3)
+
+    series = []
+    for f, kind in enumerate(plan.series_atom):
+        slot, column = int(plan.series_slot[f]), int(plan.series_column[f])
+        own = values[:, slot : slot + int(plan.series_size[f])]
+        found = kind.series(own, float(spans[column]), np.ascontiguousarray(tail[:, plan.series_product[f]]))
+        assert found is not None  # plan_for takes only kinds that define one
+        series.append(found)
+    length = max((s.weights.shape[1] for s in series), default=1)
+    most = int(plan.series_size.max()) if len(series) else 1
+    omega = np.ones((samples, len(series)))
+    count = np.ones((samples, len(series)), dtype=np.int64)
+    weights = np.zeros((samples, len(series), length))
+    dlog = np.zeros((samples, len(series), most, length))
+    domega = np.zeros((samples, len(series), most))
+    combinations = np.ones((samples, products))
+    for f, found in enumerate(series):
+        width, k = found.weights.shape[1], len(found.domega)
+        omega[:, f], count[:, f] = found.omega, found.count
+        weights[:, f, :width] = found.weights
+        dlog[:, f, :k, :width] = np.moveaxis(found.dlog_weights, 0, 1)
+        domega[:, f, :k] = found.domega.T
+        combinations[:, plan.series_product[f]] *= 2 * found.count
+    # One series is cut by its own tail already; of a product of several, columns too small together are left out.
+    cutoff = np.where(counts > 1, tail / combinations, 0.0)
+    return Expansion(plan, amplitude, noise, location, omega, count, weights, dlog, domega, cutoff, attained)

@@ -1,0 +1,151 @@
+"""What an evidence is computed from: one user's rows, seen through one composition."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kerneltrail.errors import DataError, KernelError
+from kerneltrail.gp.linear import LinearBlock
+from kerneltrail.kernels.atoms import AtomKind
+from kerneltrail.kernels.composition import Composition
+from kerneltrail.kernels.layout import Layout, layout_of
+
+Array = NDArray[np.float64]
+
+
+class Rows(Protocol):
+    """The part of a user that evidence needs; `kerneltrail.data.User` is one."""
+
+    @property
+    def name(self) -> str:
+        """Named in errors."""
+        ...
+
+    @property
+    def covariates(self) -> tuple[str, ...]:
+        """Names of the columns of X."""
+        ...
+
+    @property
+    def X(self) -> Array:
+        """Covariates, (n, d)."""
+        ...
+
+    @property
+    def y(self) -> Array:
+        """Target, (n,)."""
+        ...
+
+    @property
+    def ends(self) -> tuple[int, ...]:
+        """Number of rows seen after each batch."""
+        ...
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """One user's rows, seen through one composition; build it with `inputs_for`.
+
+    Attributes:
+        composition: the kernel.
+        X: covariates, (n, d), C-contiguous float64.
+        y: target, (n,).
+        ends: rows seen after each batch, (T,).
+        atoms: for each product, its atoms as (kind, column of X, place in the hyperparameter vector).
+        block: the linear block, if there is one.
+        user: the user's name, for messages.
+    """
+
+    composition: Composition
+    X: Array
+    y: Array
+    ends: NDArray[np.int64]
+    atoms: tuple[tuple[tuple[AtomKind, int, slice], ...], ...]
+    block: LinearBlock | None
+    user: str
+
+    @property
+    def rows(self) -> int:
+        """Number of rows."""
+        return len(self.y)
+
+    @cached_property
+    def layout(self) -> Layout:
+        """Layout of the hyperparameter vector."""
+        return layout_of(self.composition)
+
+    @cached_property
+    def weighted(self) -> Array | None:
+        """The linear block's weighted features."""
+        return None if self.block is None else self.block.weighted
+
+    @property
+    def label(self) -> str:
+        """For messages: which kernel, which user, how many rows."""
+        return f"{self.composition or 'noise alone'} for user {self.user!r} ({self.rows} rows)"
+
+    def upto(self, count: int) -> Inputs:
+        """The first `count` rows as one batch."""
+        if not 1 <= count <= self.rows:
+            raise DataError(f"user {self.user!r} has {self.rows} rows; asked for the first {count}")
+        block = None if self.block is None else self.block.rows(count)
+        ends = np.array([count], dtype=np.int64)
+        return Inputs(self.composition, self.X[:count], self.y[:count], ends, self.atoms, block, self.user)
+
+    def vectors(self, thetas: object) -> Array:
+        """Unconstrained hyperparameter vectors as an array (S, k), checked."""
+        u = np.array(thetas, dtype=np.float64, ndmin=2)
+        if u.ndim != 2 or u.shape[1] != self.layout.size:
+            raise KernelError(
+                f"{self.composition or 'noise alone'} has {self.layout.size} hyperparameters "
+                f"({', '.join(self.layout.names)}); got vectors of shape {u.shape}"
+            )
+        if not np.isfinite(u).all():
+            s, k = np.argwhere(~np.isfinite(u))[0]
+            raise KernelError(f"{self.layout.names[k]} of {self.composition} is {u[s, k]} in vector {s}")
+        return u
+
+
+def locate(
+    composition: Composition, covariates: Sequence[str], user: str
+) -> tuple[tuple[tuple[AtomKind, int, slice], ...], ...]:
+    """For each product its atoms as (kind, column, place in the hyperparameter vector)."""
+    columns = {name: i for i, name in enumerate(covariates)}
+    missing = [name for name in composition.covariates if name not in columns]
+    if missing:
+        raise DataError(
+            f"{composition} reads {', '.join(missing)}, which user {user!r} does not have; its covariates are "
+            f"{', '.join(covariates) or 'none'}"
+        )
+    layout = layout_of(composition)
+    return tuple(
+        tuple((atom.spec, columns[atom.covariate], place) for atom, place in zip(product.atoms, places, strict=True))
+        for product, places in zip(composition, layout.atom_index, strict=True)
+    )
+
+
+def inputs_for(user: Rows, composition: Composition, *, block: LinearBlock | None = None) -> Inputs:
+    """A user's rows, seen through a composition, checked."""
+    X = np.ascontiguousarray(user.X, dtype=np.float64)
+    y = np.ascontiguousarray(user.y, dtype=np.float64)
+    ends = np.asarray(user.ends, dtype=np.int64)
+    if X.ndim != 2 or X.shape != (len(y), len(user.covariates)):
+        raise DataError(
+            f"user {user.name!r}: covariates of shape {X.shape} do not fit {len(y)} targets and "
+            f"{len(user.covariates)} names"
+        )
+    if not len(ends) or ends[0] < 1 or ends[-1] != len(y) or np.any(np.diff(ends) < 1):
+        raise DataError(f"user {user.name!r}: batch ends {ends.tolist()} must increase from 1 or more to {len(y)}")
+    for what, array in (("covariates", X), ("target", y)):
+        if not np.isfinite(array).all():
+            row = int(np.argwhere(~np.isfinite(array))[0][0])
+            raise DataError(f"user {user.name!r}: {what} of row {row} are not finite")
+    if block is not None and len(block.features) != len(y):
+        raise DataError(f"user {user.name!r}: a linear block of {len(block.features)} rows for {len(y)} targets")
+    return Inputs(composition, X, y, ends, locate(composition, user.covariates, user.name), block, user.name)

@@ -1,0 +1,123 @@
+"""The linear block of a reward model: features with a fixed Gaussian prior on their weights (SPEC §8)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from kerneltrail.errors import DataError
+from kerneltrail.gp.numerics import root
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class LinearBlock:
+    """Rows of features B with weights w ~ N(0, Σ): adds B Σ Bᵀ to the covariance; a constant mean is one feature.
+
+    Attributes:
+        features: B, shape (n, q), one row for each row of data.
+        covariance: Σ, shape (q, q).
+        names: what each feature is called.
+    """
+
+    features: Array
+    covariance: Array
+    names: tuple[str, ...]
+
+    def __post_init__(self) -> None:
+        features = np.array(self.features, dtype=np.float64, ndmin=2)
+        covariance = np.array(self.covariance, dtype=np.float64, ndmin=2)
+        q = len(self.names)
+        if features.ndim != 2 or features.shape[1] != q or covariance.shape != (q, q):
+            raise DataError(
+                f"a linear block of {q} features ({', '.join(self.names)}) needs features (n, {q}) and a covariance "
+                f"({q}, {q}), got {features.shape} and {covariance.shape}"
+            )
+        if not (np.isfinite(features).all() and np.isfinite(covariance).all()):
+            raise DataError(f"the linear block ({', '.join(self.names)}) has a value that is not finite")
+        features.setflags(write=False)
+        covariance.setflags(write=False)
+        object.__setattr__(self, "features", features)
+        object.__setattr__(self, "covariance", covariance)
+
+    @property
+    def weighted(self) -> Array:
+        """B R with R Rᵀ = Σ: features whose plain inner product is the block's covariance, shape (n, q)."""
+        return self.features @ root(self.covariance, what=f"the prior of the linear block ({', '.join(self.names)})")
+
+    def rows(self, count: int) -> LinearBlock:
+        """The block for the first `count` rows."""
+        return LinearBlock(self.features[:count], self.covariance, self.names)
+
+    def at(self, features: Array) -> LinearBlock:
+        """The same prior at other rows."""
+        return LinearBlock(features, self.covariance, self.names)
+
+
+@dataclass(frozen=True)
+class Reward:
+    """How a reward model is laid out: r(s,a) = f_baseline(s) + a f_advantage(s) + c + ε (SPEC §8).
+
+    The linear block has the features [1, a, a·φ₁(s), …]: a constant mean, and the action with each expert feature.
+
+    Attributes:
+        features: expert features φ(s), by covariate name.
+        advantage_variance: prior variance of each advantage weight.
+        constant_variance: prior variance of the constant mean; 0 leaves it out.
+        intercept: whether the advantage has a constant of its own (the action's main effect).
+    """
+
+    features: tuple[str, ...] = ()
+    advantage_variance: float = 1.0
+    constant_variance: float = 10.0
+    intercept: bool = True
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "features", tuple(self.features))
+        if self.advantage_variance <= 0 or self.constant_variance < 0:
+            raise DataError("a reward model needs advantage_variance > 0 and constant_variance ≥ 0")
+        if not self.features and not self.intercept:
+            raise DataError("a reward model's advantage needs at least one feature or an intercept")
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the block's features, in order."""
+        constant = ("constant",) if self.constant_variance > 0 else ()
+        own = ("action",) if self.intercept else ()
+        return constant + own + tuple(f"action×{name}" for name in self.features)
+
+    @property
+    def advantage(self) -> slice:
+        """Which of the block's features belong to the advantage."""
+        return slice(1 if self.constant_variance > 0 else 0, None)
+
+    def contexts(self, X: Array, covariates: Sequence[str]) -> Array:
+        """[1, φ(s)] for each row: what the action is multiplied with."""
+        missing = [name for name in self.features if name not in covariates]
+        if missing:
+            raise DataError(
+                f"the reward model's features {', '.join(missing)} are not among the covariates {', '.join(covariates)}"
+            )
+        columns = [np.ones(len(X))] if self.intercept else []
+        columns += [np.asarray(X, dtype=np.float64)[:, list(covariates).index(name)] for name in self.features]
+        return np.stack(columns, axis=1)
+
+    def design(self, X: Array, covariates: Sequence[str], action: ArrayLike) -> Array:
+        """[1, a, a·φ(s)] for each row, shape (n, q)."""
+        a = np.asarray(action, dtype=np.float64)
+        if a.shape != (len(X),):
+            raise DataError(f"a reward model needs one action (0 or 1) for each of {len(X)} rows, got shape {a.shape}")
+        parts = a[:, None] * self.contexts(X, covariates)
+        return np.hstack([np.ones((len(X), 1)), parts]) if self.constant_variance > 0 else parts
+
+    def block(self, X: Array, covariates: Sequence[str], action: ArrayLike) -> LinearBlock:
+        """The linear block for rows of data and the actions taken."""
+        design = self.design(X, covariates, action)
+        variances = np.full(len(self.names), self.advantage_variance)
+        if self.constant_variance > 0:
+            variances[0] = self.constant_variance
+        return LinearBlock(design, np.diag(variances), self.names)

@@ -1,0 +1,471 @@
+"""Compiled inner loops of the spectral method. Features lie in rows, (r, n), so that every loop runs along memory.
+
+All functions are compiled once and cached on disk; all they know of kernels is the numbers of `features.Expansion`.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numba
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+# Sums may be reordered and fused; infinities and NaN keep their meaning, because failures are told by them.
+FAST = {"reassoc", "contract", "nsz", "arcp"}
+BLOCK = 512  # rows of data per tile: a few feature rows of this length stay in the first-level cache
+
+
+@numba.njit(cache=True)
+def ranks(series_start: Ints, count: Ints, weights: Array, cutoff: Array, out: Ints) -> None:
+    """Number of feature columns of each product, for one hyperparameter vector."""
+    products = series_start.shape[0] - 1
+    for p in range(products):
+        first, last = series_start[p], series_start[p + 1]
+        factors = last - first
+        if factors == 0:
+            out[p] = 1
+            continue
+        if factors == 1:
+            out[p] = 2 * count[first] - 1
+            continue
+        index = np.zeros(factors, dtype=np.int64)
+        total = 0
+        while True:
+            weight = 1.0
+            columns = 1
+            for f in range(factors):
+                weight *= weights[first + f, index[f]]
+                if index[f] > 0:
+                    columns *= 2
+            if weight > cutoff[p]:
+                total += columns
+            f = factors - 1
+            while f >= 0:
+                index[f] += 1
+                if index[f] < count[first + f]:
+                    break
+                index[f] = 0
+                f -= 1
+            if f < 0:
+                break
+        out[p] = total
+
+
+@numba.njit(cache=True, fastmath=FAST)
+def waves(x: Array, centre: float, omega: float, count: int, rows: Array) -> None:
+    """Rows 1, cos θ, sin θ, cos 2θ, sin 2θ, … of θ = ω(x - centre), (2 count - 1, n), by the angle-sum identity."""
+    n = x.shape[0]
+    rows[0, :] = 1.0
+    if count > 1:
+        for i in range(n):
+            angle = omega * (x[i] - centre)
+            rows[1, i] = math.cos(angle)
+            rows[2, i] = math.sin(angle)
+    for j in range(2, count):
+        # From the two halves of j, so that rounding grows with log j, not with j.
+        a, b = 2 * (j // 2), 2 * (j - j // 2)
+        for i in range(n):
+            cosine = rows[a - 1, i] * rows[b - 1, i] - rows[a, i] * rows[b, i]
+            sine = rows[a, i] * rows[b - 1, i] + rows[a - 1, i] * rows[b, i]
+            rows[2 * j - 1, i] = cosine
+            rows[2 * j, i] = sine
+
+
+@numba.njit(cache=True, fastmath=FAST)
+def _tensor(
+    X: Array,
+    centre: Array,
+    columns: Ints,
+    amplitude: float,
+    omega: Array,
+    count: Ints,
+    weights: Array,
+    cutoff: float,
+    product: int,
+    row: int,
+    factors: int,
+    tables: Array,
+    features: Array,
+    scale: Array,
+    owner: Ints,
+    order: Ints,
+    partner: Ints,
+) -> int:
+    """Rows of a product of several series: all products of their rows whose weight is above the cutoff."""
+    n = X.shape[1]
+    for f in range(factors):
+        waves(X[columns[f]], centre[columns[f]], omega[f], count[f], tables[f])
+    index = np.zeros(factors, dtype=np.int64)
+    while True:
+        weight = 1.0
+        varying = 0
+        for f in range(factors):
+            weight *= weights[f, index[f]]
+            if index[f] > 0:
+                varying += 1
+        if weight > cutoff:
+            base = row
+            for bits in range(1 << varying):  # bit set: the sine of that series, else its cosine
+                scale[row], owner[row] = math.sqrt(amplitude * weight), product
+                features[row, :] = 1.0
+                place = 0
+                for f in range(factors):
+                    order[row, f] = index[f]
+                    partner[row, f] = -1
+                    if index[f] > 0:
+                        wave = tables[f, 2 * index[f] - 1 + ((bits >> place) & 1)]
+                        for i in range(n):
+                            features[row, i] *= wave[i]
+                        partner[row, f] = base + (bits ^ (1 << place))
+                        place += 1
+                row += 1
+        f = factors - 1
+        while f >= 0:
+            index[f] += 1
+            if index[f] < count[f]:
+                break
+            index[f] = 0
+            f -= 1
+        if f < 0:
+            return row
+
+
+@numba.njit(cache=True, fastmath=FAST)
+def fill(
+    X: Array,
+    centre: Array,
+    linear_start: Ints,
+    linear_column: Ints,
+    series_start: Ints,
+    series_column: Ints,
+    amplitude: Array,
+    location: Array,
+    omega: Array,
+    count: Ints,
+    weights: Array,
+    cutoff: Array,
+    features: Array,
+    scale: Array,
+    owner: Ints,
+    order: Ints,
+    partner: Ints,
+    plain: Array,
+) -> None:
+    """Write the feature rows F (r, n) and their scales of one hyperparameter vector: Φ = scale · F.
+
+    X is (d, n). Of each row the gradient needs to know: `owner[c]`, its product; `order[c, f]`, its term in the
+    product's f-th series; `partner[c, f]`, the row with sine and cosine exchanged in that series (-1 where the term is
+    constant). `plain` (r, n) gets the features before the linear factors; it may be empty where no gradient is wanted.
+    The rows of a product with one series stand as constant, cos θ, sin θ, cos 2θ, sin 2θ, …
+    """
+    n = X.shape[1]
+    products = series_start.shape[0] - 1
+    longest = 1
+    most = 0
+    for p in range(products):
+        factors = series_start[p + 1] - series_start[p]
+        if factors > 1:
+            most = max(most, factors)
+            for f in range(series_start[p], series_start[p + 1]):
+                longest = max(longest, count[f])
+    tables = np.empty((most, 2 * longest - 1, n))
+    row = 0
+    for p in range(products):
+        first, factors = series_start[p], series_start[p + 1] - series_start[p]
+        start = row
+        if factors == 0:
+            features[row, :] = 1.0
+            scale[row] = math.sqrt(amplitude[p])
+            owner[row] = p
+            row += 1
+        elif factors == 1:
+            column, terms = series_column[first], count[first]
+            waves(X[column], centre[column], omega[first], terms, features[row : row + 2 * terms - 1])
+            for j in range(terms):
+                root = math.sqrt(amplitude[p] * weights[first, j])
+                for sine in range(2 if j else 1):
+                    scale[row], owner[row], order[row, 0] = root, p, j
+                    partner[row, 0] = -1 if j == 0 else (row - 1 if sine else row + 1)
+                    row += 1
+        else:
+            row = _tensor(
+                X, centre, series_column[first:], amplitude[p], omega[first:], count[first:], weights[first:],
+                cutoff[p], p, row, factors, tables, features, scale, owner, order, partner,
+            )  # fmt: skip
+        if plain.shape[0] > 0:
+            plain[start:row, :] = features[start:row, :]
+        for j in range(linear_start[p], linear_start[p + 1]):
+            column = linear_column[j]
+            for c in range(start, row):
+                for i in range(n):
+                    features[c, i] *= X[column, i] - location[j]
+
+
+@numba.njit(cache=True, fastmath=FAST)
+def _add_trigonometric(features: Array, first: int, terms: int, start: int, stop: int, moments: Array) -> None:
+    """Add Σ g² cos mθ and Σ g² sin mθ over data rows start … stop to moments[0, m], moments[1, m], m ≤ 2(terms - 1).
+
+    The rows from `first` on are g, g cos θ, g sin θ, g cos 2θ, …; sums beyond the last term come from the angle-sum
+    identity with that term.
+    """
+    top = terms - 1
+    last = first + 2 * top
+    for low in range(start, stop, BLOCK):
+        high = min(stop, low + BLOCK)
+        total = 0.0
+        for i in range(low, high):
+            total += features[first, i] * features[first, i]
+        moments[0, 0] += total
+        for b in range(1, terms):
+            row = first + 2 * b
+            c, s, cc, ss, sc, cs = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
+            for i in range(low, high):
+                cosine, sine = features[row - 1, i], features[row, i]
+                c += features[first, i] * cosine
+                s += features[first, i] * sine
+                cc += features[last - 1, i] * cosine
+                ss += features[last, i] * sine
+                sc += features[last, i] * cosine
+                cs += features[last - 1, i] * sine
+            moments[0, b] += c
+            moments[1, b] += s
+            moments[0, top + b] += cc - ss
+            moments[1, top + b] += sc + cs
+
+
+@numba.njit(cache=True, fastmath=FAST)
+def _spread_trigonometric(first: int, terms: int, moments: Array, gram: Array) -> None:
+    """Write a series' own block of FFᵀ (upper triangle) from its moments: 2 cos a cos b = cos(a-b) + cos(a+b), …"""
+    gram[first, first] = moments[0, 0]
+    for k in range(1, terms):
+        gram[first, first + 2 * k - 1] = moments[0, k]
+        gram[first, first + 2 * k] = moments[1, k]
+    for j in range(1, terms):
+        cosine = first + 2 * j - 1
+        for k in range(j, terms):
+            c_minus, c_plus = moments[0, k - j], moments[0, k + j]
+            s_minus, s_plus = moments[1, k - j], moments[1, k + j]
+            column = first + 2 * k - 1
+            gram[cosine, column] = 0.5 * (c_minus + c_plus)
+            gram[cosine, column + 1] = 0.5 * (s_plus + s_minus)
+            gram[cosine + 1, column + 1] = 0.5 * (c_minus - c_plus)
+            if k > j:
+                gram[cosine + 1, column] = 0.5 * (s_plus - s_minus)
+
+
+@numba.njit(cache=True, fastmath=FAST)
+def _add_block(features: Array, a0: int, a1: int, b0: int, b1: int, start: int, stop: int, gram: Array) -> None:
+    """gram[a, b] += F_a · F_b for rows a0 ≤ a < a1 and b0 ≤ b < b1, b ≥ a: two by two, in tiles that fit the cache."""
+    for low in range(start, stop, BLOCK):
+        high = min(stop, low + BLOCK)
+        for a in range(a0, a1, 2):
+            two_a = a + 1 < a1
+            a2 = a + 1 if two_a else a
+            for b in range(b0 if b0 > a else a, b1, 2):
+                two_b = b + 1 < b1
+                b2 = b + 1 if two_b else b
+                s00, s01, s10, s11 = 0.0, 0.0, 0.0, 0.0
+                for i in range(low, high):
+                    x0, x1 = features[a, i], features[a2, i]
+                    y0, y1 = features[b, i], features[b2, i]
+                    s00 += x0 * y0
+                    s01 += x0 * y1
+                    s10 += x1 * y0
+                    s11 += x1 * y1
+                gram[a, b] += s00
+                if two_b:
+                    gram[a, b2] += s01
+                if two_a and b > a:
+                    gram[a2, b] += s10
+                if two_a and two_b:
+                    gram[a2, b2] += s11
+
+
+@numba.njit(cache=True)
+def add_gram(features: Array, starts: Ints, terms: Ints, start: int, stop: int, moments: Array, gram: Array) -> None:
+    """gram (upper triangle) becomes FFᵀ of all data rows up to `stop`, those before `start` being in it already.
+
+    Rows starts[p] : starts[p+1] belong to block p. A block of one series (terms[p] > 0 terms) is kept as trigonometric
+    moments, O(n r) instead of O(n r²); everything else is plain inner products.
+    """
+    blocks = starts.shape[0] - 1
+    for p in range(blocks):
+        if terms[p] > 0:
+            _add_trigonometric(features, starts[p], terms[p], start, stop, moments[p])
+            _spread_trigonometric(starts[p], terms[p], moments[p], gram)
+        else:
+            _add_block(features, starts[p], starts[p + 1], starts[p], starts[p + 1], start, stop, gram)
+        if p + 1 < blocks:
+            _add_block(features, starts[p], starts[p + 1], starts[p + 1], starts[blocks], start, stop, gram)
+
+
+@numba.njit(cache=True, fastmath=FAST)
+def scaled_gram(gram: Array, scale: Array, noise: float, out: Array) -> None:
+    """out (upper triangle) = [[ΦΦᵀ + σ²I, Φy], [·, y'y]] with Φ = scale · F; the last row of F is y, without noise."""
+    size = gram.shape[0]
+    for i in range(size):
+        for j in range(i, size):
+            out[i, j] = scale[i] * scale[j] * gram[i, j]
+        if i + 1 < size:
+            out[i, i] += noise
+
+
+@numba.njit(cache=True, fastmath=FAST)
+def cholesky(matrix: Array, counted: int) -> float:
+    """Replace the upper triangle of `matrix` by U with UᵀU = matrix; the log determinant of its first `counted` rows.
+
+    NaN where the matrix is not positive definite.
+
+    Two pivots at a time, each row then updated by both: at these sizes faster than LAPACK, which pays for generality.
+    """
+    r = matrix.shape[0]
+    logdet = 0.0
+    largest = 0.0
+    for k in range(counted):
+        largest = max(largest, matrix[k, k])
+    floor = 1e-15 * largest  # below it a pivot is rounding error
+    for k in range(0, r, 2):
+        pivot = matrix[k, k]
+        if k < counted:
+            if not pivot > floor:
+                return math.nan
+            logdet += math.log(pivot)
+        elif not pivot > 0.0:  # the remainder of y'y: zero where the features explain y to the last digit
+            matrix[k, k] = 0.0
+            return logdet
+        factor = 1.0 / math.sqrt(pivot)
+        for j in range(k, r):
+            matrix[k, j] *= factor
+        if k + 1 == r:
+            break
+        f0 = matrix[k, k + 1]
+        for j in range(k + 1, r):
+            matrix[k + 1, j] -= f0 * matrix[k, j]
+        pivot = matrix[k + 1, k + 1]
+        if k + 1 < counted:
+            if not pivot > floor:
+                return math.nan
+            logdet += math.log(pivot)
+        elif not pivot > 0.0:
+            matrix[k + 1, k + 1] = 0.0
+            return logdet
+        factor = 1.0 / math.sqrt(pivot)
+        for j in range(k + 1, r):
+            matrix[k + 1, j] *= factor
+        for i in range(k + 2, r - 1, 2):
+            f0, g0, f1, g1 = matrix[k, i], matrix[k + 1, i], matrix[k, i + 1], matrix[k + 1, i + 1]
+            for j in range(i, r):
+                matrix[i, j] -= f0 * matrix[k, j] + g0 * matrix[k + 1, j]
+                matrix[i + 1, j] -= f1 * matrix[k, j] + g1 * matrix[k + 1, j]
+        if (r - k) % 2:
+            f0, g0 = matrix[k, r - 1], matrix[k + 1, r - 1]
+            matrix[r - 1, r - 1] -= f0 * matrix[k, r - 1] + g0 * matrix[k + 1, r - 1]
+    return logdet
+
+
+@numba.njit(cache=True, fastmath=FAST)
+def forward(upper: Array, right: Array) -> None:
+    """right ← U⁻ᵀ right."""
+    r = upper.shape[0]
+    for k in range(r):
+        right[k] /= upper[k, k]
+        for j in range(k + 1, r):
+            right[j] -= upper[k, j] * right[k]
+
+
+@numba.njit(cache=True, fastmath=FAST)
+def backward(upper: Array, right: Array) -> None:
+    """right ← U⁻¹ right, for the leading rows that `right` has."""
+    for i in range(right.shape[0] - 1, -1, -1):
+        s = right[i]
+        for k in range(i + 1, right.shape[0]):
+            s -= upper[i, k] * right[k]
+        right[i] = s / upper[i, i]
+
+
+@numba.njit(cache=True, fastmath=FAST)
+def _head(features: Array, scale: Array, rows: int, noise: float, out: Array) -> bool:
+    """Running log evidences of the first `rows` rows from their own small covariance (SPEC §5, prefix property)."""
+    matrix = np.zeros((rows, rows))
+    last = features.shape[0] - 1
+    for c in range(last):
+        weight = scale[c] * scale[c]
+        for i in range(rows):
+            factor = weight * features[c, i]
+            for j in range(i, rows):
+                matrix[i, j] += factor * features[c, j]
+    for i in range(rows):
+        matrix[i, i] += noise
+    if math.isnan(cholesky(matrix, rows)):
+        return False
+    z = features[last, :rows].copy()
+    forward(matrix, z)
+    total = 0.0
+    for i in range(rows):
+        total -= 0.5 * z[i] * z[i] + math.log(matrix[i, i]) + 0.5 * math.log(2.0 * math.pi)
+        out[i] = total
+    return True
+
+
+@numba.njit(cache=True)
+def prefix_evidence(
+    features: Array, scale: Array, starts: Ints, terms: Ints, ends: Ints, noise: float, out: Array
+) -> None:
+    """Log evidences of y[:n] under ΦᵀΦ + σ²I for every n in `ends`; NaN where a factorisation failed.
+
+    The last row of `features` is y. With A = ΦΦᵀ + σ²I (r × r): log|K| = (n - r) log σ² + log|A|, and
+    σ² y'K⁻¹y = y'y - (Φy)'A⁻¹(Φy) is the last squared pivot when A is bordered by Φy and y'y. Each batch adds its own
+    rows to the sums, so all batches cost one pass over the data and a small factorisation each. Batches that end
+    before row r have a smaller covariance than A; one factorisation serves all of those.
+    """
+    r = features.shape[0] - 1
+    t = 0
+    head = 0
+    while t < ends.shape[0] and ends[t] <= r:
+        head = ends[t]
+        t += 1
+    if head > 0:
+        running = np.empty(head)
+        fine = _head(features, scale, head, noise, running)
+        for early in range(t):
+            out[early] = running[ends[early] - 1] if fine else math.nan
+    if t == ends.shape[0]:
+        return
+    moments = np.zeros((terms.shape[0], 2, 2 * max(1, terms.max())))
+    gram = np.zeros((r + 1, r + 1))
+    factor = np.empty((r + 1, r + 1))
+    begin = 0
+    while t < ends.shape[0]:
+        end = ends[t]
+        add_gram(features, starts, terms, begin, end, moments, gram)
+        begin = end
+        scaled_gram(gram, scale, noise, factor)
+        logdet = cholesky(factor, r)
+        quad = factor[r, r] * factor[r, r] / noise
+        out[t] = -0.5 * (quad + (end - r) * math.log(noise) + logdet + end * math.log(2.0 * math.pi))
+        t += 1
+
+
+@numba.njit(cache=True, fastmath=FAST)
+def invert(upper: Array, out: Array) -> None:
+    """out = (UᵀU)⁻¹ of the leading rows that `out` has, full symmetric."""
+    r = out.shape[0]
+    inverse = np.zeros((r, r))  # row j holds column j of U⁻ᵀ, that is row j of U⁻¹
+    for i in range(r):
+        inverse[i, i] = 1.0 / upper[i, i]
+    for i in range(r - 1, -1, -1):
+        for k in range(i + 1, r):
+            factor = upper[i, k] * inverse[i, i]
+            for j in range(k, r):
+                inverse[i, j] -= factor * inverse[k, j]
+    for i in range(r):  # U⁻¹U⁻ᵀ: inner products of the rows of U⁻¹
+        for j in range(i, r):
+            s = 0.0
+            for k in range(j, r):
+                s += inverse[i, k] * inverse[j, k]
+            out[i, j] = s
+            out[j, i] = s

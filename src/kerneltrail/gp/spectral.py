@@ -1,0 +1,279 @@
+"""The spectral method: evidence and gradient from features, O(n r²) for all batches together."""
+
+from __future__ import annotations
+
+import math
+
+import numba
+import numpy as np
+from numpy.typing import NDArray
+
+from kerneltrail.gp import loops
+from kerneltrail.gp.features import Expansion, Plan, expand, spans_of
+from kerneltrail.gp.inputs import Inputs
+
+Array = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+
+def expansion_of(inputs: Inputs, plan: Plan, values: Array, tol: float) -> Expansion:
+    """The features' numbers over the range of the rows themselves, wherever they lie."""
+    X = inputs.X
+    reach = np.stack([X.min(axis=0), X.max(axis=0)]) if X.size else np.zeros((2, X.shape[1]))
+    return expand(plan, values, tol, spans_of(X), reach, inputs.rows)
+
+
+def ranks_of(expansion: Expansion, extra: int = 0) -> Ints:
+    """Number of features for each hyperparameter vector, (S,), `extra` columns of a linear block included."""
+    return _all_ranks(
+        expansion.plan.series_start, expansion.count, expansion.weights, expansion.cutoff, expansion.noise
+    ) + np.int64(extra)
+
+
+@numba.njit(cache=True)
+def _all_ranks(series_start: Ints, count: Ints, weights: Array, cutoff: Array, noise: Array) -> Ints:
+    out = np.empty(noise.shape[0], dtype=np.int64)
+    each = np.empty(series_start.shape[0] - 1, dtype=np.int64)
+    for s in range(noise.shape[0]):
+        loops.ranks(series_start, count[s], weights[s], cutoff[s], each)
+        out[s] = each.sum()
+    return out
+
+
+@numba.njit(cache=True)
+def _blocks(series_start: Ints, widths: Ints, rows: int) -> tuple[Ints, Ints]:
+    """Where each block of rows starts, and the terms of those that are a single series.
+
+    Products without a series come last in a plan; they, the linear block and y make one block together.
+    """
+    products = widths.shape[0]
+    blocks = 0
+    while blocks < products and series_start[blocks + 1] > series_start[blocks]:
+        blocks += 1
+    starts = np.zeros(blocks + 2, dtype=np.int64)
+    terms = np.zeros(blocks + 1, dtype=np.int64)
+    for p in range(blocks):
+        starts[p + 1] = starts[p] + widths[p]
+        # Few terms are as cheap by plain inner products.
+        if series_start[p + 1] - series_start[p] == 1 and widths[p] > 7:
+            terms[p] = (widths[p] + 1) // 2
+    starts[blocks + 1] = rows
+    return starts, terms
+
+
+@numba.njit(cache=True)
+def _evidence(
+    X: Array,
+    centre: Array,
+    ends: Ints,
+    extra: Array,
+    linear_start: Ints,
+    linear_column: Ints,
+    series_start: Ints,
+    series_column: Ints,
+    amplitude: Array,
+    noise: Array,
+    location: Array,
+    omega: Array,
+    count: Ints,
+    weights: Array,
+    cutoff: Array,
+    rank: Ints,
+) -> Array:
+    samples, n, q = noise.shape[0], X.shape[1], extra.shape[0]
+    out = np.empty((samples, ends.shape[0]))
+    largest = rank.max() + 1
+    factors = max(1, np.diff(series_start).max()) if series_start.shape[0] > 1 else 1
+    buffer = np.empty((largest, n))
+    all_scale = np.empty(largest)
+    owner = np.empty(largest, dtype=np.int64)
+    order = np.empty((largest, factors), dtype=np.int64)
+    partner = np.empty((largest, factors), dtype=np.int64)
+    plain = np.empty((0, 0))
+    widths = np.empty(series_start.shape[0] - 1, dtype=np.int64)
+    for s in range(samples):
+        rows = rank[s] + 1
+        features, scale = buffer[:rows], all_scale[:rows]
+        loops.fill(
+            X, centre, linear_start, linear_column, series_start, series_column, amplitude[s], location[s], omega[s],
+            count[s], weights[s], cutoff[s], features, scale, owner, order, partner, plain,
+        )  # fmt: skip
+        features[rows - q :] = extra
+        scale[rows - q :] = 1.0
+        loops.ranks(series_start, count[s], weights[s], cutoff[s], widths)
+        starts, terms = _blocks(series_start, widths, rows)
+        loops.prefix_evidence(features, scale, starts, terms, ends, noise[s], out[s])
+    return out
+
+
+def evidence(inputs: Inputs, expansion: Expansion) -> Array:
+    """Log evidence (S, T); NaN where the noise is too small for the method."""
+    plan = expansion.plan
+    extra = _extra(inputs)
+    return _evidence(
+        np.ascontiguousarray(inputs.X.T), _centre(inputs.X), inputs.ends, extra,
+        plan.linear_start, plan.linear_column, plan.series_start, plan.series_column,
+        expansion.amplitude, expansion.noise, expansion.location, expansion.omega, expansion.count, expansion.weights,
+        expansion.cutoff, ranks_of(expansion, len(extra) - 1),
+    )  # fmt: skip
+
+
+@numba.njit(cache=True, fastmath=loops.FAST)
+def _gradient(
+    X: Array,
+    centre: Array,
+    extra: Array,
+    linear_start: Ints,
+    linear_column: Ints,
+    linear_slot: Ints,
+    series_start: Ints,
+    series_column: Ints,
+    series_slot: Ints,
+    series_size: Ints,
+    amplitude_slot: Ints,
+    amplitude: Array,
+    noise: Array,
+    location: Array,
+    omega: Array,
+    count: Ints,
+    weights: Array,
+    dlog_weights: Array,
+    domega: Array,
+    cutoff: Array,
+    rank: Ints,
+    size: int,
+) -> tuple[Array, Array]:
+    samples, n, q = noise.shape[0], X.shape[1], extra.shape[0]
+    products = series_start.shape[0] - 1
+    log = np.empty(samples)
+    out = np.zeros((samples, size))
+    largest = rank.max() + 1
+    factors = max(1, np.diff(series_start).max()) if products else 1
+    buffer = np.empty((largest, n))
+    plain = np.empty((largest, n))
+    all_scale = np.empty(largest)
+    widths = np.empty(products, dtype=np.int64)
+    owner = np.empty(largest, dtype=np.int64)
+    order = np.empty((largest, factors), dtype=np.int64)
+    partner = np.empty((largest, factors), dtype=np.int64)
+    residual = np.empty(n)
+    slope = np.empty(n)
+    pull = np.empty(n)
+    for s in range(samples):
+        r = rank[s]
+        features, scale = buffer[: r + 1], all_scale[: r + 1]
+        loops.fill(
+            X, centre, linear_start, linear_column, series_start, series_column, amplitude[s], location[s], omega[s],
+            count[s], weights[s], cutoff[s], features, scale, owner, order, partner, plain,
+        )  # fmt: skip
+        features[r + 1 - q :] = extra
+        scale[r + 1 - q :] = 1.0
+        loops.ranks(series_start, count[s], weights[s], cutoff[s], widths)
+        starts, terms = _blocks(series_start, widths, r + 1)
+        gram = np.zeros((r + 1, r + 1))
+        factor = np.empty((r + 1, r + 1))
+        moments = np.zeros((terms.shape[0], 2, 2 * max(1, terms.max())))
+        loops.add_gram(features, starts, terms, 0, n, moments, gram)
+        loops.scaled_gram(gram, scale, noise[s], factor)
+        logdet = loops.cholesky(factor, r)
+        log[s] = -0.5 * (
+            factor[r, r] ** 2 / noise[s] + (n - r) * math.log(noise[s]) + logdet + n * math.log(2.0 * math.pi)
+        )
+        if math.isnan(logdet):
+            continue
+        mean = factor[:r, r].copy()  # U⁻ᵀΦy, which bordering has left there
+        loops.backward(factor, mean)
+
+        # α = K⁻¹y = (y - Φm)/σ², and d log p/dΦ = α m' - Φ A⁻¹ =: W, since Φ'K⁻¹ = A⁻¹Φ' and Φ'α = m.
+        inverse = np.empty((r, r))
+        loops.invert(factor, inverse)
+        residual[:] = features[r]
+        for c in range(r):
+            weight = scale[c] * mean[c]
+            for i in range(n):
+                residual[i] -= weight * features[c, i]
+        alpha2 = 0.0
+        for i in range(n):
+            residual[i] /= noise[s]
+            alpha2 += residual[i] * residual[i]
+        trace = 0.0
+        for c in range(r):
+            trace += inverse[c, c]
+        out[s, size - 1] = 0.5 * (noise[s] * alpha2 - (n - r + noise[s] * trace))
+
+        for p in range(products):
+            first, last = series_start[p], series_start[p + 1]
+            lines = linear_start[p + 1] - linear_start[p]
+            moving = False  # whether a frequency depends on a hyperparameter (PER's period)
+            for f in range(first, last):
+                for k in range(series_size[f]):
+                    moving = moving or domega[s, f, k] != 0.0
+            pull[:] = 0.0
+            for c in range(r + 1 - q):
+                if owner[c] != p:
+                    continue
+                # Σ_i W_ic Φ_ic = m_c² - (A⁻¹G)_cc, no pass over the data: all that weights and amplitude need.
+                total = mean[c] * mean[c] - 1.0 + noise[s] * inverse[c, c]
+                out[s, amplitude_slot[p]] += 0.5 * total
+                for f in range(first, last):
+                    for k in range(series_size[f]):
+                        out[s, series_slot[f] + k] += 0.5 * total * dlog_weights[s, f, k, order[c, f - first]]
+                if not (moving or lines):
+                    continue
+                for i in range(n):
+                    slope[i] = mean[c] * residual[i]
+                for k in range(r):
+                    weight = inverse[c, k] * scale[k]
+                    for i in range(n):
+                        slope[i] -= weight * features[k, i]
+                if lines:
+                    for i in range(n):
+                        pull[i] += slope[i] * (scale[c] * plain[c, i])
+                for f in range(first, last):
+                    j = order[c, f - first]
+                    other = partner[c, f - first]
+                    if j == 0:
+                        continue
+                    change = 0.0
+                    for i in range(n):
+                        change += slope[i] * features[other, i] * (X[series_column[f], i] - centre[series_column[f]])
+                    # d cos(jωx)/dω = -jx sin(jωx), d sin(jωx)/dω = jx cos(jωx); partners stand cosine first.
+                    sign = -1.0 if c < other else 1.0
+                    for k in range(series_size[f]):
+                        out[s, series_slot[f] + k] += sign * j * scale[c] * change * domega[s, f, k]
+            for line in range(linear_start[p], linear_start[p + 1]):
+                total = 0.0
+                for i in range(n):
+                    others = pull[i]
+                    for g in range(linear_start[p], linear_start[p + 1]):
+                        if g != line:
+                            others *= X[linear_column[g], i] - location[s, g]
+                    total -= others
+                out[s, linear_slot[line]] += total
+    return log, out
+
+
+def evidence_and_gradient(inputs: Inputs, expansion: Expansion) -> tuple[Array, Array]:
+    """Log evidence (S,) of all rows and its gradient (S, k) in the unconstrained space; NaN where it failed."""
+    plan = expansion.plan
+    extra = _extra(inputs)
+    return _gradient(
+        np.ascontiguousarray(inputs.X.T), _centre(inputs.X), extra,
+        plan.linear_start, plan.linear_column, plan.linear_slot, plan.series_start, plan.series_column,
+        plan.series_slot, plan.series_size, plan.amplitude_slot,
+        expansion.amplitude, expansion.noise, expansion.location, expansion.omega, expansion.count, expansion.weights,
+        expansion.dlog_weights, expansion.domega, expansion.cutoff, ranks_of(expansion, len(extra) - 1),
+        inputs.layout.size,
+    )  # fmt: skip
+
+
+def _centre(X: Array) -> Array:
+    """The middle of each column: series are shift-invariant, and small angles lose fewer digits."""
+    return 0.5 * (X.min(axis=0) + X.max(axis=0)) if len(X) else np.zeros(X.shape[1])
+
+
+def _extra(inputs: Inputs) -> Array:
+    """Rows that depend on no hyperparameter: the linear block's features, then y, (q + 1, n)."""
+    if inputs.weighted is None:
+        return inputs.y[None, :]
+    return np.vstack([inputs.weighted.T, inputs.y])
