@@ -118,7 +118,7 @@ def _ess(values: Floats) -> float:
     # Sums of neighbours ρ_2t + ρ_2t+1 are positive and decreasing for a reversible chain (Geyer 1992).
     pairs = rho[0 : n - n % 2 : 2] + rho[1:n:2]
     negative = np.flatnonzero(pairs <= 0.0)
-    length = int(negative[0]) if negative.size else len(pairs)
+    length = min(int(negative[0]) if negative.size else len(pairs), max((n - 3) // 2, 0))  # the last lags are noise
     monotone = np.minimum.accumulate(pairs[:length])
     # The first pair that was left out may begin with a positive ρ; counting it lowers the bias for antithetic chains.
     rest = max(float(rho[2 * length]), 0.0) if 2 * length < n else 0.0

@@ -31,6 +31,10 @@ Paths = tuple[tuple[int, ...], ...]
 """One tuple of bit masks per user, in the order of the batches."""
 
 
+Shift = dict[tuple[int, int], int]
+"""By how much the count of each transition changes."""
+
+
 def transitions(path: Sequence[int]) -> Iterator[tuple[int, int]]:
     """The (from, to) pairs of one path; the first leaves the root.
 
@@ -102,6 +106,21 @@ class Counts:
         else:
             del self.uses[child]
 
+    def shift(self, by: Shift) -> None:
+        """Change the counts of several transitions at once."""
+        for (parent, child), change in by.items():
+            if not change:
+                continue
+            row = self.rows.setdefault(parent, {})
+            for table, key in ((row, child), (self.totals, parent), (self.uses, child)):
+                left = table.get(key, 0) + change
+                if left:
+                    table[key] = left
+                else:
+                    del table[key]
+            if not row:
+                del self.rows[parent]
+
     def of_edge(self, parent: int, child: int) -> int:
         """N[K→k]."""
         row = self.rows.get(parent)
@@ -126,7 +145,7 @@ class Urn:
     >>> urn = Urn(Pool.paper())
     >>> counts = Counts.of([(0b011, 0b011)])
     >>> round(urn.log_step(counts, 0b011, 0b011), 4)      # log((1 + H0) / (1 + 1))
-    -0.6693
+    -0.6712
     """
 
     def __init__(self, pool: Pool, *, alpha: float = 1.0, keep: float | None = None) -> None:
@@ -198,6 +217,21 @@ class Urn:
         terms = [math.lgamma(self.alpha) - math.lgamma(self.alpha + total) for total in counts.totals.values()]
         terms += [self.log_rising(parent, child, n) for parent, row in counts.rows.items() for child, n in row.items()]
         return math.fsum(terms)  # exact, so that the order in which counts were made does not show
+
+    def log_shift(self, counts: Counts, by: Shift) -> float:
+        """The difference that a change of counts would make to `log_prior`."""
+        total = 0.0
+        rows: dict[int, int] = {}
+        for (parent, child), change in by.items():
+            if change:
+                n = counts.of_edge(parent, child)
+                total += self.log_rising(parent, child, n + change) - self.log_rising(parent, child, n)
+                rows[parent] = rows.get(parent, 0) + change
+        for parent, change in rows.items():
+            if change:
+                n = counts.totals.get(parent, 0)
+                total += math.lgamma(self.alpha + n) - math.lgamma(self.alpha + n + change)
+        return total
 
     def log_rising(self, parent: int, child: int, n: int) -> float:
         """log Γ(a+n)/Γ(a) with a = αH0(child|parent); Γ(a) = Γ(1+a)/a keeps it finite for a tiny mass."""

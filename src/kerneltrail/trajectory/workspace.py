@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import math
+from collections.abc import Mapping
 
 from kerneltrail.trajectory.joint import Joint
 from kerneltrail.trajectory.state import State
-from kerneltrail.trajectory.urn import ROOT, Counts
+from kerneltrail.trajectory.urn import ROOT, Counts, Shift
 
-Change = tuple[int, int, int]
-"""(user, batch, new composition)."""
+Changes = Mapping[tuple[int, int], int]
+"""A new composition by (user, batch)."""
 
 
 class Workspace:
@@ -31,30 +32,36 @@ class Workspace:
         """The composition that customer (m, t) comes from: its restaurant."""
         return self.paths[m][t - 1] if t else ROOT
 
-    def change(self, changes: Iterable[Change]) -> float:
-        """Give customers other compositions and return the difference this makes to the log joint.
+    def weigh(self, changes: Changes) -> tuple[float, Shift]:
+        """The difference that changes would make to the log joint and to the counts; nothing is changed yet.
 
-        Transitions into *and out of* the customers change: the next customer moves to another restaurant. By
-        exchangeability, taking all of them out one after the other and putting the new ones in is exact, whatever
-        restaurants they share.
+        Transitions into *and out of* the customers change: the next customer moves to another restaurant. Most of a
+        block's transitions are the same ones, so they are counted first and weighed once each.
         """
-        changes = list(changes)
-        paths, counts, urn = self.paths, self.counts, self.joint.urn
-        touched: dict[tuple[int, int], None] = {}
-        for m, t, _ in changes:
-            touched[m, t] = None
-            if t + 1 < len(paths[m]):
-                touched[m, t + 1] = None
-        delta = 0.0
-        for m, t in touched:
-            parent, child = self.parent(m, t), paths[m][t]
-            counts.remove(parent, child)
-            delta -= urn.log_step(counts, parent, child)
-        for m, t, mask in changes:
-            delta += self.joint.row(m, mask)[t] - self.joint.row(m, paths[m][t])[t]
-            paths[m][t] = mask
-        for m, t in touched:
-            parent, child = self.parent(m, t), paths[m][t]
-            delta += urn.log_step(counts, parent, child)
-            counts.add(parent, child)
-        return delta
+        paths, row = self.paths, self.joint.row
+        shift: Shift = {}
+        log_evidence = 0.0
+        for (m, t), mask in changes.items():
+            path = paths[m]
+            old = path[t]
+            log_evidence += row(m, mask)[t] - row(m, old)[t]
+            before = path[t - 1] if t else ROOT
+            edge = (before, old)
+            shift[edge] = shift.get(edge, 0) - 1
+            edge = (changes.get((m, t - 1), before), mask)
+            shift[edge] = shift.get(edge, 0) + 1
+            if t + 1 < len(path) and (m, t + 1) not in changes:  # else it is counted there
+                after = path[t + 1]
+                edge = (old, after)
+                shift[edge] = shift.get(edge, 0) - 1
+                edge = (mask, after)
+                shift[edge] = shift.get(edge, 0) + 1
+        if log_evidence == -math.inf:
+            return log_evidence, shift
+        return log_evidence + self.joint.urn.log_shift(self.counts, shift), shift
+
+    def commit(self, changes: Changes, shift: Shift) -> None:
+        """Make changes that were weighed."""
+        for (m, t), mask in changes.items():
+            self.paths[m][t] = mask
+        self.counts.shift(shift)

@@ -44,7 +44,7 @@ class Plate:
     Attributes:
         joint: the target.
         steps: tables per pass; fixed in advance, since a number that depended on the state would bias the chain.
-            None means half as many as there are customers.
+            None means as many as there are users.
         runs: whether customers bring along those that follow them at the same composition.
     """
 
@@ -59,7 +59,7 @@ class Plate:
     def __call__(self, rng: np.random.Generator, state: State) -> tuple[State, MoveInfo]:
         """Plate `steps` tables."""
         work = Workspace(self.joint, state)
-        steps = max(1, self.joint.size // 2) if self.steps is None else self.steps
+        steps = len(self.joint.customers) if self.steps is None else self.steps
         heads = _heads(work, runs=self.runs)
         accepted = 0
         for _ in range(steps):
@@ -77,29 +77,30 @@ class Plate:
         new, log_q = self.toggle.propose(rng, old)
         if new == old:
             return False
-        block = [(m, s) for m, t in table for s in range(t, heads.ends[m, t])]
-        log_forth = log_table(work.joint.urn, parent, old, len(table), len(heads.groups[parent, old]))
-        delta = work.change([(m, t, new) for m, t in block])
-        log_back = self._log_way_back(work, table, heads, parent, new)
-        if log_back > -math.inf and draw.accept(rng, delta + log_back - log_forth + log_q):
+        changes = {(m, s): new for m, t in table for s in range(t, heads.ends[m, t])}
+        if self._no_way_back(work, table, heads, parent, new):
+            return False
+        delta, shift = work.weigh(changes)
+        group_after = work.counts.of_edge(parent, new) + shift.get((parent, new), 0)
+        urn, b = work.joint.urn, len(table)
+        log_forth = log_table(urn, parent, old, b, len(heads.groups[parent, old]))
+        log_back = log_table(urn, parent, new, b, group_after)
+        if draw.accept(rng, delta + log_back - log_forth + log_q):
+            work.commit(changes, shift)
             return True
-        work.change([(m, t, old) for m, t in block])
         return False
 
-    def _log_way_back(self, work: Workspace, table: list[Customer], heads: Heads, parent: int, new: int) -> float:
-        """log P(B | paths'), up to what both directions share; -inf where B is no table, so that no way leads back.
+    def _no_way_back(self, work: Workspace, table: list[Customer], heads: Heads, parent: int, new: int) -> bool:
+        """Whether B would be no table any more, so that it could not be drawn to come back.
 
-        That happens where a step K→K was followed by another of the same block, whose restaurant now is k'; and, for
-        runs, where a run grew together with its neighbour.
+        That is where one customer of B follows another, both having gone K→K: its restaurant becomes k'. And, for
+        runs, where a run would grow together with the one before or after it.
         """
-        for m, t in table:
-            end = heads.ends[m, t]
-            if work.parent(m, t) != parent:
-                return -math.inf
-            if self.runs and (parent == new or (end < len(work.paths[m]) and work.paths[m][end] == new)):
-                return -math.inf
-        # For runs parent ≠ new, and every step from another composition heads a run: the count is the group's size.
-        return log_table(work.joint.urn, parent, new, len(table), work.counts.of_edge(parent, new))
+        if not self.runs:
+            members = set(table)
+            return any((m, t - 1) in members for m, t in table)
+        ends = ((work.paths[m], heads.ends[m, t]) for m, t in table)
+        return parent == new or any(end < len(path) and path[end] == new for path, end in ends)
 
 
 @dataclass(frozen=True)

@@ -62,10 +62,11 @@ class Rename:
         if new in work.counts.uses:
             log_q = 0.0
         other = {old: new, new: old}
-        changes = [
-            (m, t, other[mask]) for m, path in enumerate(work.paths) for t, mask in enumerate(path) if mask in other
-        ]
-        if draw.accept(rng, work.change(changes) + log_q):
+        changes = {
+            (m, t): other[mask] for m, path in enumerate(work.paths) for t, mask in enumerate(path) if mask in other
+        }
+        delta, shift = work.weigh(changes)
+        if draw.accept(rng, delta + log_q):
+            work.commit(changes, shift)
             return True
-        work.change([(m, t, other[mask]) for m, t, mask in changes])
         return False
