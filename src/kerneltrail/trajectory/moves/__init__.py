@@ -16,11 +16,11 @@ from kerneltrail.trajectory.moves.rename import Rename
 from kerneltrail.trajectory.moves.seat import Seat
 
 
-def _run(joint: Joint, steps: int | None = None) -> Plate:
+def _run(joint: Joint, steps: int = 8) -> Plate:
     return Plate(joint, steps, runs=True)
 
 
-def _plate(joint: Joint, steps: int | None = None) -> Plate:
+def _plate(joint: Joint, steps: int = 8) -> Plate:
     return Plate(joint, steps)
 
 
@@ -59,7 +59,7 @@ def make_move(name: str, joint: Joint, options: Mapping[str, Any] | None = None)
     for option, value in given.items():
         if option not in allowed:
             raise TrajectoryError(f"move {name!r} has no option {option!r}; it has {', '.join(allowed)}")
-        if option in ("fresh", "auxiliary", "steps") and value is not None:
+        if option in ("fresh", "auxiliary", "steps"):
             least = 0 if option == "fresh" else 1
             if not isinstance(value, int) or value < least:
                 raise TrajectoryError(f"option {option!r} of move {name!r} must be at least {least}, got {value!r}")

@@ -2,10 +2,11 @@
 
 Tables are summed out of the state (SPEC §4), so the move brings its own: a block B of customers is drawn as a table
 would be, an auxiliary variable with a known probability in both directions. A group is the n customers who went K→k;
-given the paths, they sit at tables as in a Chinese restaurant with mass a = αH0(k|K), so the table of a customer drawn
-uniformly is a given B of size b with probability
+given the paths, they sit at tables as in a Chinese restaurant with mass a = αH0(k|K). A group is drawn uniformly from
+the G there are (so that large ones do not get all the attention), then one of its customers; the table of that
+customer is a given B of size b with probability
 
-    P(B | paths) ∝ b · a Γ(b) Γ(a+n-b) / Γ(a+n).
+    P(B | paths) = 1/G · b/n · a Γ(b) Γ(a+n-b) / Γ(a+n).
 
 B is then proposed k' in place of k, and accepted with min(1, r),
 
@@ -31,7 +32,7 @@ from kerneltrail.trajectory.joint import Joint
 from kerneltrail.trajectory.moves.base import MoveInfo
 from kerneltrail.trajectory.proposals import Toggle
 from kerneltrail.trajectory.state import State
-from kerneltrail.trajectory.urn import Urn
+from kerneltrail.trajectory.urn import Shift, Urn
 from kerneltrail.trajectory.workspace import Workspace
 
 Customer = tuple[int, int]
@@ -44,12 +45,11 @@ class Plate:
     Attributes:
         joint: the target.
         steps: tables per pass; fixed in advance, since a number that depended on the state would bias the chain.
-            None means as many as there are users.
         runs: whether customers bring along those that follow them at the same composition.
     """
 
     joint: Joint
-    steps: int | None = None
+    steps: int = 8
     runs: bool = False
     toggle: Toggle = field(init=False, repr=False)
 
@@ -59,21 +59,19 @@ class Plate:
     def __call__(self, rng: np.random.Generator, state: State) -> tuple[State, MoveInfo]:
         """Plate `steps` tables."""
         work = Workspace(self.joint, state)
-        steps = len(self.joint.customers) if self.steps is None else self.steps
         heads = _heads(work, runs=self.runs)
         accepted = 0
-        for _ in range(steps):
+        for _ in range(self.steps):
             if self.replate(rng, work, heads):
                 accepted += 1
                 heads = _heads(work, runs=self.runs)
-        return work.state(), MoveInfo(steps, accepted, accepted)
+        return work.state(), MoveInfo(self.steps, accepted, accepted)
 
     def replate(self, rng: np.random.Generator, work: Workspace, heads: Heads | None = None) -> bool:
         """One table; whether it changed."""
         heads = _heads(work, runs=self.runs) if heads is None else heads
-        chosen = heads.customers[draw.index(rng, len(heads.customers))]
-        parent, old = work.parent(*chosen), work.paths[chosen[0]][chosen[1]]
-        table = _draw_table(rng, work.joint.urn, heads.groups[parent, old], chosen, parent, old)
+        (parent, old), group = heads.groups[draw.index(rng, len(heads.groups))]
+        table = _draw_table(rng, work.joint.urn, group, parent, old)
         new, log_q = self.toggle.propose(rng, old)
         if new == old:
             return False
@@ -81,14 +79,24 @@ class Plate:
         if self._no_way_back(work, table, heads, parent, new):
             return False
         delta, shift = work.weigh(changes)
-        group_after = work.counts.of_edge(parent, new) + shift.get((parent, new), 0)
+        size_after = work.counts.of_edge(parent, new) + shift.get((parent, new), 0)
+        groups_after = len(heads.groups) + self._new_groups(work, shift)
         urn, b = work.joint.urn, len(table)
-        log_forth = log_table(urn, parent, old, b, len(heads.groups[parent, old]))
-        log_back = log_table(urn, parent, new, b, group_after)
+        log_forth = log_table(urn, parent, old, b, len(group)) - math.log(len(heads.groups))
+        log_back = log_table(urn, parent, new, b, size_after) - math.log(groups_after)
         if draw.accept(rng, delta + log_back - log_forth + log_q):
             work.commit(changes, shift)
             return True
         return False
+
+    def _new_groups(self, work: Workspace, shift: Shift) -> int:
+        """By how much the number of groups changes. For runs, self transitions make no group."""
+        change = 0
+        for (parent, child), by in shift.items():
+            if by and not (self.runs and parent == child):
+                n = work.counts.of_edge(parent, child)
+                change += (n + by > 0) - (n > 0)
+        return change
 
     def _no_way_back(self, work: Workspace, table: list[Customer], heads: Heads, parent: int, new: int) -> bool:
         """Whether B would be no table any more, so that it could not be drawn to come back.
@@ -107,41 +115,38 @@ class Plate:
 class Heads:
     """The customers that head a block: all of them, or those that begin a run; grouped by transition."""
 
-    customers: list[Customer]
-    groups: dict[tuple[int, int], list[Customer]]
+    groups: list[tuple[tuple[int, int], list[Customer]]]
     ends: dict[Customer, int]  # one past the last customer of the block
 
 
 def _heads(work: Workspace, *, runs: bool) -> Heads:
-    customers: list[Customer] = []
+    head: Customer = (0, 0)
     groups: dict[tuple[int, int], list[Customer]] = {}
     ends: dict[Customer, int] = {}
     for m, path in enumerate(work.paths):
         for t, mask in enumerate(path):
             parent = work.parent(m, t)
             if runs and mask == parent:
-                ends[customers[-1]] = t + 1
+                ends[head] = t + 1
                 continue
-            customers.append((m, t))
-            groups.setdefault((parent, mask), []).append((m, t))
-            ends[m, t] = t + 1
-    return Heads(customers, groups, ends)
+            head = (m, t)
+            groups.setdefault((parent, mask), []).append(head)
+            ends[head] = t + 1
+    return Heads(list(groups.items()), ends)
 
 
 def log_table(urn: Urn, parent: int, mask: int, b: int, n: int) -> float:
-    """log a Γ(a+n-b)/Γ(a+n): the probability that b given customers of n are one table, without Γ(b)."""
-    return urn.log_mass(parent, mask) + urn.log_rising(parent, mask, n - b) - urn.log_rising(parent, mask, n)
+    """log 1/n · a Γ(a+n-b)/Γ(a+n): that the table of one customer of n is a given one of b, without bΓ(b)."""
+    log_seated = urn.log_rising(parent, mask, n - b) - urn.log_rising(parent, mask, n)
+    return urn.log_mass(parent, mask) + log_seated - math.log(n)
 
 
-def _draw_table(
-    rng: np.random.Generator, urn: Urn, group: list[Customer], chosen: Customer, parent: int, mask: int
-) -> list[Customer]:
-    """The table of one customer, from the seating's conditional given the group: its size, then who else."""
+def _draw_table(rng: np.random.Generator, urn: Urn, group: list[Customer], parent: int, mask: int) -> list[Customer]:
+    """The table of a customer drawn uniformly, from the seating's conditional given the group: its size, then who."""
     n = len(group)
     # P(b) ∝ C(n-1, b-1) Γ(b) Γ(a+n-b) ∝ Γ(a+n-b) / (n-b)!
     sizes = [urn.log_rising(parent, mask, n - b) - math.lgamma(n - b + 1) for b in range(1, n + 1)]
     b = 1 + draw.pick_log(rng, sizes)
     if b == n:
         return group
-    others = [customer for customer in group if customer != chosen]
-    return [chosen, *(others[i] for i in draw.subset(rng, n - 1, b - 1))]
+    return [group[i] for i in draw.subset(rng, n, b)]  # a uniform customer and b-1 uniform others: a uniform subset

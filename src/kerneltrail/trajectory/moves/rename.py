@@ -5,8 +5,8 @@ each such state opens edges that cost several nats. This one turns "everybody at
 in one step.
 
 The move is the transposition (k k') applied to all paths: it undoes itself, whether k' is in use or not, so there is
-no merge to undo. A composition in use is drawn uniformly (their number does not change) and k' from q. With k' not in
-use, the Hastings ratio is q(k'→k)/q(k→k'); in use, either of the two could have been drawn first, and it is 1.
+no merge to undo. A composition in use is drawn uniformly (their number does not change) and k' from q, so the Hastings
+ratio is q(k'→k)/q(k→k').
 """
 
 from __future__ import annotations
@@ -59,8 +59,6 @@ class Rename:
             new, log_q = self.toggle.propose(rng, old)
         if new == old:
             return False
-        if new in work.counts.uses:
-            log_q = 0.0
         other = {old: new, new: old}
         changes = {
             (m, t): other[mask] for m, path in enumerate(work.paths) for t, mask in enumerate(path) if mask in other
