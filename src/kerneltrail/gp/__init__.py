@@ -3,9 +3,17 @@
 from kerneltrail.gp.evidence import Evidence, Slope, evidence, evidence_of, log_evidence, slope_of
 from kerneltrail.gp.inputs import Inputs, Rows, inputs_for
 from kerneltrail.gp.linear import LinearBlock, Reward
+from kerneltrail.gp.map import MapResult, find_map, find_map_path
 from kerneltrail.gp.numerics import one_blas_thread
+from kerneltrail.gp.online import OnlineState
+from kerneltrail.gp.posterior import Component, Posterior, Prediction, prior_only
 
 __all__ = [
+    "Component",
+    "MapResult",
+    "OnlineState",
+    "Posterior",
+    "Prediction",
     "Evidence",
     "Inputs",
     "LinearBlock",
@@ -14,8 +22,11 @@ __all__ = [
     "Slope",
     "evidence",
     "evidence_of",
+    "find_map",
+    "find_map_path",
     "inputs_for",
     "log_evidence",
     "one_blas_thread",
+    "prior_only",
     "slope_of",
 ]

@@ -8,12 +8,15 @@ them, so nothing is compiled per structure.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
 
-from kerneltrail.gp.inputs import Inputs
+from kerneltrail.gp.inputs import Inputs, locate
 from kerneltrail.kernels.atoms import AtomKind
+from kerneltrail.kernels.composition import Composition
+from kerneltrail.kernels.layout import layout_of
 
 Array = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -74,12 +77,19 @@ class Expansion:
 
 def plan_for(inputs: Inputs) -> Plan | None:
     """The structure of the features, or None where an atom has no spectral form."""
+    return plan_of(inputs.composition, inputs.covariates)
+
+
+@lru_cache(maxsize=4096)
+def plan_of(composition: Composition, covariates: tuple[str, ...]) -> Plan | None:
+    """The structure of a composition's features over named columns, or None where an atom has no spectral form."""
+    located = locate(composition, covariates, "any")
     linear_start, linear_column, linear_slot = [0], [], []
     series_start, series_column, series_slot, series_size, series_product = [0], [], [], [], []
     series_atom: list[AtomKind] = []
-    order = sorted(range(len(inputs.atoms)), key=lambda p: all(kind.linear for kind, _, _ in inputs.atoms[p]))
+    order = sorted(range(len(located)), key=lambda p: all(kind.linear for kind, _, _ in located[p]))
     for place_in_plan, p in enumerate(order):
-        for kind, column, place in inputs.atoms[p]:
+        for kind, column, place in located[p]:
             if kind.linear:
                 linear_column.append(column)
                 linear_slot.append(place.start)
@@ -107,7 +117,7 @@ def plan_for(inputs: Inputs) -> Plan | None:
         tuple(series_product),
         ints(series_slot),
         ints(series_size),
-        ints([inputs.layout.amplitude_index[p] for p in order]),
+        ints([layout_of(composition).amplitude_index[p] for p in order]),
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Protocol
 
@@ -54,6 +54,7 @@ class Inputs:
 
     Attributes:
         composition: the kernel.
+        covariates: names of the columns of X.
         X: covariates, (n, d), C-contiguous float64.
         y: target, (n,).
         ends: rows seen after each batch, (T,).
@@ -63,6 +64,7 @@ class Inputs:
     """
 
     composition: Composition
+    covariates: tuple[str, ...]
     X: Array
     y: Array
     ends: NDArray[np.int64]
@@ -96,7 +98,7 @@ class Inputs:
             raise DataError(f"user {self.user!r} has {self.rows} rows; asked for the first {count}")
         block = None if self.block is None else self.block.rows(count)
         ends = np.array([count], dtype=np.int64)
-        return Inputs(self.composition, self.X[:count], self.y[:count], ends, self.atoms, block, self.user)
+        return replace(self, X=self.X[:count], y=self.y[:count], ends=ends, block=block)
 
     def vectors(self, thetas: object) -> Array:
         """Unconstrained hyperparameter vectors as an array (S, k), checked."""
@@ -148,4 +150,5 @@ def inputs_for(user: Rows, composition: Composition, *, block: LinearBlock | Non
             raise DataError(f"user {user.name!r}: {what} of row {row} are not finite")
     if block is not None and len(block.features) != len(y):
         raise DataError(f"user {user.name!r}: a linear block of {len(block.features)} rows for {len(y)} targets")
-    return Inputs(composition, X, y, ends, locate(composition, user.covariates, user.name), block, user.name)
+    names = tuple(user.covariates)
+    return Inputs(composition, names, X, y, ends, locate(composition, names, user.name), block, user.name)

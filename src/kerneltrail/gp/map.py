@@ -1,0 +1,260 @@
+"""Maximum a posteriori hyperparameters, from many starts, with the curvature at the optimum.
+
+The search runs in the unconstrained space, whitened by the prior (SPEC §3): one unit is one prior standard deviation of
+every hyperparameter, so one step size fits all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import ndtri
+
+from kerneltrail.errors import DataError, KernelError, NumericalError
+from kerneltrail.gp.evidence import TOLERANCE, Method, evidence_of, slope_of
+from kerneltrail.gp.inputs import Inputs, Rows, inputs_for
+from kerneltrail.gp.linear import LinearBlock
+from kerneltrail.gp.numerics import LOG_2PI
+from kerneltrail.gp.optimise import FARTHEST, minimise
+from kerneltrail.kernels.composition import Composition
+from kerneltrail.kernels.layout import Hyperparameters, layout_of
+from kerneltrail.kernels.priors import Priors
+
+Array = NDArray[np.float64]
+
+APART = 0.25
+"""Starts closer than this, in prior standard deviations, lead to the same optimum: the better one is enough."""
+
+
+@dataclass(frozen=True)
+class MapResult:
+    """The best hyperparameters found, and how.
+
+    Attributes:
+        hyperparameters: the maximum a posteriori value.
+        log_posterior: log p(y|X,θ) + log p(θ) there, the prior's density taken in the unconstrained space.
+        log_evidence: log p(y|X,θ) there.
+        precision: minus the Hessian of the log posterior in the unconstrained space, (k, k).
+        status: of the winning search: ``converged``, ``flat``, ``stuck`` or ``iterations``.
+        iterations: of the winning search.
+        evaluations: evidences computed, all starts and the curvature together.
+        optima: log posterior at the end of every search, best first; more than one near the top means several modes.
+    """
+
+    hyperparameters: Hyperparameters
+    log_posterior: float
+    log_evidence: float
+    precision: Array
+    status: str
+    iterations: int
+    evaluations: int
+    optima: tuple[float, ...]
+
+    @property
+    def composition(self) -> Composition:
+        """The kernel that was fitted."""
+        return self.hyperparameters.composition
+
+    @property
+    def converged(self) -> bool:
+        """Whether the search ended because nothing was left to gain."""
+        return self.status in ("converged", "flat")
+
+    @cached_property
+    def log_laplace(self) -> float:
+        """Laplace's approximation of log p(y|X,K): log posterior + (k/2) log 2π - ½ log|precision|.
+
+        A direction in which the optimum is not a maximum (a saddle, or a search cut short) is taken to be as wide as one
+        prior standard deviation squared allows: its curvature is floored, never dropped.
+        """
+        eigenvalues = np.linalg.eigvalsh(self.precision)
+        floored = np.maximum(eigenvalues, 1e-3)
+        k = len(eigenvalues)
+        return self.log_posterior + 0.5 * k * LOG_2PI - 0.5 * float(np.log(floored).sum())
+
+
+@dataclass(frozen=True)
+class _Target:
+    """The log posterior of one user's rows under one composition, in whitened coordinates."""
+
+    inputs: Inputs
+    mean: Array
+    scale: Array
+    method: Method
+    tol: float
+
+    def unwhiten(self, w: Array) -> Array:
+        return self.mean + self.scale * w
+
+    def log_prior(self, w: Array) -> Array:
+        """Log density of the unconstrained vectors, (S,)."""
+        return -0.5 * (w * w).sum(axis=-1) - float(np.log(self.scale).sum()) - 0.5 * len(self.mean) * LOG_2PI
+
+    def values(self, w: Array) -> Array:
+        """Minus log posterior (S,), for screening: infinite where a matrix could not be factorised."""
+        u = self.unwhiten(w)
+        try:
+            log = evidence_of(self.inputs, u, method=self.method, tol=self.tol).log[:, -1]
+        except NumericalError:
+            if len(w) == 1:
+                return np.array([np.inf])
+            return np.concatenate([self.values(row[None]) for row in w])
+        return -(log + self.log_prior(w))
+
+    def slopes(self, w: Array) -> tuple[Array, Array]:
+        """Minus log posterior (S,) and its gradient (S, k)."""
+        u = self.unwhiten(w)
+        try:
+            slope = slope_of(self.inputs, u, method=self.method, tol=self.tol)
+        except NumericalError:
+            if len(w) == 1:
+                return np.array([np.inf]), np.zeros_like(w)
+            parts = [self.slopes(row[None]) for row in w]
+            return np.concatenate([p[0] for p in parts]), np.concatenate([p[1] for p in parts])
+        return -(slope.log + self.log_prior(w)), -(slope.gradient * self.scale - w)
+
+    def curvature(self, w: Array) -> Array:
+        """Hessian of minus the log posterior in the unconstrained space, by central differences of the gradient."""
+        step = 1e-4
+        shifts = step * np.eye(len(w))
+        _, gradient = self.slopes(np.concatenate([w + shifts, w - shifts]))
+        k = len(w)
+        hessian = (gradient[:k] - gradient[k:]) / (2.0 * step)
+        hessian = 0.5 * (hessian + hessian.T)
+        return hessian / np.multiply.outer(self.scale, self.scale)
+
+
+def find_map(
+    user: Rows,
+    composition: Composition,
+    priors: Priors,
+    *,
+    rng: np.random.Generator,
+    batch: int | None = None,
+    starts: int = 8,
+    screen: int = 64,
+    warm: Sequence[Hyperparameters | ArrayLike] = (),
+    block: LinearBlock | None = None,
+    method: Method = "auto",
+    tol: float = TOLERANCE,
+) -> MapResult:
+    """The maximum a posteriori hyperparameters of a composition for a user's rows up to a batch.
+
+    Args:
+        user: rows in time order.
+        composition: the kernel.
+        priors: over its hyperparameters.
+        rng: source of the starts that are drawn.
+        batch: how many batches count (from 1); all if None.
+        starts: number of searches.
+        screen: number of points evaluated to choose the starts from. Periods are spread evenly over their prior there,
+            because the likelihood has a mode near every fraction and multiple of the true one.
+        warm: further starts, e.g. the optimum of the batch before.
+        block: linear block of a reward model, for all of the user's rows.
+        method: how evidence is computed.
+        tol: error allowed in a log evidence.
+    """
+    inputs = inputs_for(user, composition, block=block)
+    count = len(inputs.ends) if batch is None else batch
+    if not 1 <= count <= len(inputs.ends):
+        raise DataError(f"user {user.name!r} has batches 1 to {len(inputs.ends)}; asked for {batch}")
+    return _find(inputs.upto(int(inputs.ends[count - 1])), priors, rng, starts, screen, warm, method, tol)
+
+
+def find_map_path(
+    user: Rows,
+    composition: Composition,
+    priors: Priors,
+    *,
+    rng: np.random.Generator,
+    starts: int = 8,
+    screen: int = 64,
+    block: LinearBlock | None = None,
+    method: Method = "auto",
+    tol: float = TOLERANCE,
+) -> tuple[MapResult, ...]:
+    """`find_map` for every batch of a user, each warm-started from the batch before."""
+    inputs = inputs_for(user, composition, block=block)
+    found: list[MapResult] = []
+    for end in inputs.ends:
+        warm = [found[-1].hyperparameters] if found else []
+        found.append(_find(inputs.upto(int(end)), priors, rng, starts, screen, warm, method, tol))
+    return tuple(found)
+
+
+def _find(
+    inputs: Inputs,
+    priors: Priors,
+    rng: np.random.Generator,
+    starts: int,
+    screen: int,
+    warm: Sequence[Hyperparameters | ArrayLike],
+    method: Method,
+    tol: float,
+) -> MapResult:
+    if starts < 1 and not warm:
+        raise KernelError("a search needs at least one start")
+    mean, variance = priors.moments(inputs.composition)
+    target = _Target(inputs, mean, np.sqrt(variance), method, tol)
+    chosen, screened = _starts(target, rng, starts, max(screen, starts))
+    given = [(_vector(item, inputs) - target.mean) / target.scale for item in warm]
+    points = np.concatenate([np.reshape(given, (-1, len(mean))), chosen])
+    found = minimise(target.slopes, points)
+    best = int(np.argmin(found.value))
+    if not np.isfinite(found.value[best]):
+        raise NumericalError(
+            f"no start gave a finite posterior for {inputs.label}: the targets may be far out of scale"
+        )
+    w = found.point[best]
+    log_posterior = -float(found.value[best])
+    return MapResult(
+        Hyperparameters(inputs.composition, tuple(target.unwhiten(w))),
+        log_posterior,
+        log_posterior - float(target.log_prior(w)),
+        target.curvature(w),
+        str(found.status[best]),
+        int(found.iterations[best]),
+        screened + found.evaluations + 2 * len(w),
+        tuple(-float(v) for v in np.sort(found.value)),
+    )
+
+
+def _vector(item: Hyperparameters | ArrayLike, inputs: Inputs) -> Array:
+    if isinstance(item, Hyperparameters):
+        if item.composition != inputs.composition:
+            raise KernelError(f"a warm start of {item.composition} cannot serve {inputs.composition}")
+        return item.vector
+    return inputs.vectors(item)[0]
+
+
+def _starts(target: _Target, rng: np.random.Generator, wanted: int, screen: int) -> tuple[Array, int]:
+    """The best of many candidate points that are not too close to each other, whitened, and how many were tried."""
+    k = len(target.mean)
+    if wanted < 1:
+        return np.empty((0, k)), 0
+    periods = [i for i, slot in enumerate(layout_of(target.inputs.composition).slots) if slot.spec.kind == "period"]
+    # A Latin hypercube: each hyperparameter's candidates are evenly spread over its prior, in shuffled order.
+    levels = (np.argsort(rng.random((k, screen)), axis=1).T + rng.random((screen, k))) / screen
+    points = np.clip(ndtri(levels), -0.5 * FARTHEST, 0.5 * FARTHEST)
+    # Half of them vary the periods only: the rest at its prior median is the safest guess.
+    others = [i for i in range(k) if i not in periods]
+    points[: screen // 2 if periods else 1, others] = 0.0
+    if periods:
+        spread = (np.argsort(rng.random((len(periods), screen)), axis=1).T + 0.5) / screen
+        points[:, periods] = np.clip(ndtri(spread), -2.5, 2.5)
+    if screen == wanted:
+        return points, 0
+    value = target.values(points)
+    order = [int(i) for i in np.argsort(value) if np.isfinite(value[i])]
+    picked: list[int] = []
+    for i in order:
+        if all(np.abs(points[i] - points[j]).max() > APART for j in picked):
+            picked.append(i)
+        if len(picked) == wanted:
+            break
+    picked += [i for i in order if i not in picked][: wanted - len(picked)]
+    return points[picked] if picked else points[:wanted], screen

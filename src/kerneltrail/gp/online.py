@@ -1,0 +1,282 @@
+"""Online state by sufficient statistics: for fixed hyperparameters, time and memory do not depend on the rows seen.
+
+With features Φ, the data enter only through ΦΦᵀ, Φy, y'y and n (DESIGN, "Sufficient statistics"): a batch of b rows costs
+O(b r²) whatever came before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+import scipy.linalg
+from numpy.typing import ArrayLike, NDArray
+
+from kerneltrail.errors import DataError, KernelError
+from kerneltrail.gp import loops
+from kerneltrail.gp.features import Expansion, Plan, expand, plan_of
+from kerneltrail.gp.numerics import LOG_2PI, factorise, solve_lower, solve_upper
+from kerneltrail.gp.posterior import Component, Prediction
+from kerneltrail.kernels.layout import Hyperparameters
+
+Array = NDArray[np.float64]
+
+HORIZON = 100_000
+"""Rows for which the features' tolerance is meant; past it the error bound grows in proportion, slowly."""
+
+
+@dataclass(frozen=True)
+class Basis:
+    """Features of one composition at one hyperparameter vector, valid on a box of covariate values.
+
+    Attributes:
+        hyperparameters: the kernel.
+        covariates: names of the columns.
+        low, high: the box on which the series hold to tolerance, (d,).
+        tol: error allowed in a log evidence of up to `HORIZON` rows.
+    """
+
+    hyperparameters: Hyperparameters
+    covariates: tuple[str, ...]
+    low: tuple[float, ...]
+    high: tuple[float, ...]
+    tol: float
+
+    @cached_property
+    def _plan(self) -> Plan:
+        composition = self.hyperparameters.composition
+        plan = plan_of(composition, self.covariates)
+        if plan is None:
+            raise KernelError(f"{composition} has an atom without a spectral form: no online state; grow a Posterior")
+        return plan
+
+    @cached_property
+    def _expansion(self) -> Expansion:
+        low, high = np.array(self.low), np.array(self.high)
+        values = self.hyperparameters.values_array[None, :]
+        return expand(self._plan, values, self.tol, high - low, np.stack([low, high]), HORIZON)
+
+    @cached_property
+    def widths(self) -> NDArray[np.int64]:
+        """Number of features of each product, in the plan's order."""
+        out = np.empty(len(self._plan.amplitude_slot), dtype=np.int64)
+        e = self._expansion
+        loops.ranks(self._plan.series_start, e.count[0], e.weights[0], e.cutoff[0], out)
+        return out
+
+    @property
+    def rank(self) -> int:
+        """Number of features."""
+        return int(self.widths.sum())
+
+    def features(self, X: Array) -> Array:
+        """Φ at the rows of X, shape (r, n): the inner product of two columns is the kernel."""
+        r, n = self.rank, len(X)
+        rows, scale = np.empty((r, n)), np.empty(r)
+        factors = max(1, int(np.diff(self._plan.series_start).max(initial=1)))
+        integers = (np.empty(r, dtype=np.int64), np.empty((r, factors), np.int64), np.empty((r, factors), np.int64))
+        centre = 0.5 * (np.array(self.low) + np.array(self.high))
+        plan, e = self._plan, self._expansion
+        loops.fill(
+            np.ascontiguousarray(X.T), centre, plan.linear_start, plan.linear_column, plan.series_start,
+            plan.series_column, e.amplitude[0], e.location[0], e.omega[0], e.count[0], e.weights[0], e.cutoff[0],
+            rows, scale, *integers, np.empty((0, 0)),
+        )  # fmt: skip
+        rows *= scale[:, None]
+        return rows
+
+    def owner(self) -> NDArray[np.int64]:
+        """For each feature the index of its product in the composition."""
+        slots = list(self.hyperparameters.layout.amplitude_index)
+        return np.repeat([slots.index(slot) for slot in self._plan.amplitude_slot], self.widths)
+
+
+@dataclass(frozen=True)
+class OnlineState:
+    """What is known of a user after any number of rows, in a size that does not grow with them. Immutable.
+
+    Build it with `start`; `update` returns the next state.
+
+    Attributes:
+        basis: the features.
+        linear: prior covariance of the linear block's weights, (q, q), or None.
+        gram: sums over rows of [Φ; B; y][Φ; B; y]ᵀ, (r + q + 1, r + q + 1).
+        rows: number of rows seen.
+        widening_error: largest error, over all widenings of the box, of an old feature in terms of the new ones.
+    """
+
+    basis: Basis
+    linear: Array | None
+    gram: Array
+    rows: int
+    widening_error: float = 0.0
+
+    @classmethod
+    def start(
+        cls,
+        hyperparameters: Hyperparameters,
+        covariates: Sequence[str],
+        *,
+        low: ArrayLike,
+        high: ArrayLike,
+        margin: float = 0.25,
+        linear: ArrayLike | None = None,
+        tol: float = 1e-8,
+        max_rank: int = 1500,
+    ) -> OnlineState:
+        """A state that has seen nothing.
+
+        Args:
+            hyperparameters: the kernel, fixed from here on.
+            covariates: names of the columns of X.
+            low: smallest value of each covariate to be expected, (d,) or one number.
+            high: largest value to be expected. Rows outside are taken all the same; the box is then widened.
+            margin: share of the range by which the box exceeds it on either side, so that widening is rare.
+            linear: prior covariance of a linear block's weights, (q, q).
+            tol: error allowed in a log evidence.
+            max_rank: refuse a basis with more features than this (products of several series can have thousands).
+        """
+        names = tuple(covariates)
+        a = np.broadcast_to(np.asarray(low, dtype=np.float64), (len(names),))
+        b = np.broadcast_to(np.asarray(high, dtype=np.float64), (len(names),))
+        if not (np.isfinite(a).all() and np.isfinite(b).all() and (a <= b).all()):
+            raise DataError("an online state needs finite low ≤ high for every covariate")
+        extra = margin * np.where(b > a, b - a, 1.0)
+        basis = Basis(hyperparameters, names, tuple(a - extra), tuple(b + extra), tol)
+        if basis.rank > max_rank:
+            raise KernelError(
+                f"{hyperparameters.composition} needs {basis.rank} features on this range, more than {max_rank}: grow a "
+                "Posterior, or loosen tol"
+            )
+        prior = None if linear is None else np.array(linear, dtype=np.float64, ndmin=2)
+        size = basis.rank + (0 if prior is None else len(prior)) + 1
+        return cls(basis, prior, np.zeros((size, size)), 0)
+
+    @property
+    def hyperparameters(self) -> Hyperparameters:
+        """The kernel and its hyperparameters."""
+        return self.basis.hyperparameters
+
+    def update(self, X: ArrayLike, y: ArrayLike, *, linear: ArrayLike | None = None) -> OnlineState:
+        """The state after a batch of rows more."""
+        rows = np.array(X, dtype=np.float64, ndmin=2)
+        target = np.array(y, dtype=np.float64, ndmin=1)
+        if rows.shape != (len(target), len(self.basis.covariates)):
+            raise DataError(
+                f"a batch of {len(target)} targets needs covariates ({len(target)}, {len(self.basis.covariates)}), got "
+                f"{rows.shape}"
+            )
+        if not (np.isfinite(rows).all() and np.isfinite(target).all()):
+            raise DataError("a batch holds a value that is not finite")
+        if not len(target):
+            return self
+        state = self._covering(rows)
+        stacked = np.vstack([state._stack(rows, linear), target])
+        return replace(state, gram=state.gram + stacked @ stacked.T, rows=state.rows + len(target))
+
+    def _stack(self, rows: Array, linear: ArrayLike | None) -> Array:
+        """[Φ; B] at rows, (r + q, n)."""
+        features = self.basis.features(rows)
+        if self.linear is None:
+            if linear is not None:
+                raise DataError("this online state has no linear block, but features were given")
+            return features
+        block = np.array([] if linear is None else linear, dtype=np.float64, ndmin=2)
+        if block.shape != (len(rows), len(self.linear)):
+            raise DataError(f"linear= needs shape ({len(rows)}, {len(self.linear)}), got {block.shape}")
+        return np.vstack([features, block.T])
+
+    def _covering(self, rows: Array) -> OnlineState:
+        """A state whose box holds the rows: itself, or one on a wider basis (values outside are never clipped)."""
+        low, high = np.array(self.basis.low), np.array(self.basis.high)
+        least, most = rows.min(axis=0), rows.max(axis=0)
+        if (least >= low).all() and (most <= high).all():
+            return self
+        wide = 0.5 * (high - low)  # widen by half the box at least, so that a drifting covariate widens it rarely
+        new_low = np.where(least < low, np.minimum(least, low - wide), low)
+        new_high = np.where(most > high, np.maximum(most, high + wide), high)
+        basis = replace(self.basis, low=tuple(new_low), high=tuple(new_high))
+        if self.rows == 0:
+            size = basis.rank + len(self.gram) - self.basis.rank
+            return replace(self, basis=basis, gram=np.zeros((size, size)))
+        # Both bases give the same kernel on the old box, so each new feature is a combination of the old ones there, with
+        # weights of norm at most 1: found by least squares on points of the old box, and applied to the sums.
+        points = _points(low, high, 4 * max(basis.rank, self.basis.rank))
+        old, new = self.basis.features(points), basis.features(points)
+        weights = scipy.linalg.lstsq(old.T, new.T, cond=1e-13, lapack_driver="gelsd")[0].T
+        error = float(np.abs(weights @ old - new).max())
+        rest = len(self.gram) - self.basis.rank
+        change = scipy.linalg.block_diag(weights, np.eye(rest))
+        gram = change @ self.gram @ change.T
+        return replace(self, basis=basis, gram=gram, widening_error=max(self.widening_error, error))
+
+    @cached_property
+    def _solution(self) -> tuple[Array, Array, float]:
+        """Lower factor of A = ΦΦᵀ + σ²Λ⁻¹ for all features, posterior mean of the weights, and log evidence."""
+        noise = float(self.hyperparameters.values_array[-1])
+        size = len(self.gram) - 1
+        a = self.gram[:size, :size].copy()
+        log_prior = 0.0
+        if self.linear is None:
+            a[np.diag_indices(size)] += noise
+        else:
+            q = len(self.linear)
+            a[np.diag_indices(size - q)] += noise
+            factor = factorise(self.linear, what="the linear block's prior")
+            inverse = solve_upper(factor.lower, solve_lower(factor.lower, np.eye(q)))
+            a[size - q :, size - q :] += noise * inverse
+            log_prior = 2.0 * float(np.log(np.diagonal(factor.lower)).sum())
+        lower = factorise(a, what=f"the online state of {self.hyperparameters.composition}").lower
+        b = self.gram[:size, -1]
+        mean = solve_upper(lower, solve_lower(lower, b))
+        # Stationary in the mean: its rounding enters squared (see `loops`).
+        quad = (self.gram[-1, -1] - 2.0 * mean @ b + mean @ a @ mean) / noise
+        logdet = (self.rows - size) * np.log(noise) + 2.0 * np.log(np.diagonal(lower)).sum() + log_prior
+        log_evidence = -0.5 * (quad + logdet + self.rows * LOG_2PI)
+        return lower, mean, float(log_evidence)
+
+    @property
+    def log_evidence(self) -> float:
+        """Log evidence of all rows seen."""
+        return self._solution[2] if self.rows else 0.0
+
+    def predict(self, X: ArrayLike, *, linear: ArrayLike | None = None) -> Prediction:
+        """Mean and variance of the function at the rows of X."""
+        state = self._covering(np.array(X, dtype=np.float64, ndmin=2))
+        stacked = state._stack(np.array(X, dtype=np.float64, ndmin=2), linear)
+        lower, mean, _ = state._solution
+        v = solve_lower(lower, stacked)
+        noise = float(self.hyperparameters.values_array[-1])
+        return Prediction(mean @ stacked, noise * np.einsum("ij,ij->j", v, v), noise)
+
+    def components(self, X: ArrayLike, *, linear: ArrayLike | None = None) -> tuple[Component, ...]:
+        """Mean and variance of every product's own part at the rows of X, and of the linear block's last."""
+        state = self._covering(np.array(X, dtype=np.float64, ndmin=2))
+        stacked = state._stack(np.array(X, dtype=np.float64, ndmin=2), linear)
+        lower, mean, _ = state._solution
+        noise = float(self.hyperparameters.values_array[-1])
+        owner = state.basis.owner()
+        products = self.hyperparameters.composition.products
+        groups = [np.flatnonzero(owner == p) for p in range(len(products))]
+        if self.linear is not None:
+            groups.append(np.arange(len(owner), len(stacked)))
+        parts = []
+        for p, group in enumerate(groups):
+            own = np.zeros_like(stacked)
+            own[group] = stacked[group]
+            v = solve_lower(lower, own)
+            product = products[p] if p < len(products) else None
+            parts.append(Component(product, mean @ own, noise * np.einsum("ij,ij->j", v, v)))
+        return tuple(parts)
+
+
+def _points(low: Array, high: Array, count: int) -> Array:
+    """Points that fill a box densely enough to pin functions down on it: Chebyshev nodes, shuffled across columns."""
+    d = len(low)
+    rng = np.random.default_rng(0)  # a fixed design, not a source of randomness
+    count = max(count, 64) * max(1, d)
+    nodes = 0.5 - 0.5 * np.cos(np.pi * (np.arange(count) + 0.5) / count)
+    columns = [nodes if j == 0 else rng.permutation(nodes) for j in range(d)]
+    return low + (high - low) * np.stack(columns, axis=1) if d else np.empty((count, 0))

@@ -1,0 +1,159 @@
+"""A quasi-Newton search from many starts at once: every step evaluates all of them in one call."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+Objective = Callable[[Array], tuple[Array, Array]]
+"""From points (S, k) to values (S,) and gradients (S, k); a value that is not finite counts as infinitely bad."""
+
+ARMIJO = 1e-4  # share of the predicted decrease that a step must achieve
+LONGEST_STEP = 2.0  # in the search's own units: a step past two prior standard deviations is a leap in the dark
+FARTHEST = 8.0  # a hyperparameter eight prior standard deviations out costs 32 nats: nothing is searched beyond
+
+
+@dataclass(frozen=True)
+class Minimum:
+    """Where each of S searches ended.
+
+    Attributes:
+        point: (S, k).
+        value: (S,).
+        gradient: (S, k).
+        status: (S,): ``converged`` (gradient small), ``flat`` (no more decrease), ``stuck`` (no step decreases) or
+            ``iterations`` (the limit was reached).
+        iterations: (S,).
+        evaluations: points evaluated, all searches together.
+    """
+
+    point: Array
+    value: Array
+    gradient: Array
+    status: NDArray[np.str_]
+    iterations: NDArray[np.int64]
+    evaluations: int
+
+
+def minimise(
+    objective: Objective,
+    starts: Array,
+    *,
+    iterations: int = 200,
+    gradient_tolerance: float = 1e-4,
+    value_tolerance: float = 1e-9,
+) -> Minimum:
+    """Minimise from each row of `starts` by BFGS with backtracking, all rows in step.
+
+    Coordinates should be scaled so that 1 is a natural step. Rows that have ended drop out of the calls.
+    """
+    x = np.clip(np.array(starts, dtype=np.float64, ndmin=2), -FARTHEST, FARTHEST)
+    samples, k = x.shape
+    value, gradient = _evaluate(objective, x)
+    evaluations = samples
+    inverse = np.broadcast_to(np.eye(k), (samples, k, k)).copy()
+    fresh = np.ones(samples, dtype=bool)  # the inverse Hessian is still the identity
+    quiet = np.zeros(samples, dtype=np.int64)  # steps in a row that hardly decreased the value
+    status = np.full(samples, "iterations", dtype="<U10")
+    taken = np.zeros(samples, dtype=np.int64)
+    status[~np.isfinite(value)] = "stuck"
+    active = np.flatnonzero(np.isfinite(value))
+    for _ in range(iterations):
+        done = np.abs(gradient[active]).max(axis=1, initial=0.0) < gradient_tolerance
+        status[active[done]] = "converged"
+        active = active[~done]
+        if not len(active):
+            break
+        direction = -np.einsum("sij,sj->si", inverse[active], gradient[active])
+        slope = np.einsum("si,si->s", direction, gradient[active])
+        bad = slope >= -1e-14 * np.abs(value[active])
+        if bad.any():  # rounding has spoilt the curvature: start it afresh
+            inverse[active[bad]] = np.eye(k)
+            fresh[active[bad]] = True
+            direction[bad] = -gradient[active[bad]]
+            slope[bad] = -np.einsum("si,si->s", direction[bad], direction[bad])
+        length = np.abs(direction).max(axis=1)
+        limit = np.where(fresh[active], np.minimum(1.0, 1.0 / np.maximum(length, 1e-300)), LONGEST_STEP / length)
+        shrink = np.minimum(1.0, limit)
+        direction *= shrink[:, None]
+        slope *= shrink
+
+        new_x, new_value, new_gradient, moved, used = _backtrack(objective, x, value, active, direction, slope)
+        evaluations += used
+        status[active[~moved]] = "stuck"
+        kept = active[moved]
+        step = new_x[moved] - x[kept]
+        change = new_gradient[moved] - gradient[kept]
+        _update(inverse, fresh, kept, step, change)
+        small = value[kept] - new_value[moved] < value_tolerance * (1.0 + np.abs(new_value[moved]))
+        quiet[kept] = np.where(small, quiet[kept] + 1, 0)
+        x[kept], value[kept], gradient[kept] = new_x[moved], new_value[moved], new_gradient[moved]
+        taken[kept] += 1
+        flat = quiet[kept] >= 2
+        status[kept[flat]] = "flat"
+        active = kept[~flat]
+        if not len(active):
+            break
+    return Minimum(x, value, gradient, status, taken, evaluations)
+
+
+def _evaluate(objective: Objective, points: Array) -> tuple[Array, Array]:
+    value, gradient = objective(points)
+    fine = np.isfinite(value) & np.isfinite(gradient).all(axis=1)
+    return np.where(fine, value, np.inf), np.where(fine[:, None], gradient, 0.0)
+
+
+def _backtrack(
+    objective: Objective, x: Array, value: Array, active: NDArray[np.int64], direction: Array, slope: Array
+) -> tuple[Array, Array, Array, NDArray[np.bool_], int]:
+    """For each active search the first step along its direction that decreases the value enough."""
+    count = len(active)
+    step = np.ones(count)
+    new_x, new_value, new_gradient = x[active].copy(), np.full(count, np.inf), np.zeros_like(direction)
+    moved = np.zeros(count, dtype=bool)
+    waiting = np.arange(count)
+    used = 0
+    for _ in range(20):
+        trial = np.clip(x[active[waiting]] + step[waiting, None] * direction[waiting], -FARTHEST, FARTHEST)
+        trial_value, trial_gradient = _evaluate(objective, trial)
+        used += len(waiting)
+        before = value[active[waiting]]
+        enough = trial_value <= before + ARMIJO * step[waiting] * slope[waiting]
+        won = waiting[enough]
+        new_x[won], new_value[won], new_gradient[won] = trial[enough], trial_value[enough], trial_gradient[enough]
+        moved[won] = True
+        t, s = step[waiting], slope[waiting]
+        excess = np.where(np.isfinite(trial_value), trial_value - before - t * s, np.inf)
+        # Minimum of the parabola through value, slope and trial; a tenth to a half of the step.
+        step[waiting] = np.clip(-s * t * t / (2.0 * np.maximum(excess, 1e-300)), 0.1 * t, 0.5 * t)
+        waiting = waiting[~enough]
+        if not len(waiting):
+            break
+    return new_x, new_value, new_gradient, moved, used
+
+
+def _update(inverse: Array, fresh: NDArray[np.bool_], which: NDArray[np.int64], step: Array, change: Array) -> None:
+    """BFGS update of the inverse Hessians, skipped where the curvature along the step is not positive."""
+    curvature = np.einsum("si,si->s", step, change)
+    fine = curvature > 1e-10 * np.linalg.norm(step, axis=1) * np.linalg.norm(change, axis=1)
+    rows, s, y, sy = which[fine], step[fine], change[fine], curvature[fine]
+    if not len(rows):
+        return
+    # First update: scale the identity to the curvature met (Nocedal and Wright 2006, eq. 6.20).
+    first = fresh[rows]
+    factor = sy / np.maximum(np.einsum("si,si->s", y, y), 1e-300)
+    inverse[rows[first]] = factor[first, None, None] * np.eye(s.shape[1])
+    fresh[rows] = False
+    h = inverse[rows]
+    hy = np.einsum("sij,sj->si", h, y)
+    yhy = np.einsum("si,si->s", y, hy)
+    outer = np.einsum("si,sj->sij", hy, s)
+    inverse[rows] = (
+        h
+        + ((sy + yhy) / sy**2)[:, None, None] * np.einsum("si,sj->sij", s, s)
+        - (outer + outer.transpose(0, 2, 1)) / sy[:, None, None]
+    )
