@@ -29,6 +29,13 @@ Array = NDArray[np.float64]
 APART = 0.25
 """Starts closer than this, in prior standard deviations, lead to the same optimum: the better one is enough."""
 
+LEAST_CURVATURE = 0.05
+"""Least curvature of a log posterior that Laplace's approximation believes, relative to the prior's own (which is 1).
+
+Data can make a direction flatter than the prior near the optimum, but an integral as wide as sqrt(1/0.05) = 4.5 prior
+standard deviations would already count values that the prior excludes.
+"""
+
 
 @dataclass(frozen=True)
 class MapResult:
@@ -39,6 +46,7 @@ class MapResult:
         log_posterior: log p(y|X,θ) + log p(θ) there, the prior's density taken in the unconstrained space.
         log_evidence: log p(y|X,θ) there.
         precision: minus the Hessian of the log posterior in the unconstrained space, (k, k).
+        prior_variance: of each hyperparameter in the unconstrained space, (k,).
         status: of the winning search: ``converged``, ``flat``, ``stuck`` or ``iterations``.
         iterations: of the winning search.
         evaluations: evidences computed, all starts and the curvature together.
@@ -49,6 +57,7 @@ class MapResult:
     log_posterior: float
     log_evidence: float
     precision: Array
+    prior_variance: Array
     status: str
     iterations: int
     evaluations: int
@@ -68,13 +77,15 @@ class MapResult:
     def log_laplace(self) -> float:
         """Laplace's approximation of log p(y|X,K): log posterior + (k/2) log 2π - ½ log|precision|.
 
-        A direction in which the optimum is not a maximum (a saddle, or a search cut short) is taken to be as wide as one
-        prior standard deviation squared allows: its curvature is floored, never dropped.
+        A direction in which the optimum is not a maximum (a saddle, or a search cut short) would make the integral
+        diverge; its curvature, relative to the prior's, is floored at `LEAST_CURVATURE`.
         """
-        eigenvalues = np.linalg.eigvalsh(self.precision)
-        floored = np.maximum(eigenvalues, 1e-3)
-        k = len(eigenvalues)
-        return self.log_posterior + 0.5 * k * LOG_2PI - 0.5 * float(np.log(floored).sum())
+        scale = np.sqrt(self.prior_variance)
+        eigenvalues = np.linalg.eigvalsh(self.precision * np.multiply.outer(scale, scale))
+        logdet = float(np.log(np.maximum(eigenvalues, LEAST_CURVATURE)).sum()) - float(
+            np.log(self.prior_variance).sum()
+        )
+        return self.log_posterior + 0.5 * len(eigenvalues) * LOG_2PI - 0.5 * logdet
 
 
 @dataclass(frozen=True)
@@ -216,6 +227,7 @@ def _find(
         log_posterior,
         log_posterior - float(target.log_prior(w)),
         target.curvature(w),
+        variance,
         str(found.status[best]),
         int(found.iterations[best]),
         screened + found.evaluations + 2 * len(w),

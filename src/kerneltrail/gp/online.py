@@ -1,7 +1,7 @@
 """Online state by sufficient statistics: for fixed hyperparameters, time and memory do not depend on the rows seen.
 
-With features Φ, the data enter only through ΦΦᵀ, Φy, y'y and n (DESIGN, "Sufficient statistics"): a batch of b rows costs
-O(b r²) whatever came before.
+With features Φ, the data enter only through ΦΦᵀ, Φy, y'y and n (DESIGN, "Sufficient statistics"): a batch of b rows
+costs O(b r²) whatever came before.
 """
 
 from __future__ import annotations
@@ -147,8 +147,8 @@ class OnlineState:
         basis = Basis(hyperparameters, names, tuple(a - extra), tuple(b + extra), tol)
         if basis.rank > max_rank:
             raise KernelError(
-                f"{hyperparameters.composition} needs {basis.rank} features on this range, more than {max_rank}: grow a "
-                "Posterior, or loosen tol"
+                f"{hyperparameters.composition} needs {basis.rank} features on this range, more than {max_rank}: grow "
+                "a Posterior, or loosen tol"
             )
         prior = None if linear is None else np.array(linear, dtype=np.float64, ndmin=2)
         size = basis.rank + (0 if prior is None else len(prior)) + 1
@@ -201,8 +201,8 @@ class OnlineState:
         if self.rows == 0:
             size = basis.rank + len(self.gram) - self.basis.rank
             return replace(self, basis=basis, gram=np.zeros((size, size)))
-        # Both bases give the same kernel on the old box, so each new feature is a combination of the old ones there, with
-        # weights of norm at most 1: found by least squares on points of the old box, and applied to the sums.
+        # Both bases give the same kernel on the old box, so each new feature is a combination of the old ones there,
+        # with weights of norm at most 1 (it has norm 1 in the kernel's function space): found by least squares on points of the old box, and applied to the sums.
         points = _points(low, high, 4 * max(basis.rank, self.basis.rank))
         old, new = self.basis.features(points), basis.features(points)
         weights = scipy.linalg.lstsq(old.T, new.T, cond=1e-13, lapack_driver="gelsd")[0].T

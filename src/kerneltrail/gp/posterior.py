@@ -219,7 +219,9 @@ class Posterior:
         lower[:n, :n], lower[n:, :n], lower[n:, n:] = self.lower, b.T, factor.lower
         z = np.concatenate([self.z, solve_lower(factor.lower, target - b.T @ self.z)])
         old = self.inputs
-        block = None if old.block is None else old.block.at(np.vstack([old.block.features, features]))
+        block = old.block
+        if block is not None and features is not None:
+            block = block.at(np.vstack([block.features, features]))
         inputs = replace(
             old,
             X=np.vstack([old.X, rows]),
