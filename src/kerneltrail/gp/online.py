@@ -202,7 +202,8 @@ class OnlineState:
             size = basis.rank + len(self.gram) - self.basis.rank
             return replace(self, basis=basis, gram=np.zeros((size, size)))
         # Both bases give the same kernel on the old box, so each new feature is a combination of the old ones there,
-        # with weights of norm at most 1 (it has norm 1 in the kernel's function space): found by least squares on points of the old box, and applied to the sums.
+        # with weights of norm at most 1 (it has norm 1 in the kernel's function space). They are found by least squares
+        # on points of the old box, and applied to the sums.
         points = _points(low, high, 4 * max(basis.rank, self.basis.rank))
         old, new = self.basis.features(points), basis.features(points)
         weights = scipy.linalg.lstsq(old.T, new.T, cond=1e-13, lapack_driver="gelsd")[0].T
