@@ -47,7 +47,7 @@ class MapResult:
         log_evidence: log p(y|X,θ) there.
         precision: minus the Hessian of the log posterior in the unconstrained space, (k, k).
         prior_variance: of each hyperparameter in the unconstrained space, (k,).
-        status: of the winning search: ``converged``, ``flat``, ``stuck`` or ``iterations``.
+        status: of the winning search: ``converged``, ``flat``, ``edge``, ``stuck`` or ``iterations`` (see `Minimum`).
         iterations: of the winning search.
         evaluations: evidences computed, all starts and the curvature together.
         optima: log posterior at the end of every search, best first; more than one near the top means several modes.

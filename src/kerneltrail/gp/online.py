@@ -17,8 +17,8 @@ from numpy.typing import ArrayLike, NDArray
 from kerneltrail.errors import DataError, KernelError
 from kerneltrail.gp import loops
 from kerneltrail.gp.features import Expansion, Plan, expand, plan_of
-from kerneltrail.gp.numerics import LOG_2PI, factorise, solve_lower, solve_upper
-from kerneltrail.gp.posterior import Component, Prediction
+from kerneltrail.gp.numerics import LOG_2PI, factorise, root, solve_lower, solve_upper
+from kerneltrail.gp.posterior import Component, Prediction, features_of, rows_of
 from kerneltrail.kernels.layout import Hyperparameters
 
 Array = NDArray[np.float64]
@@ -102,8 +102,9 @@ class OnlineState:
     Attributes:
         basis: the features.
         linear: prior covariance of the linear block's weights, (q, q), or None.
-        gram: sums over rows of [Φ; B; y][Φ; B; y]ᵀ, (r + q + 1, r + q + 1).
+        gram: sums over rows of [Φ; RᵀB; y][Φ; RᵀB; y]ᵀ with RRᵀ = linear, (r + q + 1, r + q + 1).
         rows: number of rows seen.
+        max_rank: largest number of features that widening may lead to.
         widening_error: largest error, over all widenings of the box, of an old feature in terms of the new ones.
     """
 
@@ -111,6 +112,7 @@ class OnlineState:
     linear: Array | None
     gram: Array
     rows: int
+    max_rank: int = 1500
     widening_error: float = 0.0
 
     @classmethod
@@ -145,14 +147,12 @@ class OnlineState:
             raise DataError("an online state needs finite low ≤ high for every covariate")
         extra = margin * np.where(b > a, b - a, 1.0)
         basis = Basis(hyperparameters, names, tuple(a - extra), tuple(b + extra), tol)
-        if basis.rank > max_rank:
-            raise KernelError(
-                f"{hyperparameters.composition} needs {basis.rank} features on this range, more than {max_rank}: grow "
-                "a Posterior, or loosen tol"
-            )
+        _check_rank(basis, max_rank)
         prior = None if linear is None else np.array(linear, dtype=np.float64, ndmin=2)
+        if prior is not None and (prior.shape != (len(prior), len(prior)) or not np.isfinite(prior).all()):
+            raise DataError(f"linear= is the weights' prior covariance, (q, q) and finite; got shape {prior.shape}")
         size = basis.rank + (0 if prior is None else len(prior)) + 1
-        return cls(basis, prior, np.zeros((size, size)), 0)
+        return cls(basis, prior, np.zeros((size, size)), 0, max_rank)
 
     @property
     def hyperparameters(self) -> Hyperparameters:
@@ -161,35 +161,38 @@ class OnlineState:
 
     def update(self, X: ArrayLike, y: ArrayLike, *, linear: ArrayLike | None = None) -> OnlineState:
         """The state after a batch of rows more."""
-        rows = np.array(X, dtype=np.float64, ndmin=2)
+        rows = rows_of(X, self.basis.covariates)
         target = np.array(y, dtype=np.float64, ndmin=1)
-        if rows.shape != (len(target), len(self.basis.covariates)):
-            raise DataError(
-                f"a batch of {len(target)} targets needs covariates ({len(target)}, {len(self.basis.covariates)}), got "
-                f"{rows.shape}"
-            )
-        if not (np.isfinite(rows).all() and np.isfinite(target).all()):
-            raise DataError("a batch holds a value that is not finite")
+        if target.shape != (len(rows),) or not np.isfinite(target).all():
+            raise DataError(f"a batch of {len(rows)} rows needs as many finite targets, got shape {target.shape}")
         if not len(target):
             return self
         state = self._covering(rows)
         stacked = np.vstack([state._stack(rows, linear), target])
         return replace(state, gram=state.gram + stacked @ stacked.T, rows=state.rows + len(target))
 
+    @cached_property
+    def _root(self) -> Array:
+        """R with RRᵀ = linear: seen through it the weights are independent, as those of Φ are."""
+        assert self.linear is not None  # only asked for where there is a block
+        return root(self.linear, what="the linear block's prior")
+
     def _stack(self, rows: Array, linear: ArrayLike | None) -> Array:
-        """[Φ; B] at rows, (r + q, n)."""
+        """[Φ; RᵀB] at rows, (r + q, n): features whose weights have the prior N(0, I)."""
         features = self.basis.features(rows)
         if self.linear is None:
             if linear is not None:
                 raise DataError("this online state has no linear block, but features were given")
             return features
-        block = np.array([] if linear is None else linear, dtype=np.float64, ndmin=2)
-        if block.shape != (len(rows), len(self.linear)):
-            raise DataError(f"linear= needs shape ({len(rows)}, {len(self.linear)}), got {block.shape}")
-        return np.vstack([features, block.T])
+        if linear is None:
+            raise DataError("this online state has a linear block, which needs its features at these rows: linear=")
+        block = features_of(linear, len(rows), len(self.linear))
+        return np.vstack([features, self._root.T @ block.T])
 
     def _covering(self, rows: Array) -> OnlineState:
         """A state whose box holds the rows: itself, or one on a wider basis (values outside are never clipped)."""
+        if not len(rows):
+            return self
         low, high = np.array(self.basis.low), np.array(self.basis.high)
         least, most = rows.min(axis=0), rows.max(axis=0)
         if (least >= low).all() and (most <= high).all():
@@ -198,6 +201,7 @@ class OnlineState:
         new_low = np.where(least < low, np.minimum(least, low - wide), low)
         new_high = np.where(most > high, np.maximum(most, high + wide), high)
         basis = replace(self.basis, low=tuple(new_low), high=tuple(new_high))
+        _check_rank(basis, self.max_rank)
         if self.rows == 0:
             size = basis.rank + len(self.gram) - self.basis.rank
             return replace(self, basis=basis, gram=np.zeros((size, size)))
@@ -215,26 +219,17 @@ class OnlineState:
 
     @cached_property
     def _solution(self) -> tuple[Array, Array, float]:
-        """Lower factor of A = ΦΦᵀ + σ²Λ⁻¹ for all features, posterior mean of the weights, and log evidence."""
+        """Lower factor of A = ΦΦᵀ + σ²I for all features, posterior mean of the weights, and log evidence."""
         noise = float(self.hyperparameters.values_array[-1])
         size = len(self.gram) - 1
         a = self.gram[:size, :size].copy()
-        log_prior = 0.0
-        if self.linear is None:
-            a[np.diag_indices(size)] += noise
-        else:
-            q = len(self.linear)
-            a[np.diag_indices(size - q)] += noise
-            factor = factorise(self.linear, what="the linear block's prior")
-            inverse = solve_upper(factor.lower, solve_lower(factor.lower, np.eye(q)))
-            a[size - q :, size - q :] += noise * inverse
-            log_prior = 2.0 * float(np.log(np.diagonal(factor.lower)).sum())
+        a[np.diag_indices(size)] += noise
         lower = factorise(a, what=f"the online state of {self.hyperparameters.composition}").lower
         b = self.gram[:size, -1]
         mean = solve_upper(lower, solve_lower(lower, b))
         # Stationary in the mean: its rounding enters squared (see `loops`).
         quad = (self.gram[-1, -1] - 2.0 * mean @ b + mean @ a @ mean) / noise
-        logdet = (self.rows - size) * np.log(noise) + 2.0 * np.log(np.diagonal(lower)).sum() + log_prior
+        logdet = (self.rows - size) * np.log(noise) + 2.0 * np.log(np.diagonal(lower)).sum()
         log_evidence = -0.5 * (quad + logdet + self.rows * LOG_2PI)
         return lower, mean, float(log_evidence)
 
@@ -245,8 +240,9 @@ class OnlineState:
 
     def predict(self, X: ArrayLike, *, linear: ArrayLike | None = None) -> Prediction:
         """Mean and variance of the function at the rows of X."""
-        state = self._covering(np.array(X, dtype=np.float64, ndmin=2))
-        stacked = state._stack(np.array(X, dtype=np.float64, ndmin=2), linear)
+        rows = rows_of(X, self.basis.covariates)
+        state = self._covering(rows)
+        stacked = state._stack(rows, linear)
         lower, mean, _ = state._solution
         v = solve_lower(lower, stacked)
         noise = float(self.hyperparameters.values_array[-1])
@@ -254,8 +250,9 @@ class OnlineState:
 
     def components(self, X: ArrayLike, *, linear: ArrayLike | None = None) -> tuple[Component, ...]:
         """Mean and variance of every product's own part at the rows of X, and of the linear block's last."""
-        state = self._covering(np.array(X, dtype=np.float64, ndmin=2))
-        stacked = state._stack(np.array(X, dtype=np.float64, ndmin=2), linear)
+        rows = rows_of(X, self.basis.covariates)
+        state = self._covering(rows)
+        stacked = state._stack(rows, linear)
         lower, mean, _ = state._solution
         noise = float(self.hyperparameters.values_array[-1])
         owner = state.basis.owner()
@@ -271,6 +268,18 @@ class OnlineState:
             product = products[p] if p < len(products) else None
             parts.append(Component(product, mean @ own, noise * np.einsum("ij,ij->j", v, v)))
         return tuple(parts)
+
+
+def _check_rank(basis: Basis, most: int) -> None:
+    if basis.rank > most:
+        box = ", ".join(
+            f"{name} from {low:g} to {high:g}"
+            for name, low, high in zip(basis.covariates, basis.low, basis.high, strict=True)
+        )
+        raise KernelError(
+            f"{basis.hyperparameters.composition} needs {basis.rank} features on {box}, more than {most}: grow a "
+            "Posterior, or loosen tol"
+        )
 
 
 def _points(low: Array, high: Array, count: int) -> Array:

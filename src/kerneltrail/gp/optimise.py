@@ -25,8 +25,9 @@ class Minimum:
         point: (S, k).
         value: (S,).
         gradient: (S, k).
-        status: (S,): ``converged`` (gradient small), ``flat`` (no more decrease), ``stuck`` (no step decreases) or
-            ``iterations`` (the limit was reached).
+        status: (S,): ``converged`` (gradient small), ``flat`` (no more decrease), ``edge`` (either, but the value still
+            decreases past the edge of what is searched), ``stuck`` (no step decreases) or ``iterations`` (the limit
+            was reached).
         iterations: (S,).
         evaluations: points evaluated, all searches together.
     """
@@ -63,24 +64,20 @@ def minimise(
     status[~np.isfinite(value)] = "stuck"
     active = np.flatnonzero(np.isfinite(value))
     for _ in range(iterations):
-        done = np.abs(gradient[active]).max(axis=1, initial=0.0) < gradient_tolerance
+        done = np.abs(_inward(x[active], gradient[active])).max(axis=1, initial=0.0) < gradient_tolerance
         status[active[done]] = "converged"
         active = active[~done]
         if not len(active):
             break
-        direction = -np.einsum("sij,sj->si", inverse[active], gradient[active])
+        direction = _direction(x[active], gradient[active], inverse[active], fresh[active])
         slope = np.einsum("si,si->s", direction, gradient[active])
         bad = slope >= -1e-14 * np.abs(value[active])
-        if bad.any():  # rounding has spoilt the curvature: start it afresh
-            inverse[active[bad]] = np.eye(k)
-            fresh[active[bad]] = True
-            direction[bad] = -gradient[active[bad]]
-            slope[bad] = -np.einsum("si,si->s", direction[bad], direction[bad])
-        length = np.abs(direction).max(axis=1)
-        limit = np.where(fresh[active], np.minimum(1.0, 1.0 / np.maximum(length, 1e-300)), LONGEST_STEP / length)
-        shrink = np.minimum(1.0, limit)
-        direction *= shrink[:, None]
-        slope *= shrink
+        if bad.any():  # rounding or an edge has spoilt the curvature: start it afresh
+            rows = active[bad]
+            inverse[rows] = np.eye(k)
+            fresh[rows] = True
+            direction[bad] = _direction(x[rows], gradient[rows], inverse[rows], fresh[rows])
+            slope[bad] = np.einsum("si,si->s", direction[bad], gradient[rows])
 
         new_x, new_value, new_gradient, moved, used = _backtrack(objective, x, value, active, direction, slope)
         evaluations += used
@@ -98,7 +95,30 @@ def minimise(
         active = kept[~flat]
         if not len(active):
             break
+    inward = _inward(x, gradient)
+    status[(status == "iterations") & (np.abs(inward).max(axis=1, initial=0.0) < gradient_tolerance)] = "converged"
+    status[np.isin(status, ("converged", "flat")) & (inward != gradient).any(axis=1)] = "edge"
     return Minimum(x, value, gradient, status, taken, evaluations)
+
+
+def _inward(x: Array, gradient: Array) -> Array:
+    """The gradient without the coordinates that stand on an edge and would leave across it."""
+    outward = ((x >= FARTHEST) & (gradient < 0.0)) | ((x <= -FARTHEST) & (gradient > 0.0))
+    return np.where(outward, 0.0, gradient)
+
+
+def _direction(x: Array, gradient: Array, inverse: Array, fresh: NDArray[np.bool_]) -> Array:
+    """The quasi-Newton step, no longer than is sensible, up to the edge of what is searched.
+
+    Coordinates held by an edge take no part: otherwise their large slope would ask for a decrease that no step along
+    the others can give.
+    """
+    inward = _inward(x, gradient)
+    held = inward != gradient
+    direction = np.where(held, 0.0, -np.einsum("sij,sj->si", inverse, inward))
+    length = np.maximum(np.abs(direction).max(axis=1), 1e-300)
+    direction *= np.minimum(1.0, np.where(fresh, 1.0, LONGEST_STEP) / length)[:, None]
+    return np.clip(x + direction, -FARTHEST, FARTHEST) - x
 
 
 def _evaluate(objective: Objective, points: Array) -> tuple[Array, Array]:
@@ -118,6 +138,7 @@ def _backtrack(
     waiting = np.arange(count)
     used = 0
     for _ in range(20):
+        # Clipped for rounding's sake only: the whole step stays inside.
         trial = np.clip(x[active[waiting]] + step[waiting, None] * direction[waiting], -FARTHEST, FARTHEST)
         trial_value, trial_gradient = _evaluate(objective, trial)
         used += len(waiting)
@@ -129,7 +150,7 @@ def _backtrack(
         t, s = step[waiting], slope[waiting]
         excess = np.where(np.isfinite(trial_value), trial_value - before - t * s, np.inf)
         # Minimum of the parabola through value, slope and trial; a tenth to a half of the step.
-        step[waiting] = np.clip(-s * t * t / (2.0 * np.maximum(excess, 1e-300)), 0.1 * t, 0.5 * t)
+        step[waiting] = 0.5 * t * np.maximum(0.2, -s * t / np.maximum(np.maximum(excess, -s * t), 1e-300))
         waiting = waiting[~enough]
         if not len(waiting):
             break

@@ -10,10 +10,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from kerneltrail.errors import DataError
-from kerneltrail.gp.dense import factor_of, prefix_evidence, product_covariance, product_diagonal
+from kerneltrail.gp.dense import factor_of, product_covariance, product_diagonal
 from kerneltrail.gp.inputs import Inputs, Rows, inputs_for, locate
 from kerneltrail.gp.linear import LinearBlock, Reward
-from kerneltrail.gp.numerics import factorise, solve_lower, solve_upper
+from kerneltrail.gp.numerics import LOG_2PI, factorise, solve_lower, solve_upper
 from kerneltrail.kernels.composition import Composition, Product
 from kerneltrail.kernels.layout import Hyperparameters
 
@@ -41,7 +41,10 @@ class Prediction:
 
     def log_density(self, y: ArrayLike) -> Array:
         """Log predictive density of observed targets, (m,)."""
-        residual = np.asarray(y, dtype=np.float64) - self.mean
+        target = np.asarray(y, dtype=np.float64)
+        if target.shape != self.mean.shape:
+            raise DataError(f"a prediction at {len(self.mean)} rows needs as many targets, got shape {target.shape}")
+        residual = target - self.mean
         return -0.5 * (np.log(2.0 * np.pi * self.total) + residual**2 / self.total)
 
 
@@ -116,7 +119,7 @@ class Posterior:
     @property
     def log_evidence(self) -> float:
         """Log evidence of all rows seen."""
-        return float(prefix_evidence(self.lower, self.inputs.y, np.array([self.rows]))[0])
+        return float(-0.5 * self.z @ self.z - np.log(np.diagonal(self.lower)).sum() - 0.5 * self.rows * LOG_2PI)
 
     def predict(self, X: ArrayLike, *, linear: ArrayLike | None = None) -> Prediction:
         """Mean and variance of the function at the rows of X.
@@ -146,8 +149,12 @@ class Posterior:
         covariance = self.covariance(X, linear=linear)
         if noise:
             covariance[np.diag_indices(len(mean))] += self._values[-1]
-        scale = max(float(np.mean(np.diagonal(covariance))), 1e-300)
-        covariance[np.diag_indices(len(mean))] += 1e-12 * scale  # a covariance of close rows is singular by nature
+        if not len(mean):
+            return np.empty((size, 0))
+        # A covariance of close rows is singular by nature, and it is a difference of numbers as large as the prior's,
+        # so rounding is relative to those.
+        scale = max(float(np.mean(self._prior_variance(*self._rows(X, linear)))), 1e-300)
+        covariance[np.diag_indices(len(mean))] += 1e-12 * scale
         factor = factorise(covariance, what=f"the joint covariance of {self.composition} at {len(mean)} rows")
         return mean + rng.standard_normal((size, len(mean))) @ np.tril(factor.lower).T
 
@@ -194,10 +201,14 @@ class Posterior:
 
     def advantage(self, X: ArrayLike, reward: Reward) -> tuple[Array, Array]:
         """Mean and variance of f_advantage(s) = r(s,1) - r(s,0) at the rows of X (SPEC §8), in closed form."""
-        contexts = reward.contexts(np.asarray(X, dtype=np.float64), self.covariates)
+        contexts = reward.contexts(self._points(X), self.covariates)
         mean, covariance = self.weights()
-        if len(mean) != len(reward.names):
-            raise DataError(f"the posterior's linear block has {len(mean)} features, the reward model {reward.names}")
+        names = () if self.inputs.block is None else self.inputs.block.names
+        if names != reward.names:
+            raise DataError(
+                f"the posterior's linear block has the features {', '.join(names)}, the reward model "
+                f"{', '.join(reward.names)}"
+            )
         own = covariance[reward.advantage, reward.advantage]
         return contexts @ mean[reward.advantage], np.maximum(np.einsum("ij,jk,ik->i", contexts, own, contexts), 0.0)
 
@@ -208,8 +219,10 @@ class Posterior:
         """
         rows, features = self._rows(X, linear)
         target = np.array(y, dtype=np.float64, ndmin=1)
-        if target.shape != (len(rows),) or not (np.isfinite(target).all() and np.isfinite(rows).all()):
-            raise DataError(f"a batch needs {len(rows)} finite targets and covariates, got targets of {target.shape}")
+        if target.shape != (len(rows),) or not np.isfinite(target).all():
+            raise DataError(f"a batch of {len(rows)} rows needs as many finite targets, got shape {target.shape}")
+        if not len(rows):
+            return self
         b = solve_lower(self.lower, self._cross(rows, features))
         corner = self._between(rows, rows, features, features) - b.T @ b
         corner[np.diag_indices(len(rows))] += self._values[-1] + self.jitter
@@ -231,12 +244,11 @@ class Posterior:
         )
         return Posterior(self.hyperparameters, self.covariates, inputs, lower, max(self.jitter, factor.jitter), z)
 
+    def _points(self, X: ArrayLike) -> Array:
+        return rows_of(X, self.covariates)
+
     def _rows(self, X: ArrayLike, linear: ArrayLike | None) -> tuple[Array, Array | None]:
-        rows = np.array(X, dtype=np.float64, ndmin=2)
-        if rows.ndim != 2 or rows.shape[1] != len(self.covariates):
-            raise DataError(
-                f"rows need {len(self.covariates)} columns ({', '.join(self.covariates)}), got shape {rows.shape}"
-            )
+        rows = self._points(X)
         block = self.inputs.block
         if block is None:
             if linear is not None:
@@ -244,10 +256,7 @@ class Posterior:
             return rows, None
         if linear is None:
             raise DataError(f"the linear block needs its features ({', '.join(block.names)}) at these rows: linear=")
-        features = np.array(linear, dtype=np.float64, ndmin=2)
-        if features.shape != (len(rows), len(block.names)):
-            raise DataError(f"linear= needs shape ({len(rows)}, {len(block.names)}), got {features.shape}")
-        return rows, features
+        return rows, features_of(linear, len(rows), len(block.names))
 
     def _between(self, rows: Array, others: Array, features: Array | None, other: Array | None) -> Array:
         total = np.zeros((len(rows), len(others)))
@@ -270,10 +279,31 @@ class Posterior:
         return total
 
 
+def rows_of(X: ArrayLike, covariates: Sequence[str]) -> Array:
+    """Rows to predict at or to learn from, (m, d), copied and checked."""
+    rows = np.array(X, dtype=np.float64, ndmin=2)
+    if rows.ndim != 2 or rows.shape[1] != len(covariates):
+        raise DataError(f"rows need {len(covariates)} columns ({', '.join(covariates)}), got shape {rows.shape}")
+    bad = np.argwhere(~np.isfinite(rows))
+    if len(bad):
+        raise DataError(f"{covariates[bad[0][1]]} of row {bad[0][0]} is not finite")
+    return rows
+
+
+def features_of(linear: ArrayLike, rows: int, size: int) -> Array:
+    """Features of a linear block at those rows, (m, q), copied and checked."""
+    features = np.array(linear, dtype=np.float64, ndmin=2)
+    if features.shape != (rows, size):
+        raise DataError(f"linear= needs shape ({rows}, {size}), got {features.shape}")
+    if not np.isfinite(features).all():
+        raise DataError("linear= holds a value that is not finite")
+    return features
+
+
 def prior_only(
     hyperparameters: Hyperparameters, covariates: Sequence[str], *, block: LinearBlock | None = None
 ) -> Posterior:
-    """The posterior before any row: predictions are the prior's. `block` says the linear prior, with no rows."""
+    """The posterior before any row: predictions are the prior's. `block` says the linear prior, not rows."""
     names = tuple(covariates)
     inputs = Inputs(
         hyperparameters.composition,
@@ -282,7 +312,7 @@ def prior_only(
         np.empty(0),
         np.empty(0, dtype=np.int64),
         locate(hyperparameters.composition, names, "new"),
-        block,
+        None if block is None else block.rows(0),
         "new",
     )
     return Posterior(hyperparameters, names, inputs, np.empty((0, 0)), 0.0, np.empty(0))
