@@ -45,16 +45,17 @@ def test_a_space_too_large_is_refused():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("moves", [("seat",), ("path",), ("seat", "plate"), EXACT])
+@pytest.mark.parametrize("moves", [("seat",), ("path",), EXACT])
 def test_long_chains_reproduce_every_customers_marginal(moves):
-    """Total variation < 0.01 at 40,000 sweeps, for each of 4 customers.
+    """Total variation < 0.01 at 25,000 sweeps, for each of 4 customers.
 
     Over 12 other seeds of `seat` and `path` at 20,000 sweeps the largest of the four was 0.0049 on average, sd 0.0015,
-    so at 40,000 it is 0.0035, sd 0.0011: 0.01 is six sd away, a false alarm in less than one of a million seeds. (The
-    seed is fixed; the exact transition matrices have no false alarms at all.)
+    so at 25,000 it is 0.0044, sd 0.0013: 0.01 is 4.3 sd away, a false alarm in about one of 100,000 seeds. (The seed is
+    fixed; the exact transition matrices have no false alarms at all.)
     """
     joint = tiny_problem(2, (2, 2), products=2, spread=2.0)
-    found = deviation(Sweep(joint, moves), np.random.default_rng(11), 40_000, exact=enumerate_joint(joint))
+    few = {name: {"steps": 1} for name in moves if name in ("plate", "run", "rename")}  # there is little to move
+    found = deviation(Sweep(joint, moves, few), np.random.default_rng(11), 25_000, exact=enumerate_joint(joint))
     assert found.customers < 0.01
     assert found.nodes < 0.01
     assert found.paths < 0.015  # nine paths a user instead of three compositions a customer: more noise

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from kerneltrail.errors import KernelError
 from kerneltrail.gp import dense, spectral
-from kerneltrail.gp.features import Expansion, plan_for
+from kerneltrail.gp.features import Expansion, Plan, plan_for
 from kerneltrail.gp.inputs import Inputs, Rows, inputs_for
 from kerneltrail.gp.linear import LinearBlock
 from kerneltrail.kernels.composition import Composition
@@ -20,6 +20,9 @@ Method = Literal["auto", "dense", "spectral"]
 
 TOLERANCE = 1e-10
 """Default error allowed in a log evidence by truncated series."""
+
+FEW = 200
+"""Rows below which features of a product of several series are too many to be worth counting."""
 
 
 @dataclass(frozen=True)
@@ -140,24 +143,25 @@ def _choose(
         if method == "spectral":
             raise KernelError(f"{inputs.composition} has an atom without a spectral form: use method 'dense' or 'auto'")
         return none.astype(bool), None, none
+    if method == "auto" and plan.tensor and inputs.rows < FEW:
+        return none.astype(bool), None, none
     expansion = spectral.expansion_of(inputs, plan, values, tol)
     extra = 0 if inputs.block is None else inputs.block.features.shape[1]
     rank = spectral.ranks_of(expansion, extra)
     if method == "spectral":
         return np.ones(len(values), dtype=bool), expansion, rank
-    cheaper = _spectral_cost(inputs, rank, gradient=gradient) < _dense_cost(inputs, gradient=gradient)
+    cheaper = _spectral_cost(inputs, plan, rank, gradient=gradient) < _dense_cost(inputs, gradient=gradient)
     return cheaper & expansion.attained, expansion, rank
 
 
-def _spectral_cost(inputs: Inputs, rank: NDArray[np.int64], *, gradient: bool) -> Array:
+def _spectral_cost(inputs: Inputs, plan: Plan, rank: NDArray[np.int64], *, gradient: bool) -> Array:
     """Rough nanoseconds, fitted to `kerneltrail bench evidence`; only the ratio to `_dense_cost` matters."""
     r = rank.astype(np.float64)
     n = float(inputs.rows)
     # Batches that end before row r share one factorisation, no larger than one of the others.
     batches = 1.0 + (inputs.ends[None, :] > rank[:, None]).sum(axis=1)
-    mixed = sum(any(not kind.linear for kind, _, _ in atoms) for atoms in inputs.atoms) > 1
-    single = all(sum(not kind.linear for kind, _, _ in atoms) <= 1 for atoms in inputs.atoms)
-    pairs = 0.25 if not single else (0.08 if mixed else 0.0)  # inner products that trigonometric moments do not save
+    # Inner products that trigonometric moments do not save.
+    pairs = 0.25 if plan.tensor else (0.08 if plan.mixed else 0.0)
     cost = n * (20.0 + 4.0 * r + pairs * r * r) + batches * (0.055 * r**3 + 3.0 * r * r + 500.0)
     return cost + (0.15 * n * r * r + 0.15 * r**3 if gradient else 0.0)
 

@@ -8,8 +8,9 @@ them, so nothing is compiled per structure.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 
+import numba
 import numpy as np
 from numpy.typing import NDArray
 
@@ -45,6 +46,16 @@ class Plan:
     series_slot: Ints
     series_size: Ints
     amplitude_slot: Ints
+
+    @cached_property
+    def tensor(self) -> bool:
+        """Whether some product has several series, so that its features multiply."""
+        return bool(np.any(np.diff(self.series_start) > 1))
+
+    @cached_property
+    def mixed(self) -> bool:
+        """Whether several products have series: their features' inner products must be computed one by one."""
+        return bool((np.diff(self.series_start) > 0).sum() > 1)
 
 
 @dataclass(frozen=True)
@@ -121,11 +132,6 @@ def plan_of(composition: Composition, covariates: tuple[str, ...]) -> Plan | Non
     )
 
 
-def spans_of(X: Array) -> Array:
-    """Largest distance within each column."""
-    return X.max(axis=0) - X.min(axis=0) if len(X) else np.zeros(X.shape[1])
-
-
 def expand(plan: Plan, values: Array, tol: float, spans: Array, reach: Array, rows: int) -> Expansion:
     """The features' numbers for natural hyperparameters `values` (S, k).
 
@@ -139,23 +145,10 @@ def expand(plan: Plan, values: Array, tol: float, spans: Array, reach: Array, ro
         rows: number of rows n the tolerance is meant for.
     """
     samples = len(values)
-    products = len(plan.amplitude_slot)
-    noise = np.ascontiguousarray(values[:, -1])
-    amplitude = np.ascontiguousarray(values[:, plan.amplitude_slot])
-    location = np.ascontiguousarray(values[:, plan.linear_slot])
-    size = amplitude.copy()  # largest prior variance of each product over the rows
-    for p in range(products):
-        for j in range(plan.linear_start[p], plan.linear_start[p + 1]):
-            column = plan.linear_column[j]
-            far = np.maximum(np.abs(reach[0, column] - location[:, j]), np.abs(reach[1, column] - location[:, j]))
-            size[:, p] *= np.maximum(far, 1e-150) ** 2
-    wanted = 2.0 * tol * noise[:, None] / (max(rows, 1) * max(products, 1) * np.maximum(size, 1e-300))
-    tail = np.clip(wanted, FLOOR, 1e-3)
-    counts = np.diff(plan.series_start)
-    attained = np.all((LENIENCE * wanted >= FLOOR) | (counts == 0), axis=1)
-    # A product of several series shares its tail among them.
-    tail = np.clip(tail / np.maximum(counts, 1), FLOOR, 1e-3)
-
+    amplitude, location, noise = values[:, plan.amplitude_slot], values[:, plan.linear_slot], values[:, -1].copy()
+    tail, attained = _tails(
+        amplitude, location, noise, plan.linear_start, plan.linear_column, plan.series_start, reach, tol / max(rows, 1)
+    )
     series = []
     for f, kind in enumerate(plan.series_atom):
         slot, column = int(plan.series_slot[f]), int(plan.series_column[f])
@@ -164,20 +157,55 @@ def expand(plan: Plan, values: Array, tol: float, spans: Array, reach: Array, ro
         assert found is not None  # plan_for takes only kinds that define one
         series.append(found)
     length = max((s.weights.shape[1] for s in series), default=1)
-    most = int(plan.series_size.max()) if len(series) else 1
+    most = max((len(s.domega) for s in series), default=1)
     omega = np.ones((samples, len(series)))
     count = np.ones((samples, len(series)), dtype=np.int64)
     weights = np.zeros((samples, len(series), length))
     dlog = np.zeros((samples, len(series), most, length))
     domega = np.zeros((samples, len(series), most))
-    combinations = np.ones((samples, products))
     for f, found in enumerate(series):
         width, k = found.weights.shape[1], len(found.domega)
         omega[:, f], count[:, f] = found.omega, found.count
         weights[:, f, :width] = found.weights
-        dlog[:, f, :k, :width] = np.moveaxis(found.dlog_weights, 0, 1)
+        dlog[:, f, :k, :width] = found.dlog_weights.transpose(1, 0, 2)
         domega[:, f, :k] = found.domega.T
-        combinations[:, plan.series_product[f]] *= 2 * found.count
     # One series is cut by its own tail already; of a product of several, columns too small together are left out.
-    cutoff = np.where(counts > 1, tail / combinations, 0.0)
+    cutoff = np.zeros_like(tail)
+    if plan.tensor:
+        combinations = np.ones_like(tail)
+        for f, found in enumerate(series):
+            combinations[:, plan.series_product[f]] *= 2 * found.count
+        cutoff = np.where(np.diff(plan.series_start) > 1, tail / combinations, 0.0)
     return Expansion(plan, amplitude, noise, location, omega, count, weights, dlog, domega, cutoff, attained)
+
+
+@numba.njit(cache=True)
+def _tails(
+    amplitude: Array,
+    location: Array,
+    noise: Array,
+    linear_start: Ints,
+    linear_column: Ints,
+    series_start: Ints,
+    reach: Array,
+    tol: float,
+) -> tuple[Array, NDArray[np.bool_]]:
+    """For each θ and product the weight a series may lose, (S, P), and whether the tolerance is kept by that, (S,)."""
+    samples, products = amplitude.shape
+    tail = np.empty((samples, products))
+    attained = np.ones(samples, dtype=np.bool_)
+    for s in range(samples):
+        for p in range(products):
+            size = amplitude[s, p]  # the product's largest prior variance over the rows
+            for j in range(linear_start[p], linear_start[p + 1]):
+                column = linear_column[j]
+                far = max(abs(reach[0, column] - location[s, j]), abs(reach[1, column] - location[s, j]), 1e-150)
+                size *= far * far
+            wanted = 2.0 * tol * noise[s] / (products * max(size, 1e-300))
+            factors = series_start[p + 1] - series_start[p]
+            if factors > 0 and not wanted * LENIENCE >= FLOOR:
+                attained[s] = False
+            wanted = min(max(wanted, FLOOR), 1e-3)
+            # A product of several series shares its tail among them.
+            tail[s, p] = max(wanted / max(factors, 1), FLOOR)
+    return tail, attained

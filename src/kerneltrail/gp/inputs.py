@@ -87,6 +87,21 @@ class Inputs:
         """The linear block's weighted features."""
         return None if self.block is None else self.block.weighted
 
+    @cached_property
+    def reach(self) -> Array:
+        """Smallest and largest value of each column, (2, d)."""
+        return np.stack([self.X.min(axis=0), self.X.max(axis=0)]) if self.X.size else np.zeros((2, self.X.shape[1]))
+
+    @cached_property
+    def columns(self) -> Array:
+        """X with a row for each covariate, (d, n), which the compiled loops run along."""
+        return np.ascontiguousarray(self.X.T)
+
+    @cached_property
+    def fixed_features(self) -> Array:
+        """Feature rows that depend on no hyperparameter: the linear block's, then y, (q + 1, n)."""
+        return self.y[None, :] if self.weighted is None else np.vstack([self.weighted.T, self.y])
+
     @property
     def label(self) -> str:
         """For messages: which kernel, which user, how many rows."""

@@ -29,6 +29,9 @@ Array = NDArray[np.float64]
 APART = 0.25
 """Starts closer than this, in prior standard deviations, lead to the same optimum: the better one is enough."""
 
+ACCURACY = 1e-9
+"""Default relative change of a log posterior below which a search ends."""
+
 LEAST_CURVATURE = 0.05
 """Least curvature of a log posterior that Laplace's approximation believes, relative to the prior's own (which is 1).
 
@@ -152,6 +155,7 @@ def find_map(
     block: LinearBlock | None = None,
     method: Method = "auto",
     tol: float = TOLERANCE,
+    accuracy: float = ACCURACY,
 ) -> MapResult:
     """The maximum a posteriori hyperparameters of a composition for a user's rows up to a batch.
 
@@ -168,12 +172,13 @@ def find_map(
         block: linear block of a reward model, for all of the user's rows.
         method: how evidence is computed.
         tol: error allowed in a log evidence.
+        accuracy: relative change of the log posterior below which a search ends.
     """
     inputs = inputs_for(user, composition, block=block)
     count = len(inputs.ends) if batch is None else batch
     if not 1 <= count <= len(inputs.ends):
         raise DataError(f"user {user.name!r} has batches 1 to {len(inputs.ends)}; asked for {batch}")
-    return _find(inputs.upto(int(inputs.ends[count - 1])), priors, rng, starts, screen, warm, method, tol)
+    return _find(inputs.upto(int(inputs.ends[count - 1])), priors, rng, starts, screen, warm, method, tol, accuracy)
 
 
 def find_map_path(
@@ -187,13 +192,14 @@ def find_map_path(
     block: LinearBlock | None = None,
     method: Method = "auto",
     tol: float = TOLERANCE,
+    accuracy: float = ACCURACY,
 ) -> tuple[MapResult, ...]:
     """`find_map` for every batch of a user, each warm-started from the batch before."""
     inputs = inputs_for(user, composition, block=block)
     found: list[MapResult] = []
     for end in inputs.ends:
         warm = [found[-1].hyperparameters] if found else []
-        found.append(_find(inputs.upto(int(end)), priors, rng, starts, screen, warm, method, tol))
+        found.append(_find(inputs.upto(int(end)), priors, rng, starts, screen, warm, method, tol, accuracy))
     return tuple(found)
 
 
@@ -206,6 +212,7 @@ def _find(
     warm: Sequence[Hyperparameters | ArrayLike],
     method: Method,
     tol: float,
+    accuracy: float,
 ) -> MapResult:
     if starts < 1 and not warm:
         raise KernelError("a search needs at least one start")
@@ -214,7 +221,10 @@ def _find(
     chosen, screened = _starts(target, rng, starts, max(screen, starts))
     given = [(_vector(item, inputs) - target.mean) / target.scale for item in warm]
     points = np.concatenate([np.reshape(given, (-1, len(mean))), chosen])
-    found = minimise(target.slopes, points)
+    # At a gradient g the value is off by about g²/2 (whitened: curvature is 1 or more).
+    found = minimise(
+        target.slopes, points, gradient_tolerance=max(1e-4, 10.0 * accuracy**0.5), value_tolerance=accuracy
+    )
     best = int(np.argmin(found.value))
     if not np.isfinite(found.value[best]):
         raise NumericalError(

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kerneltrail.gp import loops
-from kerneltrail.gp.features import Expansion, Plan, expand, spans_of
+from kerneltrail.gp.features import Expansion, Plan, expand
 from kerneltrail.gp.inputs import Inputs
 
 Array = NDArray[np.float64]
@@ -18,9 +18,8 @@ Ints = NDArray[np.int64]
 
 def expansion_of(inputs: Inputs, plan: Plan, values: Array, tol: float) -> Expansion:
     """The features' numbers over the range of the rows themselves, wherever they lie."""
-    X = inputs.X
-    reach = np.stack([X.min(axis=0), X.max(axis=0)]) if X.size else np.zeros((2, X.shape[1]))
-    return expand(plan, values, tol, spans_of(X), reach, inputs.rows)
+    low, high = inputs.reach
+    return expand(plan, values, tol, high - low, inputs.reach, inputs.rows)
 
 
 def ranks_of(expansion: Expansion, extra: int = 0) -> Ints:
@@ -109,9 +108,9 @@ def _evidence(
 def evidence(inputs: Inputs, expansion: Expansion) -> Array:
     """Log evidence (S, T); NaN where the noise is too small for the method."""
     plan = expansion.plan
-    extra = _extra(inputs)
+    extra = inputs.fixed_features
     return _evidence(
-        np.ascontiguousarray(inputs.X.T), _centre(inputs.X), inputs.ends, extra,
+        inputs.columns, inputs.reach.mean(axis=0), inputs.ends, extra,
         plan.linear_start, plan.linear_column, plan.series_start, plan.series_column,
         expansion.amplitude, expansion.noise, expansion.location, expansion.omega, expansion.count, expansion.weights,
         expansion.cutoff, ranks_of(expansion, len(extra) - 1),
@@ -256,24 +255,12 @@ def _gradient(
 def evidence_and_gradient(inputs: Inputs, expansion: Expansion) -> tuple[Array, Array]:
     """Log evidence (S,) of all rows and its gradient (S, k) in the unconstrained space; NaN where it failed."""
     plan = expansion.plan
-    extra = _extra(inputs)
+    extra = inputs.fixed_features
     return _gradient(
-        np.ascontiguousarray(inputs.X.T), _centre(inputs.X), extra,
+        inputs.columns, inputs.reach.mean(axis=0), extra,
         plan.linear_start, plan.linear_column, plan.linear_slot, plan.series_start, plan.series_column,
         plan.series_slot, plan.series_size, plan.amplitude_slot,
         expansion.amplitude, expansion.noise, expansion.location, expansion.omega, expansion.count, expansion.weights,
         expansion.dlog_weights, expansion.domega, expansion.cutoff, ranks_of(expansion, len(extra) - 1),
         inputs.layout.size,
     )  # fmt: skip
-
-
-def _centre(X: Array) -> Array:
-    """The middle of each column: series are shift-invariant, and small angles lose fewer digits."""
-    return 0.5 * (X.min(axis=0) + X.max(axis=0)) if len(X) else np.zeros(X.shape[1])
-
-
-def _extra(inputs: Inputs) -> Array:
-    """Rows that depend on no hyperparameter: the linear block's features, then y, (q + 1, n)."""
-    if inputs.weighted is None:
-        return inputs.y[None, :]
-    return np.vstack([inputs.weighted.T, inputs.y])

@@ -5,6 +5,7 @@ from kerneltrail.trajectory.diagnostics import bulk_ess, modal_paths, path_agree
 from kerneltrail.trajectory.errors import TrajectoryError
 from kerneltrail.trajectory.evidence_table import Evidence, FixedEvidence
 from kerneltrail.trajectory.joint import Joint
+from kerneltrail.trajectory.library import promising
 from kerneltrail.trajectory.moves import EXACT, MOVES, PUBLISHED, Move, MoveInfo, make_move
 from kerneltrail.trajectory.state import State
 from kerneltrail.trajectory.urn import ROOT, Counts, Paths, Urn
@@ -30,6 +31,7 @@ __all__ = [
     "make_move",
     "modal_paths",
     "path_agreement",
+    "promising",
     "rng_from",
     "rng_state",
     "run",

@@ -15,6 +15,7 @@ from kerneltrail.trajectory.chain import Sweep, run
 from kerneltrail.trajectory.errors import TrajectoryError
 from kerneltrail.trajectory.evidence_table import FixedEvidence
 from kerneltrail.trajectory.joint import Joint
+from kerneltrail.trajectory.moves import EXACT, PUBLISHED
 from kerneltrail.trajectory.urn import Paths, Urn
 
 LARGEST = 250_000
@@ -68,18 +69,20 @@ class Deviation:
     """Total variation between a chain's marginals and the exact ones.
 
     Attributes:
-        moves: the sweep.
-        sweeps: its length.
+        sweep: the moves, with their options.
+        sweeps: the chain's length.
         customers: the largest over customers' compositions.
         paths: the largest over users' whole paths. Sampling noise is larger here: there are more of them.
         nodes: of the number of compositions in use.
+        noise: what `customers` would be, on average and for the noisiest customer, with as many independent draws.
     """
 
-    moves: tuple[str, ...]
+    sweep: str
     sweeps: int
     customers: float
     paths: float
     nodes: float
+    noise: float
 
 
 def deviation(sweep: Sweep, rng: np.random.Generator, sweeps: int, *, exact: Mapping[Paths, float]) -> Deviation:
@@ -92,7 +95,36 @@ def deviation(sweep: Sweep, rng: np.random.Generator, sweeps: int, *, exact: Map
     def largest(kind: str) -> float:
         return max(total_variation(ours[name], theirs[name]) for name in theirs if name.startswith(kind))
 
-    return Deviation(sweep.moves, sweeps, largest("customer"), largest("path"), largest("nodes"))
+    noise = max(_noise(of, sweeps) for name, of in theirs.items() if name.startswith("customer"))
+    return Deviation(_text(sweep), sweeps, largest("customer"), largest("path"), largest("nodes"), noise)
+
+
+def compare_sets(joint: Joint, sweeps: int, *, seed: int = 0) -> list[Deviation]:
+    """The exact set and the published one, with its Hastings ratio right and upside down, measured the same way."""
+    exact = enumerate_joint(joint)
+    sets: list[tuple[tuple[str, ...], dict[str, dict[str, bool]]]] = [
+        (EXACT, {}),
+        (PUBLISHED, {}),
+        (PUBLISHED, {"published_plate": {"inverted": True}}),
+        (PUBLISHED[:1], {}),
+    ]
+    return [
+        deviation(Sweep(joint, moves, options), np.random.default_rng(seed), sweeps, exact=exact)
+        for moves, options in sets
+    ]
+
+
+def _noise(p: Distribution, n: int) -> float:
+    """E|X - p| of a share X of n draws is near sqrt(2p(1-p)/(πn)); half the sum of those."""
+    return 0.5 * math.fsum(math.sqrt(2.0 * q * (1.0 - q) / (math.pi * n)) for q in p.values())
+
+
+def _text(sweep: Sweep) -> str:
+    def one(name: str) -> str:
+        options = ", ".join(f"{key}={value}" for key, value in sweep.options.get(name, {}).items())
+        return f"{name}({options})" if options else name
+
+    return " + ".join(map(one, sweep.moves))
 
 
 def tiny_problem(
@@ -116,10 +148,9 @@ def tiny_problem(
 
 def deviation_table(results: Iterable[Deviation]) -> str:
     """A markdown table of deviations, for the documentation."""
-    lines = ["| sweep | sweeps | customers | whole paths | nodes |", "|---|---|---|---|---|"]
-    for result in results:
+    lines = ["| sweep | sweeps | customers | (noise) | whole paths | nodes |", "|---|---|---|---|---|---|"]
+    for r in results:
         lines.append(
-            f"| {' + '.join(result.moves)} | {result.sweeps:,} | {result.customers:.4f} | {result.paths:.4f} "
-            f"| {result.nodes:.4f} |"
+            f"| {r.sweep} | {r.sweeps:,} | {r.customers:.4f} | ({r.noise:.4f}) | {r.paths:.4f} | {r.nodes:.4f} |"
         )
     return "\n".join(lines)

@@ -5,7 +5,7 @@ import pytest
 
 from kerneltrail.kernels import Pool
 from kerneltrail.trajectory import PUBLISHED, FixedEvidence, Joint, Sweep, Urn
-from kerneltrail.trajectory.exactness import deviation, deviation_table, enumerate_joint, tiny_problem
+from kerneltrail.trajectory.exactness import compare_sets, deviation, deviation_table, enumerate_joint, tiny_problem
 from kerneltrail.trajectory.moves.published import seat_at_tables
 from kerneltrail.trajectory.urn import transitions
 
@@ -53,9 +53,10 @@ def test_without_next_customers_the_published_moves_are_exact_too():
 
 def test_with_next_customers_the_published_moves_are_measurably_off():
     joint = tiny_problem(3, (3, 3), products=2, spread=1.0)
-    exact = enumerate_joint(joint)
-    found = deviation(Sweep(joint, PUBLISHED), np.random.default_rng(0), 5_000, exact=exact)
-    assert found.customers > 0.05
-    inverted = Sweep(joint, PUBLISHED, {"published_plate": {"inverted": True}})
-    results = [found, deviation(inverted, np.random.default_rng(0), 2_000, exact=exact)]
-    assert "published_seat + published_plate | 5,000" in deviation_table(results)
+    exact, published, inverted, _ = compare_sets(joint, 3_000, seed=0)
+    assert exact.customers < 0.04
+    assert min(published.customers, inverted.customers) > 0.05
+    assert exact.noise == published.noise < 0.02
+    table = deviation_table([published, inverted])
+    assert "published_seat + published_plate | 3,000" in table
+    assert "published_plate(inverted=True) | 3,000" in table
