@@ -1,0 +1,66 @@
+"""What pilot users say of a composition's hyperparameters: a Normal in the unconstrained space, shrunk to the prior.
+
+It is the prior for a new user's MAP, and the `group` evidence's for each pilot user given the others (SPEC §5).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kerneltrail.errors import KernelError
+from kerneltrail.gp.map import Prior
+from kerneltrail.kernels import Composition
+
+Array = NDArray[np.float64]
+
+MEAN_WEIGHT = 0.25
+"""How many users the prior's mean is worth: it is vague, so one user's well-determined value should outweigh it."""
+
+SPREAD_WEIGHT = 1.0
+"""How many users the prior's variance is worth: with three users a quarter of it is left, with thirty a thirtieth."""
+
+
+@dataclass(frozen=True)
+class Group:
+    """A Normal over one composition's unconstrained hyperparameters, independent between them.
+
+    Attributes:
+        composition: the kernel.
+        mean: (k,).
+        variance: (k,).
+        users: how many users it was learnt from.
+    """
+
+    composition: Composition
+    mean: Array
+    variance: Array
+    users: int
+
+    def moments(self, composition: Composition) -> tuple[Array, Array]:
+        """(mean, variance) of each hyperparameter."""
+        if composition != self.composition:
+            raise KernelError(f"a group of {self.composition} says nothing of {composition}")
+        return self.mean, self.variance
+
+
+def group_of(composition: Composition, thetas: Sequence[Array], prior: Prior) -> Group:
+    """The group of users whose MAP hyperparameters are given, one vector each.
+
+    Each hyperparameter by itself, in the manner of a normal-inverse-gamma update: with n users of mean θ̄, the mean is
+    (κμ₀ + nθ̄)/(κ + n) and the variance (νv₀ + Σ(θ-θ̄)²)/(ν + n). The conjugate term in (θ̄-μ₀)² is left out: a group that
+    is far from the prior's mean is not for that reason wide.
+    """
+    mean0, variance0 = prior.moments(composition)
+    n = len(thetas)
+    if n == 0:
+        return Group(composition, mean0, variance0, 0)
+    values = np.array(thetas, dtype=np.float64)
+    centre = values.mean(axis=0)
+    mean = (MEAN_WEIGHT * mean0 + n * centre) / (MEAN_WEIGHT + n)
+    spread = ((values - centre) ** 2).sum(axis=0)
+    variance = (SPREAD_WEIGHT * variance0 + spread) / (SPREAD_WEIGHT + n)
+    return Group(composition, mean, np.minimum(variance, variance0), n)

@@ -1,0 +1,111 @@
+"""Everything that a fit can be told, as one value, with the two presets: `Settings()` and `Settings.published()`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, replace
+from types import MappingProxyType
+from typing import Any, Literal
+
+from kerneltrail.trajectory.errors import TrajectoryError
+from kerneltrail.trajectory.evidences import Kind
+from kerneltrail.trajectory.maps import MapSettings
+from kerneltrail.trajectory.moves import EXACT, MOVES, PUBLISHED
+
+Selection = Literal["filter", "greedy"]
+Memory = Literal["newest", "all"]
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How a trajectory model is learnt and used. The default is what selects and predicts best (docs, "Results").
+
+    Attributes:
+        evidence: how a composition is judged: ``laplace``, ``group`` or ``empirical`` (SPEC §5).
+        alpha: concentration of every restaurant (SPEC §4).
+        keep: probability of keeping a parent's product in H0; None for no parent bias (SPEC §3).
+        largest: most products in a composition.
+        width: compositions per customer that the search for candidates expands at every size.
+        moves: the sweep, by name.
+        options: options of moves, by name.
+        chains: number of chains.
+        sweeps: most sweeps of each chain.
+        rhat: the chains stop early once R-hat of the log joint is below this.
+        check: sweeps between two looks at R-hat.
+        margin: a sampled structure within so many nats of the best log joint may be preferred for being simpler.
+        selection: how new users are followed: ``filter`` or ``greedy`` (SPEC §7).
+        memory: for the filter, whether only the newest cumulative set speaks or all of them.
+        refine: rows up to which a new user's hyperparameters are refined; later rows use what was found.
+        seed: of the chains.
+        maps: settings of the MAP searches.
+    """
+
+    evidence: Kind = "laplace"
+    alpha: float = 1.0
+    keep: float | None = None
+    largest: int = 3
+    width: int = 1
+    moves: tuple[str, ...] = EXACT
+    options: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    chains: int = 4
+    sweeps: int = 1000
+    rhat: float = 1.05
+    check: int = 100
+    margin: float = 2.0
+    selection: Selection = "filter"
+    memory: Memory = "newest"
+    refine: int = 400
+    seed: int = 0
+    maps: MapSettings = field(default_factory=MapSettings)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "moves", tuple(self.moves))
+        frozen = {name: MappingProxyType(dict(options)) for name, options in self.options.items()}
+        object.__setattr__(self, "options", MappingProxyType(frozen))
+        unknown = [name for name in (*self.moves, *self.options) if name not in MOVES]
+        if unknown:
+            raise TrajectoryError(f"no move is called {unknown[0]!r}; there are {', '.join(MOVES)}")
+        for name, least in (("largest", 1), ("width", 1), ("chains", 1), ("sweeps", 4), ("check", 4), ("refine", 0)):
+            if getattr(self, name) < least:
+                raise TrajectoryError(f"{name} must be at least {least}, got {getattr(self, name)}")
+        for name, allowed in (
+            ("evidence", ("laplace", "group", "empirical")),
+            ("selection", ("filter", "greedy")),
+            ("memory", ("newest", "all")),
+        ):
+            if getattr(self, name) not in allowed:
+                raise TrajectoryError(f"{name} must be one of {', '.join(allowed)}, got {getattr(self, name)!r}")
+        if self.margin < 0 or self.rhat <= 1.0:
+            raise TrajectoryError("margin must not be negative, and rhat must be above 1")
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _from_plain, (self.to_json(),)  # mapping proxies do not travel between processes
+
+    @classmethod
+    def published(cls, **changes: Any) -> Settings:
+        """The paper's procedure: its seating and plating, empirical hyperparameters, greedy selection."""
+        base = cls(evidence="empirical", moves=PUBLISHED, selection="greedy", sweeps=200, chains=2)
+        return replace(base, **changes)
+
+    def to_json(self) -> dict[str, Any]:
+        """As plain values."""
+        shallow = {name: getattr(self, name) for name in self.__dataclass_fields__}
+        shallow["options"] = {name: dict(options) for name, options in self.options.items()}
+        shallow["moves"] = list(self.moves)
+        shallow["maps"] = asdict(self.maps)
+        return shallow
+
+    @classmethod
+    def from_json(cls, stored: Mapping[str, Any]) -> Settings:
+        """From plain values; an unknown name is refused."""
+        unknown = sorted(set(stored) - set(cls.__dataclass_fields__))
+        if unknown:
+            raise TrajectoryError(
+                f"no setting is called {unknown[0]!r}; there are {', '.join(cls.__dataclass_fields__)}"
+            )
+        maps = MapSettings(**dict(stored.get("maps", {})))
+        return cls(**{**dict(stored), "maps": maps})
+
+
+def _from_plain(stored: Mapping[str, Any]) -> Settings:
+    return Settings.from_json(stored)

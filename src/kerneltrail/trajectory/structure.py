@@ -1,0 +1,61 @@
+"""One structure out of many samples: the simplest among those that are nearly as probable as the best (SPEC §6)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from kerneltrail.trajectory.state import State
+from kerneltrail.trajectory.urn import Counts, Paths
+
+
+@dataclass(frozen=True)
+class Structure:
+    """A sampled set of paths, seen as a graph.
+
+    Attributes:
+        paths: the composition of every customer, as masks.
+        log_joint: of these paths.
+        nodes: number of compositions in use.
+        edges: number of distinct transitions in use.
+        visits: how often these very paths were sampled.
+    """
+
+    paths: Paths
+    log_joint: float
+    nodes: int
+    edges: int
+    visits: int = 1
+
+    @property
+    def graph(self) -> frozenset[tuple[int, int]]:
+        """Its transitions, without counts."""
+        counts = Counts.of(self.paths)
+        return frozenset((parent, child) for parent, row in counts.rows.items() for child in row)
+
+
+def choose(samples: Iterable[State], *, margin: float, alternatives: int = 4) -> tuple[Structure, ...]:
+    """The chosen structure, then alternatives with other graphs, best log joint first.
+
+    Chosen: among samples within `margin` nats of the best log joint, the one with the fewest nodes, then edges, then
+    the highest log joint. The paper keeps the simplest of five with similar likelihoods by eye; this says the same.
+    """
+    found: dict[Paths, Structure] = {}
+    for state in samples:
+        known = found.get(state.paths)
+        if known is None:
+            found[state.paths] = Structure(state.paths, state.log_joint, state.nodes, state.edges)
+        else:
+            found[state.paths] = Structure(
+                state.paths, max(known.log_joint, state.log_joint), known.nodes, known.edges, known.visits + 1
+            )
+    best = max(structure.log_joint for structure in found.values())
+    near = [structure for structure in found.values() if structure.log_joint >= best - margin]
+    chosen = min(near, key=lambda s: (s.nodes, s.edges, -s.log_joint, s.paths))
+    others: dict[frozenset[tuple[int, int]], Structure] = {}
+    for structure in sorted(found.values(), key=lambda s: (-s.log_joint, s.paths)):
+        if structure.graph != chosen.graph and structure.graph not in others:
+            others[structure.graph] = structure
+        if len(others) == alternatives:
+            break
+    return (chosen, *others.values())
