@@ -1,0 +1,39 @@
+"""The benchmarks by name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from kerneltrail.bench import evidence, map, update
+from kerneltrail.bench.rows import Row
+from kerneltrail.errors import KerneltrailError
+
+BENCHES = {"evidence": evidence, "map": map, "update": update}
+
+
+def _chosen(which: str) -> list[str]:
+    if which != "all" and which not in BENCHES:
+        raise KerneltrailError(f"there is no benchmark {which!r}; there are {', '.join(BENCHES)} and all")
+    return list(BENCHES) if which == "all" else [which]
+
+
+def steps(which: str, *, quick: bool = False) -> int:
+    """How many times `run` will call `tick`."""
+    plans = [(BENCHES[name].Plan.quick if quick else BENCHES[name].Plan)() for name in _chosen(which)]
+    return sum(plan.steps for plan in plans)
+
+
+def run(
+    which: str, *, seed: int = 0, quick: bool = False, tick: Callable[[str], None] = lambda said: None
+) -> Iterator[Row]:
+    """Rows of one benchmark, or of all.
+
+    Args:
+        which: a name in `BENCHES`, or ``all``.
+        seed: of data and hyperparameters.
+        quick: fewer sizes and users; ratios are rougher.
+        tick: called with what comes next.
+    """
+    for name in _chosen(which):
+        module = BENCHES[name]
+        yield from module.run(module.Plan.quick() if quick else module.Plan(), seed, tick)

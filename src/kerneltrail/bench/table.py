@@ -1,0 +1,103 @@
+"""Rows as tables for a terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import groupby
+
+from rich.box import SIMPLE_HEAD
+from rich.table import Table
+
+from kerneltrail.bench.rows import Row
+
+TITLES = {
+    "evidence": "Log evidence for one hyperparameter vector, beside LAPACK's dpotrf alone",
+    "map": "MAP hyperparameters of a user, from {starts} starts; found: true period within 5%",
+    "update": "One batch more, after n rows",
+}
+
+
+def tables(rows: Sequence[Row]) -> Iterator[Table]:
+    """One table for each benchmark among the rows."""
+    for bench, group in groupby(rows, key=lambda found: found["bench"]):
+        found = list(group)
+        yield _MAKERS[bench](TITLES[bench].format(**found[0]), found)
+
+
+def _evidence(title: str, rows: Sequence[Row]) -> Table:
+    table = _table(title, "case", "n", "batches", "method", "seconds", "dpotrf", "ratio", "rank")
+    previous = None
+    for found in rows:
+        if previous not in (None, found["case"]):
+            table.add_section()
+        previous = found["case"]
+        table.add_row(
+            found["case"],
+            f"{found['n']:,}",
+            str(found["batches"]),
+            found["method"],
+            duration(found["seconds"]),
+            duration(found["dpotrf_seconds"]),
+            _ratio(found["ratio_to_dpotrf"]),
+            str(found.get("rank", "")),
+            style="bold" if found["method"] == "auto" else "",
+        )
+    return table
+
+
+def _map(title: str, rows: Sequence[Row]) -> Table:
+    table = _table(title, "case", "n", "batches", "users", "method", "median", "slowest", "found")
+    for found in rows:
+        table.add_row(
+            found["case"],
+            f"{found['n']:,}",
+            str(found["batches"]),
+            str(found["samples"]),
+            found["method"],
+            duration(found["seconds"]),
+            duration(found["slowest"]),
+            f"{found['found']:.0%}" if "found" in found else "",
+        )
+    return table
+
+
+def _update(title: str, rows: Sequence[Row]) -> Table:
+    table = _table(title, "case", "n", "batch", "method", "seconds", "ratio to first n")
+    for found in rows:
+        table.add_row(
+            found["case"],
+            f"{found['n']:,}",
+            str(found["batch"]),
+            found["method"],
+            duration(found["seconds"]),
+            f"{found['ratio_to_first']:.2f}",
+        )
+    return table
+
+
+_MAKERS = {"evidence": _evidence, "map": _map, "update": _update}
+_WORDS = ("case", "method")
+
+
+def _table(title: str, *columns: str) -> Table:
+    table = Table(title=title, title_justify="left", header_style="bold", box=SIMPLE_HEAD, pad_edge=False)
+    for name in columns:
+        table.add_column(name, justify="left" if name in _WORDS else "right", no_wrap=True)
+    return table
+
+
+def duration(seconds: float) -> str:
+    """Three digits and a unit.
+
+    >>> duration(4.23e-5), duration(0.0123), duration(2.0)
+    ('42.3 µs', '12.3 ms', '2.00 s')
+    """
+    for factor, unit in ((1e6, "µs"), (1e3, "ms"), (1.0, "s")):
+        value = seconds * factor
+        if value < 999.5 or unit == "s":
+            return f"{value:.{2 if value < 9.995 else 1 if value < 99.95 else 0}f} {unit}"
+    raise AssertionError  # the last unit takes every value
+
+
+def _ratio(value: float) -> str:
+    return f"{value:.4f}" if value < 0.1 else f"{value:.2f}"

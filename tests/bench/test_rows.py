@@ -1,0 +1,122 @@
+"""Benchmarks on tiny sizes: rows have the keys they promise. Times are not tested."""
+
+import json
+from importlib.util import find_spec
+
+import numpy as np
+import pytest
+
+from kerneltrail.bench import BENCHES, KEYS, evidence, machine, map, run, save, steps, tables, update
+from kerneltrail.bench.evidence import batch_ends
+from kerneltrail.bench.others import contenders
+from kerneltrail.bench.timing import Effort
+from kerneltrail.data import User
+from kerneltrail.errors import KerneltrailError, NumericalError
+from kerneltrail.gp import log_evidence
+from kerneltrail.kernels import Hyperparameters, Priors, parse
+
+ONCE = Effort(least=1, most=1, seconds=0.0)
+PLANS = {
+    "evidence": evidence.Plan(sizes=(7, 60), samples=3, effort=ONCE),
+    "map": map.Plan(users=1, starts=1, batches=(3, 9)),
+    "update": update.Plan(sizes=(60, 120), batch=5, effort=ONCE),
+}
+
+
+@pytest.fixture(scope="module")
+def rows():
+    return {name: list(BENCHES[name].run(plan, 0)) for name, plan in PLANS.items()}
+
+
+@pytest.mark.parametrize("name", list(BENCHES))
+def test_rows_have_the_promised_keys_and_sane_values(rows, name):
+    assert rows[name]
+    for row in rows[name]:
+        assert set(KEYS) < set(row)
+        assert row["bench"] == name
+        assert row["seconds"] > 0.0
+        assert all(isinstance(row[key], int) and row[key] > 0 for key in ("n", "batches", "samples"))
+        if row["dpotrf_seconds"] is not None:
+            assert row["ratio_to_dpotrf"] == pytest.approx(row["seconds"] / row["dpotrf_seconds"])
+
+
+def test_evidence_covers_cases_sizes_and_methods(rows):
+    found = {(row["case"], row["n"], row["method"]) for row in rows["evidence"]}
+    for case in ("LIN+PER", "SE", "SE+PER", "LIN*PER", "SE*SE"):
+        for n in (7, 60):
+            assert {(case, n, "auto"), (case, n, "dense")} <= found
+            assert ((case, n, "sklearn") in found) == (find_spec("sklearn") is not None)
+    assert ("LIN+PER", 60, "spectral") in found
+    assert ("SE*SE", 7, "spectral") not in found  # more features than rows
+    own = [row for row in rows["evidence"] if row["method"] in ("auto", "dense", "spectral")]
+    assert all(row["batches"] == 6 for row in own)
+
+
+def test_the_map_says_how_often_the_period_was_found(rows):
+    whole, path = rows["map"]
+    assert (whole["method"], whole["batches"], whole["n"]) == ("find_map", 1, 12)
+    assert whole["found"] in (0.0, 1.0)
+    assert (path["method"], path["batches"], path["samples"]) == ("find_map_path", 2, 1)
+
+
+def test_updates_are_compared_with_the_first_size(rows):
+    firsts = [row for row in rows["update"] if row["n"] == 60]
+    assert {row["method"] for row in firsts} == {"update", "update+predict", "grow", "grow+predict"}
+    assert all(row["ratio_to_first"] == 1.0 for row in firsts)
+    assert {row["method"] for row in rows["update"] if row["n"] == 120} == {"update", "update+predict"}
+
+
+def test_plans_are_those_of_the_contract():
+    assert evidence.Plan().sizes == (30, 100, 187, 450, 1000, 2000)
+    assert [len(batch_ends(n)) for n in evidence.Plan().sizes] == [6] * 6
+    assert batch_ends(187) == (3, 7, 17, 37, 87, 187)
+    assert update.Plan().sizes == (1_000, 10_000, 100_000)
+    assert update.Plan().batch == 40
+    assert (map.Plan().users, map.Plan().starts, sum(map.Plan().batches)) == (100, 8, 187)
+    assert steps("all", quick=True) < steps("all")
+
+
+def test_every_step_is_announced():
+    said = []
+    list(update.run(PLANS["update"], 0, said.append))
+    assert len(said) == PLANS["update"].steps
+
+
+def test_an_unknown_benchmark_is_refused():
+    with pytest.raises(KerneltrailError, match="no benchmark 'speed'; there are evidence, map, update and all"):
+        list(run("speed"))
+
+
+def test_rows_are_written_under_their_key_beside_the_machine(rows, tmp_path):
+    path = save(tmp_path / "bench.json", rows["map"], machine())
+    stored = json.loads(path.read_text(encoding="utf-8"))
+    assert stored["rows"] == rows["map"]
+    assert stored["machine"]["blas_threads"] == 1
+    assert "numpy" in stored["machine"]["versions"]
+
+
+def test_tables_hold_every_row_within_80_columns(rows, capsys):
+    from rich.console import Console
+
+    console = Console(width=80)
+    everything = [row for name in BENCHES for row in rows[name]]
+    made = list(tables(everything))
+    assert sum(table.row_count for table in made) == len(everything)
+    for table in made:
+        console.print(table)
+    assert "…" not in capsys.readouterr().out
+
+
+def test_others_compute_the_same_evidence():
+    rng = np.random.default_rng(0)
+    composition = parse("LIN[x]*PER[x] + SE[z]")
+    user = User("u", ("x", "z"), rng.uniform(-4, 4, (25, 2)), rng.standard_normal(25), (25,))
+    thetas = Priors.synthetic().sample(composition, 3, rng)
+    ours = log_evidence(user, composition, thetas)[:, 0]
+    for calls in contenders(user, [Hyperparameters(composition, tuple(u)) for u in thetas]).values():
+        np.testing.assert_allclose([call() for call in calls], ours, rtol=1e-8)
+
+
+def test_a_comparison_of_different_values_is_refused():
+    with pytest.raises(NumericalError, match=r"sklearn and the dense method differ by 0\.5"):
+        evidence._agree("sklearn", [1.0, 2.0], np.array([1.0, 2.5]))
