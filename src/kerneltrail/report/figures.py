@@ -1,0 +1,258 @@
+"""Figures of fits, in data units. Functions take plain arrays and return a matplotlib Figure; nothing is global."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import matplotlib
+import numpy as np
+from matplotlib.artist import Artist
+from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.backends.backend_svg import FigureCanvasSVG
+from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+
+# Okabe and Ito's palette: told apart by people with any form of colour blindness, and in print.
+BLUE, VERMILION, GREEN, ORANGE, PURPLE = "#0072B2", "#D55E00", "#009E73", "#E69F00", "#CC79A7"
+INK, FAINT, RULE = "#222222", "#9A9A9A", "#DDDDDD"
+WITHIN_95 = 1.959964
+"""Standard deviations on either side that hold 95% of a normal distribution."""
+
+STYLE = {
+    "font.family": "DejaVu Sans",  # comes with matplotlib, so figures look alike everywhere
+    "font.size": 9,
+    "axes.titlesize": 9.5,
+    "axes.titleweight": "bold",
+    "axes.titlelocation": "left",
+    "axes.edgecolor": FAINT,
+    "axes.labelcolor": INK,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "xtick.color": INK,
+    "ytick.color": INK,
+    "text.color": INK,
+    "svg.hashsalt": "kerneltrail",  # the same figure is the same file
+}
+TICKS = [1, 2, 4, 5, 10]
+"""Steps between ticks: those that people count in."""
+WIDE, NARROW = 9.0, 4.2
+"""Inches: for a desktop page, and for a telephone."""
+
+
+@dataclass(frozen=True)
+class Curve:
+    """A function and how sure it is.
+
+    Attributes:
+        x: where, (m,), increasing.
+        mean: (m,).
+        sd: standard deviation of the function, (m,).
+        total_sd: standard deviation of a new observation, (m,), or None not to show it.
+    """
+
+    x: Array
+    mean: Array
+    sd: Array
+    total_sd: Array | None = None
+
+
+@dataclass(frozen=True)
+class Dots:
+    """Observations.
+
+    Attributes:
+        x: (n,).
+        y: (n,).
+        label: in the legend; dots of one label look alike.
+        seen: whether the fit knew them; others are drawn faintly.
+    """
+
+    x: Array
+    y: Array
+    label: str
+    seen: bool = True
+
+
+@dataclass(frozen=True)
+class Panel:
+    """One set of axes.
+
+    Attributes:
+        title: above it.
+        xlabel, ylabel: with units.
+        curve: the fit.
+        dots: observations.
+        colour: of the curve.
+        truth: the true curve, (x, y), where it is known.
+        zero: whether the line at zero is drawn and in view: for effects, whose sign matters.
+        mean_label, band_label: in the legend.
+    """
+
+    title: str
+    xlabel: str
+    ylabel: str
+    curve: Curve
+    dots: tuple[Dots, ...] = ()
+    colour: str = BLUE
+    truth: tuple[Array, Array] | None = None
+    zero: bool = False
+    mean_label: str = "mean"
+    band_label: str = "95% of the function"
+
+
+def grid(panels: Sequence[Panel], *, columns: int, width: float = WIDE, height: float = 2.3, share: bool) -> Figure:
+    """Panels side by side, with one legend below.
+
+    Args:
+        panels: in reading order.
+        columns: how many stand in a row.
+        width: of the figure, in inches.
+        height: of a panel, in inches.
+        share: whether all have the same limits, so that panels can be compared; axes are then labelled at the edge.
+    """
+    rows = -(-len(panels) // columns)
+    with matplotlib.rc_context(STYLE):
+        figure = Figure(figsize=(width, height * rows + 0.5), layout="constrained")
+        axes = figure.subplots(rows, columns, sharex=share, sharey=share, squeeze=False)
+        for place, (panel, ax) in enumerate(zip(panels, axes.flat, strict=False)):
+            _draw(panel, ax)
+            below = place + columns < len(panels)
+            ax.set_xlabel("" if share and below else panel.xlabel)
+            ax.set_ylabel("" if share and place % columns else panel.ylabel)
+            if share:
+                ax.tick_params(labelbottom=not below)
+        for ax in axes.flat[len(panels) :]:
+            ax.set_axis_off()
+        _legend(figure, columns=2 if width < 6 else 5)
+    return figure
+
+
+def _draw(panel: Panel, ax: Axes) -> None:
+    curve, colour = panel.curve, panel.colour
+    if curve.total_sd is not None:
+        _band(ax, curve.x, curve.mean, curve.total_sd, colour, 0.12, "95% of new observations")
+    _band(ax, curve.x, curve.mean, curve.sd, colour, 0.30, panel.band_label)
+    ax.plot(curve.x, curve.mean, color=colour, linewidth=1.8, label=panel.mean_label)
+    if panel.truth is not None:
+        ax.plot(*panel.truth, color=INK, linewidth=1.2, linestyle=(0, (4, 2)), label="truth")
+    for dots in panel.dots:
+        colour, alpha, order = (INK, 0.75, 3) if dots.seen else (FAINT, 0.45, 1)
+        ax.scatter(dots.x, dots.y, s=9, linewidths=0, color=colour, alpha=alpha, zorder=order, label=dots.label)
+    if panel.zero:
+        ax.axhline(0.0, color=FAINT, linewidth=1.0, zorder=1)
+    ax.set_title(panel.title)
+    ax.grid(axis="y", color=RULE, linewidth=0.6)
+    ax.set_axisbelow(True)
+    ax.xaxis.set_major_locator(MaxNLocator(6, steps=TICKS))
+    ax.yaxis.set_major_locator(MaxNLocator(5, steps=TICKS))
+
+
+def _band(ax: Axes, x: Array, mean: Array, sd: Array, colour: str, alpha: float, label: str) -> None:
+    reach = WITHIN_95 * sd
+    ax.fill_between(x, mean - reach, mean + reach, color=colour, alpha=alpha, linewidth=0, label=label)
+
+
+def _legend(figure: Figure, *, columns: int) -> None:
+    """One legend for all axes, each label once. Colours of curves differ between panels; the titles say which."""
+    found: dict[str, Artist] = {}
+    for ax in figure.axes:
+        for handle, label in zip(*ax.get_legend_handles_labels(), strict=True):
+            found.setdefault(label, handle)
+    if found:
+        handles, labels = list(found.values()), list(found)
+        figure.legend(
+            handles,
+            labels,
+            loc="outside lower center",
+            ncols=columns,
+            frameon=False,
+            handlelength=1.6,
+            columnspacing=1.4,
+        )
+
+
+def estimates(
+    rows: Sequence[int],
+    value: Array,
+    low: Array,
+    high: Array,
+    *,
+    truth: float | None,
+    xlabel: str,
+    ylabel: str,
+    width: float = WIDE,
+) -> Figure:
+    """An estimate after each batch, with its interval and the truth; the number of rows runs on a log scale."""
+    with matplotlib.rc_context(STYLE):
+        figure = Figure(figsize=(width, 2.9), layout="constrained")
+        ax = figure.subplots()
+        if truth is not None:
+            ax.axhline(truth, color=INK, linewidth=1.2, linestyle=(0, (4, 2)), label="truth")
+        ax.errorbar(
+            rows,
+            value,
+            yerr=[value - low, high - value],
+            color=BLUE,
+            marker="o",
+            markersize=5,
+            linewidth=1.5,
+            elinewidth=1.2,
+            capsize=4,
+            label="estimate, with 95% interval",
+        )
+        ax.set_xscale("log")
+        ax.set_xticks(list(rows), [str(n) for n in rows])
+        ax.minorticks_off()
+        ax.set_xlabel(xlabel)
+        ax.set_ylabel(ylabel)
+        ax.grid(axis="y", color=RULE, linewidth=0.6)
+        _legend(figure, columns=2)
+    return figure
+
+
+def forecast(mean: Array, sd: Array, observed: Array, *, xlabel: str, ylabel: str, width: float = WIDE) -> Figure:
+    """Predictions with intervals beside what was then observed, in time order; misses are marked."""
+    x = np.arange(1, len(mean) + 1)
+    missed = np.abs(observed - mean) > WITHIN_95 * sd
+    with matplotlib.rc_context(STYLE):
+        figure = Figure(figsize=(width, 2.9), layout="constrained")
+        ax = figure.subplots()
+        ax.vlines(x, mean - WITHIN_95 * sd, mean + WITHIN_95 * sd, color=BLUE, alpha=0.35, linewidth=3)
+        ax.scatter(x, mean, s=14, color=BLUE, marker="_", label="predicted, with 95% interval")
+        ax.scatter(x[~missed], observed[~missed], s=14, color=INK, linewidths=0, zorder=3, label="observed")
+        if missed.any():
+            ax.scatter(
+                x[missed], observed[missed], s=34, color=VERMILION, marker="x", zorder=3, label="observed outside"
+            )
+        ax.set_xlim(0.0, len(mean) + 1.0)
+        ax.set_xlabel(xlabel)
+        ax.set_ylabel(ylabel)
+        ax.grid(axis="y", color=RULE, linewidth=0.6)
+        ax.xaxis.set_major_locator(MaxNLocator(8, integer=True, steps=TICKS))
+        _legend(figure, columns=2 if width < 6 else 3)
+    return figure
+
+
+def svg(figure: Figure) -> bytes:
+    """The figure as SVG with its letters as outlines, so that it needs no font; the same every time."""
+    with matplotlib.rc_context({**STYLE, "svg.fonttype": "path"}):
+        return _printed(FigureCanvasSVG(figure).print_svg, metadata={"Date": None})
+
+
+def png(figure: Figure, *, dpi: int = 120) -> bytes:
+    """The figure as PNG."""
+    figure.set_dpi(dpi)
+    with matplotlib.rc_context(STYLE):
+        return _printed(FigureCanvasAgg(figure).print_png, metadata={"Software": "kerneltrail"})
+
+
+def _printed(printer: object, **options: object) -> bytes:
+    buffer = io.BytesIO()
+    printer(buffer, **options)  # type: ignore[operator]
+    return buffer.getvalue()
