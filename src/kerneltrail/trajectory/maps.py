@@ -112,6 +112,7 @@ class MapTable:
         prior: over hyperparameters.
         settings: of the searches.
         reward: the reward model, if there is one.
+        on_new: called with (table, pairs) whenever fits have been computed, to keep them.
     """
 
     def __init__(
@@ -127,7 +128,11 @@ class MapTable:
         self.prior = prior
         self.settings = settings or MapSettings()
         self.reward = reward
+        self.on_new: Callable[[MapTable, list[tuple[int, int]]], None] | None = None
         self._known: dict[tuple[int, int], Fits] = {}
+
+    def __getstate__(self) -> dict[str, object]:
+        return {**self.__dict__, "on_new": None}  # worker processes keep nothing on disk
 
     @property
     def known(self) -> dict[tuple[int, int], Fits]:
@@ -167,6 +172,8 @@ class MapTable:
             results = (function(*args, **kwargs) for function, args, kwargs in jobs)
         for done, (pair, fits) in enumerate(zip(missing, results, strict=True), start=1):
             self._known[pair] = fits
+            if self.on_new is not None:
+                self.on_new(self, [pair])
             if progress is not None:
                 progress(done, len(missing))
         return missing

@@ -1,0 +1,73 @@
+"""The compositions that a fit considers: all small ones where there are few, else what a beam search finds promising.
+
+The chains then target the joint of SPEC §4 restricted to this set. It is fixed before sampling begins, so the moves
+stay exact on it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+from kerneltrail.trajectory.maps import MapTable, Progress
+
+FEW = 40
+"""Up to so many compositions of a size are all fitted: a search would save nothing."""
+
+PROMISING = 6.0
+"""A composition is a candidate if it is within so many nats of the best for some customer, by evidence and H0."""
+
+
+def levels(table: MapTable, largest: int, width: int) -> Iterator[list[tuple[int, int]]]:
+    """The (user, mask) pairs to fit, one size after the other; each level is chosen by the fits of the one before.
+
+    Level 1 is every product. From then on, all compositions of the size where they are few; else, for every customer,
+    the `width` best of the level before (log Laplace evidence + log H0) with each further product.
+    """
+    pool, users = table.pool, range(len(table.users))
+    beams = {user: [0] for user in users}
+    for size in range(1, min(largest, len(pool)) + 1):
+        if math.comb(len(pool), size) <= FEW:
+            masks = [mask for mask in pool.masks(size) if mask.bit_count() == size]
+            chosen = dict.fromkeys(users, masks)
+        else:
+            chosen = {
+                user: list(
+                    dict.fromkeys(beam | 1 << i for beam in beams[user] for i in range(len(pool)) if not beam >> i & 1)
+                )
+                for user in users
+            }
+        yield [(user, mask) for user in users for mask in chosen[user]]
+        beams = {user: _best(table, user, chosen[user], width) for user in users}
+
+
+def _best(table: MapTable, user: int, masks: list[int], width: int) -> list[int]:
+    """For every batch the `width` best masks; each once."""
+    log_h0 = {mask: table.pool.log_h0(mask) for mask in masks}
+    found: dict[int, None] = {}
+    for t in range(table.users[user].batches):
+        ranked = sorted(masks, key=lambda mask: (-(table.get(user, mask).log_laplace[t] + log_h0[mask]), mask))
+        found.update(dict.fromkeys(ranked[:width]))
+    return list(found)
+
+
+def support(
+    table: MapTable, largest: int, width: int, *, workers: int = 1, progress: Progress | None = None
+) -> tuple[int, ...]:
+    """The candidates, with every one of them fitted to every user; fewest products first.
+
+    What the search found promising for one user is offered to all: that is what transfer needs.
+    """
+    for level in levels(table, largest, width):
+        table.compute(level, workers=workers, progress=progress)
+    known = table.known
+    keep: set[int] = set()
+    for user in range(len(table.users)):
+        own = {mask: fits.log_laplace + table.pool.log_h0(mask) for (m, mask), fits in known.items() if m == user}
+        for t in range(table.users[user].batches):
+            best = max(float(score[t]) for score in own.values())
+            keep.update(mask for mask, score in own.items() if score[t] >= best - PROMISING)
+    chosen = tuple(sorted(keep, key=lambda mask: (mask.bit_count(), mask)))
+    pairs = [(user, mask) for user in range(len(table.users)) for mask in chosen]
+    table.compute(pairs, workers=workers, progress=progress)
+    return chosen
