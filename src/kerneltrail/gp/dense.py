@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import numba
 import numpy as np
 from numpy.typing import NDArray
 
+from kerneltrail.errors import NumericalError
 from kerneltrail.gp.inputs import Inputs
 from kerneltrail.gp.numerics import LOG_2PI, Factor, factorise, outer_minus_inverse, solve_lower, solve_upper
 
@@ -32,13 +34,19 @@ def product_diagonal(inputs: Inputs, p: int, values: Array, X: Array) -> Array:
     return result
 
 
-def covariance(inputs: Inputs, values: Array) -> Array:
-    """K_θ(X,X) + B Σ Bᵀ + σ²I of all rows."""
-    total = (
-        np.zeros((inputs.rows, inputs.rows)) if not inputs.atoms else product_covariance(inputs, 0, values, inputs.X)
-    )
-    for p in range(1, len(inputs.atoms)):
-        total += product_covariance(inputs, p, values, inputs.X)
+def covariance(inputs: Inputs, values: Array, parts: list[list[Array]] | None = None) -> Array:
+    """K_θ(X,X) + B Σ Bᵀ + σ²I of all rows; `parts`, if given, are the atoms' own and stay as they are."""
+    total: Array | None = None
+    for p in range(len(inputs.atoms)):
+        if parts is None:
+            own = product_covariance(inputs, p, values, inputs.X)
+        else:
+            own = parts[p][0] * values[inputs.layout.amplitude_index[p]]
+            for part in parts[p][1:]:
+                own *= part
+        total = own if total is None else np.add(total, own, out=total)
+    if total is None:
+        total = np.zeros((inputs.rows, inputs.rows))
     if inputs.weighted is not None:
         total += inputs.weighted @ inputs.weighted.T
     total.reshape(-1)[:: inputs.rows + 1] += values[-1]
@@ -47,7 +55,17 @@ def covariance(inputs: Inputs, values: Array) -> Array:
 
 def factor_of(inputs: Inputs, values: Array) -> Factor:
     """The Cholesky factor of the covariance of all rows."""
-    return factorise(covariance(inputs, values), what=f"the covariance of {inputs.label}", overwrite=True)
+    with np.errstate(all="ignore"):  # an overflow ends in an error by name there
+        total = covariance(inputs, values)
+    return factorise(total, what=f"the covariance of {inputs.label}", overwrite=True)
+
+
+def _finite(inputs: Inputs, *results: Array) -> None:
+    if not all(np.isfinite(result).all() for result in results):
+        raise NumericalError(
+            f"the evidence of {inputs.label} is not finite: targets of size {np.abs(inputs.y).max():g} are too large "
+            "for these hyperparameters"
+        )
 
 
 def prefix_evidence(lower: Array, y: Array, ends: NDArray[np.int64]) -> Array:
@@ -67,27 +85,49 @@ def evidence(inputs: Inputs, values: Array) -> tuple[Array, Array]:
     jitter = np.empty(len(values))
     for s, row in enumerate(values):
         factor = factor_of(inputs, row)
-        log[s] = prefix_evidence(factor.lower, inputs.y, inputs.ends)
+        with np.errstate(over="ignore", invalid="ignore"):
+            log[s] = prefix_evidence(factor.lower, inputs.y, inputs.ends)
         jitter[s] = factor.jitter
+    _finite(inputs, log)
     return log, jitter
 
 
-def _contract(inputs: Inputs, values: Array, matrix: Array) -> Array:
+def _parts(inputs: Inputs, values: Array) -> list[list[Array]]:
+    """The covariance of every atom of every product between all rows."""
+    return [
+        [kind.covariance(inputs.X[:, c], inputs.X[:, c], values[place]) for kind, c, place in atoms]
+        for atoms in inputs.atoms
+    ]
+
+
+@numba.njit(cache=True, fastmath={"reassoc", "contract"})
+def _inner(a: Array, b: Array, c: Array) -> float:
+    """Σ_ij a_ij b_ij c_ij, without a matrix in between."""
+    total = 0.0
+    for i in range(a.shape[0]):
+        row = 0.0
+        for j in range(a.shape[1]):
+            row += a[i, j] * b[i, j] * c[i, j]
+        total += row
+    return total
+
+
+def _contract(inputs: Inputs, values: Array, matrix: Array, parts: list[list[Array]]) -> Array:
     """½ Σ_ij M_ij dK_ij/du for every unconstrained hyperparameter u, M = αα' - K⁻¹."""
     layout = inputs.layout
     out = np.zeros(layout.size)
     for p, atoms in enumerate(inputs.atoms):
-        parts = [kind.covariance(inputs.X[:, c], inputs.X[:, c], values[place]) for kind, c, place in atoms]
         amplitude = layout.amplitude_index[p]
         for a, (kind, column, place) in enumerate(atoms):
+            rest = [part for b, part in enumerate(parts[p]) if b != a]
             others = matrix
-            for b, part in enumerate(parts):
-                if b != a:
-                    others = others * part
-            slopes = kind.gradient(inputs.X[:, column], values[place], parts[a])
-            out[place] = [values[amplitude] * np.vdot(others, slope) for slope in slopes]
+            for part in rest[1:]:
+                others = others * part
+            slopes = kind.gradient(inputs.X[:, column], values[place], parts[p][a])
             if a == 0:  # dK/d log σ_f² is the product itself
-                out[amplitude] = values[amplitude] * np.vdot(others, parts[0])
+                slopes = [parts[p][0], *slopes]
+            sums = [_inner(others, slope, rest[0]) if rest else np.vdot(others, slope) for slope in slopes]
+            out[amplitude if a == 0 else place.start : place.stop] = values[amplitude] * np.array(sums)
     out[-1] = values[-1] * np.trace(matrix)  # dK/d log σ² = σ²I
     return 0.5 * out
 
@@ -101,10 +141,15 @@ def evidence_and_gradient(inputs: Inputs, values: Array) -> tuple[Array, Array, 
     jitter = np.empty(len(values))
     gradient = np.empty_like(values)
     for s, row in enumerate(values):
-        factor = factor_of(inputs, row)
-        z = solve_lower(factor.lower, inputs.y)
-        log[s] = -0.5 * z @ z - np.log(np.diagonal(factor.lower)).sum() - 0.5 * inputs.rows * LOG_2PI
-        alpha = solve_upper(factor.lower, z)
-        gradient[s] = _contract(inputs, row, outer_minus_inverse(factor.lower, alpha))
+        with np.errstate(all="ignore"):  # an overflow ends in an error by name below
+            parts = _parts(inputs, row)
+            total = covariance(inputs, row, parts)
+        factor = factorise(total, what=f"the covariance of {inputs.label}", overwrite=True)
+        with np.errstate(all="ignore"):
+            z = solve_lower(factor.lower, inputs.y)
+            log[s] = -0.5 * z @ z - np.log(np.diagonal(factor.lower)).sum() - 0.5 * inputs.rows * LOG_2PI
+            alpha = solve_upper(factor.lower, z)
+            gradient[s] = _contract(inputs, row, outer_minus_inverse(factor.lower, alpha), parts)
         jitter[s] = factor.jitter
+    _finite(inputs, log, gradient)
     return log, gradient, jitter

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import ctypes
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cache
 
 import numba
 import numpy as np
@@ -51,10 +54,11 @@ def factorise(matrix: Array, *, what: str = "the covariance matrix", overwrite: 
     if size == 0:
         return Factor(np.empty((0, 0)), 0.0)
     diagonal = np.diagonal(matrix)
-    scale = float(np.mean(diagonal))
+    with np.errstate(over="ignore", invalid="ignore"):  # told by the next line
+        scale = float(np.mean(diagonal))
     if not np.isfinite(scale) or scale <= 0.0:
         raise NumericalError(
-            f"{what} has a diagonal of mean {scale}: hyperparameters, covariates or targets have overflowed"
+            f"{what} has a diagonal of mean {scale}: hyperparameters or covariates have over- or underflowed"
         )
     keep = None if overwrite and size > 1 else matrix
     for relative in JITTERS:
@@ -74,6 +78,8 @@ def factorise(matrix: Array, *, what: str = "the covariance matrix", overwrite: 
             work[np.diag_indices(size)] = diagonal + jitter
         lower, info = lapack.dpotrf(work, lower=1, clean=0, overwrite_a=1)
         if info == 0:
+            if not np.isfinite(np.diagonal(lower).sum()):  # not every LAPACK stops at a pivot that is no number
+                raise NumericalError(f"{what} has entries that are not finite: hyperparameters have overflowed")
             return Factor(lower, jitter)
         work = lower
     raise NumericalError(
@@ -137,3 +143,20 @@ def one_blas_thread() -> Iterator[None]:
     """Run a block with one BLAS thread: at these sizes more threads make it slower (DESIGN, "Why it is fast")."""
     with threadpool_limits(limits=1, user_api="blas"):
         yield
+
+
+@cache
+def keep_freed_memory() -> bool:
+    """Tell the C library of this process to reuse freed memory instead of returning it; whether it listened.
+
+    Matrices of some hundred rows are just past the size that glibc maps anew for every temporary, and page faults then
+    take half the time of a gradient. For processes of our own (workers, command line), not for a host's.
+    """
+    if not sys.platform.startswith("linux"):
+        return False
+    try:
+        mallopt = ctypes.CDLL(None).mallopt
+    except (AttributeError, OSError):
+        return False
+    threshold, trim = -3, -1  # M_MMAP_THRESHOLD, M_TRIM_THRESHOLD of <malloc.h>
+    return bool(mallopt(threshold, 1 << 27)) and bool(mallopt(trim, 1 << 28))

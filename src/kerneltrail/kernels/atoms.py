@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
+import numba
 import numpy as np
 from numpy.typing import NDArray
 
@@ -85,6 +86,34 @@ class AtomKind(ABC):
         )
 
 
+@numba.njit(cache=True)
+def _periodic_slopes(angle: Array, cosine: Array, sine: Array, covariance: Array, factor: float) -> tuple[Array, Array]:
+    """dk/d log ℓ = k·2(1 - cos δ)/ℓ² and dk/d log p = k·δ sin δ/ℓ² of PER, δ = 2π(x-x')/p, in one pass.
+
+    Cosine and sine of the differences come from those of the rows: n of each in place of n².
+    """
+    n = angle.shape[0]
+    by_lengthscale = np.empty((n, n))
+    by_period = np.empty((n, n))
+    for i in range(n):
+        for j in range(n):
+            weight = factor * covariance[i, j]
+            by_lengthscale[i, j] = weight * (1.0 - cosine[i] * cosine[j] - sine[i] * sine[j])
+            by_period[i, j] = weight * 0.5 * (angle[i] - angle[j]) * (sine[i] * cosine[j] - cosine[i] * sine[j])
+    return by_lengthscale, by_period
+
+
+@numba.njit(cache=True)
+def _squared_slope(x: Array, covariance: Array, factor: float) -> Array:
+    """dk/d log ℓ = k·(x-x')²/ℓ² of SE."""
+    n = x.shape[0]
+    out = np.empty((n, n))
+    for i in range(n):
+        for j in range(n):
+            out[i, j] = factor * covariance[i, j] * (x[i] - x[j]) ** 2
+    return out
+
+
 class Linear(AtomKind):
     """LIN: (x-c)(x'-c), a straight line through zero at the location c (SPEC §2)."""
 
@@ -137,29 +166,17 @@ class Periodic(AtomKind):
 
     def covariance(self, x: Array, z: Array, values: Array) -> Array:
         lengthscale, period = values
-        a, b = np.pi / period * x, np.pi / period * z
-        # sin(a-b) by the angle-difference identity: 2(n+m) sines in place of nm.
-        sine = np.multiply.outer(np.sin(a), np.cos(b))
-        sine -= np.multiply.outer(np.cos(a), np.sin(b))
-        np.multiply(sine, sine, out=sine)
-        sine *= -2.0 / lengthscale**2
-        return np.exp(sine, out=sine)
+        a, b = 2.0 * np.pi / period * x, 2.0 * np.pi / period * z
+        # -2 sin²(δ/2) = cos δ - 1, and cos(a-b) = cos a cos b + sin a sin b is a product of thin matrices: n + m
+        # cosines in place of nm.
+        angles = np.stack([np.cos(a), np.sin(a)], axis=1) @ np.stack([np.cos(b), np.sin(b)])
+        angles -= 1.0
+        angles *= 1.0 / lengthscale**2
+        return np.exp(angles, out=angles)
 
     def gradient(self, x: Array, values: Array, covariance: Array) -> list[Array]:
-        lengthscale, period = values
-        a = np.pi / period * x
-        sine, cosine = np.sin(a), np.cos(a)
-        # sin and cos of all differences by the angle-difference identities, as in `covariance`.
-        s = np.multiply.outer(sine, cosine)
-        s -= s.T.copy()
-        c = np.multiply.outer(cosine, cosine) + np.multiply.outer(sine, sine)
-        slope = covariance * (4.0 / lengthscale**2)
-        slope *= s
-        by_lengthscale = slope * s
-        by_period = slope
-        by_period *= c
-        by_period *= np.subtract.outer(a, a)
-        return [by_lengthscale, by_period]
+        angle = 2.0 * np.pi / values[1] * x
+        return list(_periodic_slopes(angle, np.cos(angle), np.sin(angle), covariance, 2.0 / values[0] ** 2))
 
     def diagonal(self, x: Array, values: Array) -> Array:
         return np.ones_like(x)
@@ -207,8 +224,7 @@ class SquaredExponential(AtomKind):
         return np.exp(scaled, out=scaled)
 
     def gradient(self, x: Array, values: Array, covariance: Array) -> list[Array]:
-        scaled = np.subtract.outer(x, x) / values[0]
-        return [covariance * scaled**2]
+        return [_squared_slope(x, covariance, 1.0 / values[0] ** 2)]
 
     def diagonal(self, x: Array, values: Array) -> Array:
         return np.ones_like(x)

@@ -26,6 +26,7 @@ def levels(table: MapTable, largest: int, width: int) -> Iterator[list[tuple[int
     """
     pool, users = table.pool, range(len(table.users))
     beams = {user: [0] for user in users}
+    tops = {user: [-math.inf] * table.users[user].batches for user in users}
     for size in range(1, min(largest, len(pool)) + 1):
         if math.comb(len(pool), size) <= FEW:
             masks = [mask for mask in pool.masks(size) if mask.bit_count() == size]
@@ -38,16 +39,19 @@ def levels(table: MapTable, largest: int, width: int) -> Iterator[list[tuple[int
                 for user in users
             }
         yield [(user, mask) for user in users for mask in chosen[user]]
-        beams = {user: _best(table, user, chosen[user], width) for user in users}
+        beams = {user: _best(table, user, chosen[user], width, tops[user]) for user in users}
 
 
-def _best(table: MapTable, user: int, masks: list[int], width: int) -> list[int]:
-    """For every batch the `width` best masks; each once."""
+def _best(table: MapTable, user: int, masks: list[int], width: int, tops: list[float]) -> list[int]:
+    """The `width` best masks of every batch that has gained over `tops`, which are then raised; each mask once."""
     log_h0 = {mask: table.pool.log_h0(mask) for mask in masks}
     found: dict[int, None] = {}
     for t in range(table.users[user].batches):
-        ranked = sorted(masks, key=lambda mask: (-(table.get(user, mask).log_laplace[t] + log_h0[mask]), mask))
-        found.update(dict.fromkeys(ranked[:width]))
+        score = {mask: float(table.get(user, mask).log_laplace[t]) + log_h0[mask] for mask in masks}
+        ranked = sorted(masks, key=lambda mask: (-score[mask], mask))
+        if ranked and score[ranked[0]] > tops[t]:
+            tops[t] = score[ranked[0]]
+            found.update(dict.fromkeys(ranked[:width]))
     return list(found)
 
 

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from kerneltrail.data import User
 from kerneltrail.errors import DataError
-from kerneltrail.gp import LinearBlock, MapResult, Reward, find_map_path, one_blas_thread
+from kerneltrail.gp import LinearBlock, MapResult, Reward, find_map_path, keep_freed_memory, one_blas_thread
 from kerneltrail.gp.map import Prior
 from kerneltrail.kernels import Composition, Pool
 
@@ -37,8 +37,8 @@ class MapSettings:
         accuracy: relative change of the log posterior at which a search ends.
     """
 
-    starts: int = 3
-    screen: int = 24
+    starts: int = 2
+    screen: int = 16
     tol: float = 1e-6
     accuracy: float = 1e-6
 
@@ -99,6 +99,7 @@ def fit_path(user: User, composition: Composition, prior: Prior, settings: MapSe
 
 
 def _worker(user: User, composition: Composition, prior: Prior, settings: MapSettings, reward: Reward | None) -> Fits:
+    keep_freed_memory()
     with one_blas_thread():
         return fit_path(user, composition, prior, settings, reward)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -186,3 +187,16 @@ class TrajectoryModel:
         from kerneltrail.trajectory.selector import NewUser
 
         return NewUser.start(self, name, **changes)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Keep the model in one file, which `TrajectoryModel.load` reads back bit for bit."""
+        from kerneltrail.trajectory.file import save
+
+        save(self, path)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> TrajectoryModel:
+        """The model that `save` kept."""
+        from kerneltrail.trajectory.file import load
+
+        return load(path)

@@ -48,6 +48,36 @@ class Step:
     probabilities: Mapping[Composition, float]
 
 
+@dataclass(frozen=True)
+class UserState:
+    """All there is to know of a followed user but for the model: what a file keeps.
+
+    Attributes:
+        name: of the user.
+        selection, memory, refine: how the user is followed.
+        rows, batches: seen so far.
+        history: what happened at each batch.
+        judges: one per node of the model, in its order.
+        kept: the rows that some judge still needs, scaled; None where sums have replaced them all.
+        prior: probabilities of the nodes before the newest batch's evidence.
+        weights: probabilities of the nodes.
+        current: index of the selected node, None before any batch.
+    """
+
+    name: str
+    selection: Selection
+    memory: Memory
+    refine: int
+    rows: int
+    batches: int
+    history: tuple[Step, ...]
+    judges: tuple[Judge, ...]
+    kept: User | None
+    prior: Array
+    weights: Array
+    current: int | None
+
+
 class NewUser:
     """Somebody followed online. `update` with each batch; ask for `composition`, `probabilities`, `predict`.
 
@@ -83,6 +113,23 @@ class NewUser:
         other = NewUser.__new__(NewUser)
         other.__dict__.update(self.__dict__)
         return other
+
+    @property
+    def state(self) -> UserState:
+        """The user without the model; `resume` is the way back."""
+        return UserState(
+            self.name, self.selection, self.memory, self.refine, self.rows, self.batches, self.history,
+            self._judges, self._kept, self._prior, self._weights, self._current,
+        )  # fmt: skip
+
+    @classmethod
+    def resume(cls, model: TrajectoryModel, state: UserState) -> NewUser:
+        """The user of a state, followed on the same model: as if never stopped."""
+        user = cls(model, state.name, state.selection, state.memory, state.refine)
+        user.rows, user.batches, user.history = state.rows, state.batches, state.history
+        user._judges, user._kept = state.judges, state.kept
+        user._prior, user._weights, user._current = state.prior, state.weights, state.current
+        return user
 
     def update(self, X: ArrayLike, y: ArrayLike, *, action: ArrayLike | None = None) -> Step:
         """One batch more: X (b, d) in the order of the model's covariates, y (b,), with actions for a reward model."""

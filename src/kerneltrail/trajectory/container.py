@@ -1,0 +1,176 @@
+"""One file of arrays with a JSON header, in the safetensors format: no code in it, none run by reading it.
+
+The header is one text in the format's metadata: which kind of thing it is, the version of its layout, the package
+version that wrote it, the content, and a digest of content and arrays. The same content gives the same bytes.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import uuid
+from collections.abc import Mapping
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from safetensors import SafetensorError
+from safetensors.numpy import load as load_arrays
+from safetensors.numpy import save as save_arrays
+
+from kerneltrail.errors import ModelFileError
+
+SCHEMA = 1
+"""Version of the layout. It changes whenever an older reader would misread a file, or a newer one an older file."""
+
+KINDS = {"model": "a trajectory model", "user": "a followed user"}
+"""What a file may hold, in words."""
+
+_KEY = "kerneltrail"
+_LONGEST_HEADER = 100_000_000  # the format's own limit
+
+Arrays = Mapping[str, NDArray[Any]]
+
+
+def pack(kind: str, content: Mapping[str, Any], arrays: Arrays) -> bytes:
+    """The bytes of a file."""
+    # Memory order is kept too: sums over a transposed array may round otherwise.
+    turned = [name for name, a in arrays.items() if a.flags.f_contiguous and not a.flags.c_contiguous]
+    stored = {name: np.ascontiguousarray(a.T if name in turned else a) for name, a in arrays.items()}
+    inner = {"content": content, "turned": turned}
+    head = {
+        "kind": kind,
+        "schema": SCHEMA,
+        "version": version("kerneltrail"),
+        "digest": digest_of(inner, stored),
+        **inner,
+    }
+    return save_arrays(stored, metadata={_KEY: _dumps(head)})
+
+
+def unpack(data: bytes, kind: str, shown: str) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+    """Content and arrays of a file's bytes; `shown` is what messages call the file.
+
+    Raises:
+        ModelFileError: if it is something else, of another version, cut short or damaged.
+    """
+    head, size = _head(data, shown)
+    if head.get("schema") != SCHEMA:
+        raise ModelFileError(
+            f"{shown} was written by kerneltrail {head.get('version')} in schema version {head.get('schema')}; this "
+            f"kerneltrail, {version('kerneltrail')}, reads schema version {SCHEMA}. Read it with the version that "
+            "wrote it, or fit again."
+        )
+    if head.get("kind") != kind:
+        held = KINDS.get(str(head.get("kind")), "something else")
+        raise ModelFileError(f"{shown} holds {held}, not {KINDS[kind]}")
+    if len(data) != size:
+        raise ModelFileError(f"{shown} is {'cut short' if len(data) < size else 'too long'}: {_sizes(data, size)}")
+    try:
+        stored = load_arrays(data)
+        if head["digest"] != digest_of({"content": head["content"], "turned": head["turned"]}, stored):
+            raise ModelFileError(f"{shown} is damaged: its contents are not what was written")
+        arrays = {name: np.array(a.T if name in head["turned"] else a, order="K") for name, a in stored.items()}
+    except (SafetensorError, KeyError) as problem:
+        raise ModelFileError(f"{shown} is damaged: {problem}") from None
+    return head["content"], arrays
+
+
+def _head(data: bytes, shown: str) -> tuple[dict[str, Any], int]:
+    """The header and the length that the whole file should have."""
+    foreign = ModelFileError(f"{shown} is not a file that kerneltrail wrote")
+    if not data:
+        raise ModelFileError(f"{shown} is empty")
+    length = int.from_bytes(data[:8], "little")
+    if len(data) < 9 or length > _LONGEST_HEADER or data[8:9] != b"{":
+        raise foreign
+    if len(data) < 8 + length:
+        raise ModelFileError(f"{shown} is cut short: {_sizes(data, 8 + length)} at least")
+    try:
+        header = json.loads(data[8 : 8 + length])
+        head = json.loads(header["__metadata__"][_KEY])
+        ends = [entry["data_offsets"][1] for name, entry in header.items() if name != "__metadata__"]
+    except (ValueError, KeyError, TypeError, IndexError):
+        raise foreign from None
+    return head, 8 + length + max(ends, default=0)
+
+
+def _sizes(data: bytes, size: int) -> str:
+    return f"{len(data)} bytes, where it should have {size}"
+
+
+def digest_of(content: Mapping[str, Any], arrays: Arrays) -> str:
+    """A digest of plain values and arrays, the same in every process."""
+    digest = hashlib.blake2b(_dumps(content).encode(), digest_size=16)
+    for name, array in sorted(arrays.items()):
+        digest.update(f"{name}{array.shape}{array.dtype.str}".encode())
+        digest.update(np.ascontiguousarray(array).tobytes())
+    return digest.hexdigest()
+
+
+def _dumps(value: Any) -> str:
+    """JSON with the shortest digits that read back to the same float64."""
+    return json.dumps(value, ensure_ascii=False, default=_plain)
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, np.generic):
+        return value.item()
+    if isinstance(value, np.ndarray):
+        return value.tolist()
+    if isinstance(value, Mapping):
+        return dict(value)
+    raise ModelFileError(f"a {type(value).__name__} cannot be kept in a model file: {value!r}")
+
+
+def write_bytes(path: str | os.PathLike[str], data: bytes) -> None:
+    """Write beside the goal, down to the disk, then rename: a reader sees the old file or the new one, never a part.
+
+    Raises:
+        ModelFileError: if it cannot be written; the old file, if any, is untouched then.
+    """
+    goal = Path(path)
+    beside = goal.with_name(f".{goal.name}.{uuid.uuid4().hex}")
+    try:
+        goal.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            with beside.open("xb") as file:
+                file.write(data)
+                file.flush()
+                os.fsync(file.fileno())
+            os.replace(beside, goal)
+        finally:
+            beside.unlink(missing_ok=True)
+        _sync_folder(goal.parent)
+    except OSError as problem:
+        raise ModelFileError(f"{goal} cannot be written: {problem.strerror or problem}") from None
+
+
+def _sync_folder(folder: Path) -> None:
+    if os.name != "posix":  # elsewhere a folder cannot be opened
+        return
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def read_bytes(path: str | os.PathLike[str]) -> bytes:
+    """All of a file.
+
+    Raises:
+        ModelFileError: if there is none, or it cannot be read.
+    """
+    source = Path(path)
+    try:
+        return source.read_bytes()
+    except FileNotFoundError:
+        raise ModelFileError(f"there is no file {source}") from None
+    except IsADirectoryError:
+        raise ModelFileError(f"{source} is a folder, not a file") from None
+    except OSError as problem:
+        raise ModelFileError(f"{source} cannot be read: {problem.strerror or problem}") from None
