@@ -36,3 +36,11 @@ class DataError(KerneltrailError, ValueError):
 
 class NumericalError(KerneltrailError, ArithmeticError):
     """A matrix that could not be factorised, or a value that is not finite, with the likely cause."""
+
+
+class ModelFileError(KerneltrailError, ValueError):
+    """A stored model or user that cannot be read here, or written there."""
+
+
+class ConfigError(KerneltrailError, ValueError):
+    """A configuration file that does not say what it should; the message names the key and its place."""

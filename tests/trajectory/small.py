@@ -1,0 +1,75 @@
+"""A trajectory model made by hand: no fits, no chains, every field filled with something that is not its default."""
+
+import numpy as np
+
+from kerneltrail.data import Cohort, User
+from kerneltrail.gp import Reward
+from kerneltrail.kernels import Pool, Priors, log_normal, parse
+from kerneltrail.trajectory.group import group_of
+from kerneltrail.trajectory.maps import MapSettings
+from kerneltrail.trajectory.model import Diagnostics, Node, TrajectoryModel
+from kerneltrail.trajectory.settings import Settings
+from kerneltrail.trajectory.structure import Structure
+
+COVARIATES = ("hour", "steps")
+
+
+def rows(name, n=12, seed=0, *, size=4, low=0.0, high=24.0):
+    """A user in data units, with actions."""
+    rng = np.random.default_rng(seed)
+    X = np.column_stack([rng.uniform(low, high, n), rng.uniform(0, 500, n)])
+    y = np.sin(X[:, 0] / 4.0) + 0.002 * X[:, 1] + 0.1 * rng.standard_normal(n)
+    ends = [*range(size, n, size), n]
+    return User(name, COVARIATES, X, y, ends, action=rng.integers(0, 2, n))
+
+
+def small_model(*, reward=None, allow_empty=False, settings=None, scaling="group"):
+    """Three users on three compositions, and one alternative structure."""
+    cohort = Cohort.from_users(
+        [rows(f"pilot {i}", seed=i) for i in range(3)],
+        target="mood",
+        scaling=scaling,
+        target_scaling="standard",
+        units={"hour": "hours"},
+    )
+    pool = Pool.atoms(COVARIATES, probability=0.1 + 1e-17) | Pool.of("PER[hour]*SE[steps]", probability=1 / 3)
+    pool = pool.with_empty(allow_empty)
+    priors = Priors.heartsteps().override("lengthscale", "hour", log_normal(-0.7, scale=0.3))
+    settings = settings or Settings(
+        alpha=0.7, keep=0.9, refine=100, seed=7, options={"plate": {"steps": 3}}, maps=MapSettings(starts=1, screen=4)
+    )
+    texts = ["SE[hour]", "SE[hour] + LIN[steps]", "LIN[steps] + PER[hour]*SE[steps]"]
+    a, b, c = (pool.mask(parse(text)) for text in texts)
+    paths = ((a, b, b), (a, a, b), (a, c, c))
+    other = ((a, a, a), (a, a, b), (0 if allow_empty else a, c, c))
+    rng = np.random.default_rng(3)
+    nodes = []
+    for mask in (a, b, c):
+        composition = pool.composition(mask)
+        thetas = priors.sample(composition, 3, rng)
+        users = tuple(name for name, path in zip(cohort.names, paths, strict=True) if mask in path)
+        nodes.append(Node(mask, composition, thetas, group_of(composition, list(thetas), priors), users))
+    return TrajectoryModel(
+        cohort.schema,
+        pool,
+        priors,
+        settings,
+        cohort.names,
+        (Structure(paths, -12.3456789, 3, 5, 4), Structure(other, -13.1, 3, 4, 1)),
+        tuple(nodes),
+        reward,
+        Diagnostics(
+            6,
+            {"log_joint": 1.01, "edges": float("nan")},
+            {"log_joint": 11.5, "edges": 12.0},
+            {"seat": 0.25},
+            rng.standard_normal((2, 6)),
+            {"fits": 0.5, "chains": 0.25},
+        ),
+        {"version": "0.1.0", "users": {user.name: user.fingerprint for user in cohort.users}},
+    )
+
+
+def rewarded_model():
+    """The same with a reward model."""
+    return small_model(reward=Reward(("hour",), advantage_variance=0.3, constant_variance=2.0))
