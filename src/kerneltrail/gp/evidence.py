@@ -8,8 +8,8 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from kerneltrail.errors import KernelError
-from kerneltrail.gp import dense, spectral
+from kerneltrail.errors import KernelError, NumericalError
+from kerneltrail.gp import dense, loops, spectral
 from kerneltrail.gp.features import Expansion, Plan, plan_for
 from kerneltrail.gp.inputs import Inputs, Rows, inputs_for
 from kerneltrail.gp.linear import LinearBlock
@@ -98,7 +98,7 @@ def log_evidence(
 
 def evidence_of(inputs: Inputs, thetas: ArrayLike, *, method: Method = "auto", tol: float = TOLERANCE) -> Evidence:
     """Like `evidence`, from inputs prepared once."""
-    values = inputs.layout.constrain(inputs.vectors(thetas))
+    values = inputs.natural(thetas)
     by_spectral, expansion, rank = _choose(inputs, values, method, tol, gradient=False)
     log = np.empty((len(values), len(inputs.ends)))
     jitter = np.zeros(len(values))
@@ -114,7 +114,7 @@ def evidence_of(inputs: Inputs, thetas: ArrayLike, *, method: Method = "auto", t
 
 def slope_of(inputs: Inputs, thetas: ArrayLike, *, method: Method = "auto", tol: float = TOLERANCE) -> Slope:
     """Log evidence of all rows together and its analytic gradient, at S hyperparameter vectors."""
-    values = inputs.layout.constrain(inputs.vectors(thetas))
+    values = inputs.natural(thetas)
     by_spectral, expansion, rank = _choose(inputs, values, method, tol, gradient=True)
     log = np.empty(len(values))
     gradient = np.empty_like(values)
@@ -122,7 +122,7 @@ def slope_of(inputs: Inputs, thetas: ArrayLike, *, method: Method = "auto", tol:
     if by_spectral.any():
         assert expansion is not None  # _choose offers spectral only with an expansion
         log[by_spectral], gradient[by_spectral] = spectral.evidence_and_gradient(inputs, _take(expansion, by_spectral))
-        by_spectral &= np.isfinite(log)
+        by_spectral &= np.isfinite(log) & np.isfinite(gradient).all(axis=1)
     rest = ~by_spectral
     if rest.any():
         log[rest], gradient[rest], jitter[rest] = dense.evidence_and_gradient(inputs, values[rest])
@@ -138,6 +138,8 @@ def _choose(
         raise KernelError(f"unknown method {method!r}; known are auto, dense, spectral")
     if not 0.0 < tol < 1.0:
         raise KernelError(f"the tolerance must lie between 0 and 1, got {tol}")
+    if not len(values):
+        return none.astype(bool), None, none
     plan = None if method == "dense" else plan_for(inputs)
     if plan is None:
         if method == "spectral":
@@ -149,9 +151,14 @@ def _choose(
     extra = 0 if inputs.block is None else inputs.block.features.shape[1]
     rank = spectral.ranks_of(expansion, extra)
     if method == "spectral":
+        if rank.max() >= loops.MOST:
+            raise NumericalError(
+                f"{inputs.label} needs {rank.max()} features or more (vector {rank.argmax()}), too many to hold: a "
+                "lengthscale is too short for the range of its covariate; use method 'dense' or 'auto'"
+            )
         return np.ones(len(values), dtype=bool), expansion, rank
     cheaper = _spectral_cost(inputs, plan, rank, gradient=gradient) < _dense_cost(inputs, gradient=gradient)
-    return cheaper & expansion.attained, expansion, rank
+    return cheaper & expansion.attained & (rank < loops.MOST), expansion, rank
 
 
 def _spectral_cost(inputs: Inputs, plan: Plan, rank: NDArray[np.int64], *, gradient: bool) -> Array:

@@ -145,7 +145,10 @@ def expand(plan: Plan, values: Array, tol: float, spans: Array, reach: Array, ro
         rows: number of rows n the tolerance is meant for.
     """
     samples = len(values)
-    amplitude, location, noise = values[:, plan.amplitude_slot], values[:, plan.linear_slot], values[:, -1].copy()
+    # Picking columns gives column-major arrays; the compiled loops would be compiled a second time for those.
+    amplitude = np.ascontiguousarray(values[:, plan.amplitude_slot])
+    location = np.ascontiguousarray(values[:, plan.linear_slot])
+    noise = values[:, -1].copy()
     tail, attained = _tails(
         amplitude, location, noise, plan.linear_start, plan.linear_column, plan.series_start, reach, tol / max(rows, 1)
     )

@@ -10,13 +10,16 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from kerneltrail.errors import DataError, KernelError
+from kerneltrail.errors import DataError, KernelError, NumericalError
 from kerneltrail.gp.linear import LinearBlock
 from kerneltrail.kernels.atoms import AtomKind
 from kerneltrail.kernels.composition import Composition
 from kerneltrail.kernels.layout import Layout, layout_of
 
 Array = NDArray[np.float64]
+
+REACH = 300.0
+"""Largest logarithm of a positive hyperparameter, either way: its square and the square's inverse are still numbers."""
 
 
 class Rows(Protocol):
@@ -125,8 +128,22 @@ class Inputs:
             )
         if not np.isfinite(u).all():
             s, k = np.argwhere(~np.isfinite(u))[0]
-            raise KernelError(f"{self.layout.names[k]} of {self.composition} is {u[s, k]} in vector {s}")
+            raise KernelError(
+                f"{self.layout.names[k]} of {self.composition or 'noise alone'} is {u[s, k]} in vector {s}"
+            )
         return u
+
+    def natural(self, thetas: object) -> Array:
+        """Natural hyperparameters (S, k) of unconstrained vectors, refused where numbers would over- or underflow."""
+        u = self.vectors(thetas)
+        far = (np.abs(u) > REACH) & self.layout.positive
+        if far.any():
+            s, k = np.argwhere(far)[0]
+            raise NumericalError(
+                f"{self.layout.names[k]} of {self.label} is exp({u[s, k]:g}) in vector {s}: past exp(±{REACH:g}) its "
+                "square is no longer a number; the search for it has run away, or it was not given as a logarithm"
+            )
+        return self.layout.constrain(u)
 
 
 def locate(
@@ -157,6 +174,8 @@ def inputs_for(user: Rows, composition: Composition, *, block: LinearBlock | Non
             f"user {user.name!r}: covariates of shape {X.shape} do not fit {len(y)} targets and "
             f"{len(user.covariates)} names"
         )
+    if not len(y):
+        raise DataError(f"user {user.name!r} has no rows yet, so there is no evidence")
     if not len(ends) or ends[0] < 1 or ends[-1] != len(y) or np.any(np.diff(ends) < 1):
         raise DataError(f"user {user.name!r}: batch ends {ends.tolist()} must increase from 1 or more to {len(y)}")
     for what, array in (("covariates", X), ("target", y)):

@@ -39,6 +39,8 @@ class LinearBlock:
             )
         if not (np.isfinite(features).all() and np.isfinite(covariance).all()):
             raise DataError(f"the linear block ({', '.join(self.names)}) has a value that is not finite")
+        if not np.allclose(covariance, covariance.T, rtol=1e-10, atol=0.0):
+            raise DataError(f"the prior covariance of the linear block ({', '.join(self.names)}) is not symmetric")
         features.setflags(write=False)
         covariance.setflags(write=False)
         object.__setattr__(self, "features", features)

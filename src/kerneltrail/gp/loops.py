@@ -16,12 +16,22 @@ Ints = NDArray[np.int64]
 
 # Sums may be reordered and fused; infinities and NaN keep their meaning, because failures are told by them.
 FAST = {"reassoc", "contract", "nsz", "arcp"}
+MOST = 1 << 13  # features beyond which no matrix of them is built: it would fill the memory
 BLOCK = 512  # rows of data per tile: a few feature rows of this length stay in the first-level cache
 
 
 @numba.njit(cache=True)
+def _weight(weights: Array, first: int, index: Ints) -> float:
+    """Weight of one combination of terms. Without FAST: `ranks` and `_tensor` must agree on it to the last bit."""
+    weight = 1.0
+    for f in range(index.shape[0]):
+        weight *= weights[first + f, index[f]]
+    return weight
+
+
+@numba.njit(cache=True)
 def ranks(series_start: Ints, count: Ints, weights: Array, cutoff: Array, out: Ints) -> None:
-    """Number of feature columns of each product, for one hyperparameter vector."""
+    """Number of feature columns of each product, for one hyperparameter vector; a bound where it is far above MOST."""
     products = series_start.shape[0] - 1
     for p in range(products):
         first, last = series_start[p], series_start[p + 1]
@@ -32,16 +42,21 @@ def ranks(series_start: Ints, count: Ints, weights: Array, cutoff: Array, out: I
         if factors == 1:
             out[p] = 2 * count[first] - 1
             continue
+        combinations, all_columns = 1.0, 1.0
+        for f in range(factors):
+            combinations *= count[first + f]
+            all_columns *= 2 * count[first + f] - 1
+        if combinations > 16 * MOST:  # a good part of them would be kept: not worth counting one by one
+            out[p] = int(min(all_columns, 1e12))
+            continue
         index = np.zeros(factors, dtype=np.int64)
         total = 0
         while True:
-            weight = 1.0
             columns = 1
             for f in range(factors):
-                weight *= weights[first + f, index[f]]
                 if index[f] > 0:
                     columns *= 2
-            if weight > cutoff[p]:
+            if _weight(weights, first, index) > cutoff[p]:
                 total += columns
             f = factors - 1
             while f >= 0:
@@ -101,10 +116,9 @@ def _tensor(
         waves(X[columns[f]], centre[columns[f]], omega[f], count[f], tables[f])
     index = np.zeros(factors, dtype=np.int64)
     while True:
-        weight = 1.0
+        weight = _weight(weights, 0, index)
         varying = 0
         for f in range(factors):
-            weight *= weights[f, index[f]]
             if index[f] > 0:
                 varying += 1
         if weight > cutoff:
@@ -324,17 +338,17 @@ def cholesky(matrix: Array, counted: int) -> float:
     """
     r = matrix.shape[0]
     logdet = 0.0
-    largest = 0.0
+    # Below a row's own floor its pivot is rounding error. Rows of very different scale do not disturb each other.
+    floor = np.empty(counted)
     for k in range(counted):
-        largest = max(largest, matrix[k, k])
-    floor = 1e-15 * largest  # below it a pivot is rounding error
+        floor[k] = 1e-15 * matrix[k, k]
     for k in range(0, r, 2):
         pivot = matrix[k, k]
         if k < counted:
-            if not pivot > floor:
+            if not pivot > floor[k]:
                 return math.nan
             logdet += math.log(pivot)
-        elif not pivot > 0.0:  # the remainder of y'y: zero where the features explain y to the last digit
+        elif pivot <= 0.0:  # the remainder of y'y: zero where the features explain y to the last digit
             matrix[k, k] = 0.0
             return logdet
         factor = 1.0 / math.sqrt(pivot)
@@ -347,10 +361,10 @@ def cholesky(matrix: Array, counted: int) -> float:
             matrix[k + 1, j] -= f0 * matrix[k, j]
         pivot = matrix[k + 1, k + 1]
         if k + 1 < counted:
-            if not pivot > floor:
+            if not pivot > floor[k + 1]:
                 return math.nan
             logdet += math.log(pivot)
-        elif not pivot > 0.0:
+        elif pivot <= 0.0:
             matrix[k + 1, k + 1] = 0.0
             return logdet
         factor = 1.0 / math.sqrt(pivot)

@@ -19,7 +19,8 @@ Ints = NDArray[np.int64]
 def expansion_of(inputs: Inputs, plan: Plan, values: Array, tol: float) -> Expansion:
     """The features' numbers over the range of the rows themselves, wherever they lie."""
     low, high = inputs.reach
-    return expand(plan, values, tol, high - low, inputs.reach, inputs.rows)
+    with np.errstate(over="ignore", invalid="ignore"):  # such a θ is left to the dense method, which says what is wrong
+        return expand(plan, values, tol, high - low, inputs.reach, inputs.rows)
 
 
 def ranks_of(expansion: Expansion, extra: int = 0) -> Ints:
