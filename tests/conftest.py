@@ -1,0 +1,27 @@
+"""Settings for all tests: the same examples everywhere, and one BLAS thread.
+
+Hypothesis draws the same examples in every run and takes its time, so that a failure is one for everybody. With more
+BLAS threads than idle cores a factorisation waits for its own threads, some hundred times longer than it computes.
+"""
+
+from collections.abc import Iterator
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+from kerneltrail.gp import one_blas_thread
+
+settings.register_profile(
+    "kerneltrail",
+    derandomize=True,
+    deadline=None,
+    database=None,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much, HealthCheck.data_too_large],
+)
+settings.load_profile("kerneltrail")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _one_blas_thread() -> Iterator[None]:
+    with one_blas_thread():
+        yield

@@ -1,0 +1,198 @@
+"""Evidence so plain that it is obviously right: what the fast code is compared with.
+
+Two of them. `covariance` and `log_evidence` are scalars in a double loop, and NumPy's determinant and solve, one batch
+at a time. `precise` is the same with more digits (80-bit where the machine has them) and a textbook Cholesky, for
+comparisons in which double precision itself would be the larger error, and for finite differences.
+"""
+
+import math
+
+import numpy as np
+
+from kerneltrail.kernels import Composition, layout_of
+
+LONG = np.longdouble
+
+
+def kernel(kind, a, b, values):
+    """SPEC §2's table, one pair of numbers at a time."""
+    if kind == "LIN":
+        (c,) = values
+        return (a - c) * (b - c)
+    if kind == "PER":
+        ell, p = values
+        return math.exp(-2.0 * math.sin(math.pi * (a - b) / p) ** 2 / ell**2)
+    if kind == "SE":
+        (ell,) = values
+        return math.exp(-((a - b) ** 2) / (2.0 * ell**2))
+    if kind == "RQ":
+        ell, alpha = values
+        return (1.0 + (a - b) ** 2 / (2.0 * alpha * ell**2)) ** -alpha
+    if kind == "MATERN52":
+        (ell,) = values
+        s = math.sqrt(5.0) * abs(a - b) / ell
+        return (1.0 + s + s * s / 3.0) * math.exp(-s)
+    raise AssertionError(kind)
+
+
+def natural(composition, theta):
+    """Natural values by product: [(amplitude, [(kind, covariate, values), …]), …] and the noise.
+
+    The order of SPEC's layout, read off one by one: for each product its amplitude, then its atoms'; the noise last.
+    """
+    numbers = iter(theta)
+    products = []
+    for product in composition:
+        amplitude = math.exp(next(numbers))
+        atoms = []
+        for atom in product.atoms:
+            if atom.kind == "LIN":
+                values = [next(numbers)]
+            else:
+                values = [math.exp(next(numbers)) for _ in atom.spec.hyperparameters]
+            atoms.append((atom.kind, atom.covariate, values))
+        products.append((amplitude, atoms))
+    noise = math.exp(next(numbers))
+    assert next(numbers, None) is None
+    return products, noise
+
+
+def covariance(user, composition, theta, block=None):
+    """K_θ(X,X) + B Σ Bᵀ + σ²I, entry by entry."""
+    products, noise = natural(composition, theta)
+    n = len(user.y)
+    K = np.zeros((n, n))
+    for i in range(n):
+        for j in range(n):
+            for amplitude, atoms in products:
+                term = amplitude
+                for kind, covariate, values in atoms:
+                    column = user.covariates.index(covariate)
+                    term *= kernel(kind, float(user.X[i, column]), float(user.X[j, column]), values)
+                K[i, j] += term
+            if block is not None:
+                K[i, j] += block.features[i] @ block.covariance @ block.features[j]
+            if i == j:
+                K[i, j] += noise
+    return K
+
+
+def gaussian(y, K):
+    """log N(y; 0, K)."""
+    sign, logdet = np.linalg.slogdet(K)
+    assert sign > 0
+    return -0.5 * (y @ np.linalg.solve(K, y) + logdet + len(y) * math.log(2.0 * math.pi))
+
+
+def log_evidence(user, composition, thetas, block=None):
+    """(S, T), each batch from its own covariance."""
+    out = np.empty((len(thetas), len(user.ends)))
+    for s, theta in enumerate(thetas):
+        K = covariance(user, composition, theta, block)
+        for t, n in enumerate(user.ends):
+            out[s, t] = gaussian(user.y[:n], K[:n, :n])
+    return out
+
+
+def precise_covariance(user, composition, theta, block=None):
+    """`covariance` with more digits, a matrix at a time."""
+    theta = np.asarray(theta, dtype=LONG)
+    X, pi = np.asarray(user.X, dtype=LONG), 4 * np.arctan(LONG(1))
+    n, at = len(user.y), 0
+    K = np.zeros((n, n), dtype=LONG)
+    for product in composition:
+        term = np.full((n, n), np.exp(theta[at]))
+        at += 1
+        for atom in product.atoms:
+            x = X[:, user.covariates.index(atom.covariate)]
+            tau = x[:, None] - x[None, :]
+            if atom.kind == "LIN":
+                term *= np.outer(x - theta[at], x - theta[at])
+                at += 1
+            elif atom.kind == "PER":
+                ell, p = np.exp(theta[at : at + 2])
+                term *= np.exp(-2 * np.sin(pi * tau / p) ** 2 / ell**2)
+                at += 2
+            elif atom.kind == "SE":
+                term *= np.exp(-(tau**2) / (2 * np.exp(2 * theta[at])))
+                at += 1
+            elif atom.kind == "RQ":
+                ell, alpha = np.exp(theta[at : at + 2])
+                term *= (1 + tau**2 / (2 * alpha * ell**2)) ** -alpha
+                at += 2
+            else:
+                assert atom.kind == "MATERN52"
+                s = np.sqrt(LONG(5)) * np.abs(tau) / np.exp(theta[at])
+                term *= (1 + s + s * s / 3) * np.exp(-s)
+                at += 1
+        K += term
+    assert at + 1 == len(theta) == layout_of(composition).size
+    if block is not None:
+        B = np.asarray(block.features, dtype=LONG)
+        K += B @ np.asarray(block.covariance, dtype=LONG) @ B.T
+    K[np.diag_indices(n)] += np.exp(theta[at])
+    return K
+
+
+def precise(user, composition, theta, block=None):
+    """Log evidences of all batches of one hyperparameter vector, (T,), with more digits than a double."""
+    K = precise_covariance(user, composition, theta, block)
+    z, total, running = np.asarray(user.y, dtype=LONG).copy(), LONG(0), []
+    log_2pi = np.log(8 * np.arctan(LONG(1)))
+    for k in range(len(z)):
+        assert K[k, k] > 0, "too ill-conditioned for the reference"
+        pivot = np.sqrt(K[k, k])
+        column = K[k + 1 :, k] / pivot
+        z[k] /= pivot
+        z[k + 1 :] -= column * z[k]
+        K[k + 1 :, k + 1 :] -= column[:, None] * column[None, :]
+        total -= z[k] ** 2 / 2 + np.log(pivot) + log_2pi / 2
+        running.append(total)
+    return np.array([running[n - 1] for n in user.ends])
+
+
+def precise_gradient(user, composition, theta, block=None, step=1e-6):
+    """d precise/dθ of the last batch by the five-point formula, whose own error is of the order step⁴."""
+    theta = np.asarray(theta, dtype=LONG)
+
+    def value(k, by):
+        moved = theta.copy()
+        moved[k] += by
+        return precise(user, composition, moved, block)[-1]
+
+    h = LONG(step)
+    slopes = [
+        (8 * (value(k, h) - value(k, -h)) - (value(k, 2 * h) - value(k, -2 * h))) / (12 * h) for k in range(len(theta))
+    ]
+    return np.array(slopes, dtype=np.float64)
+
+
+class Nested:
+    """An expression of sums and products evaluated as it is written, to check the multiplying-out.
+
+    A leaf is (kind, covariate, values); each has amplitude 1.
+    """
+
+    def __init__(self, sign, *parts):
+        self.sign, self.parts = sign, parts
+
+    def at(self, row, other, covariates):
+        """k(row, other)."""
+        total = 0.0 if self.sign == "+" else 1.0
+        for part in self.parts:
+            if isinstance(part, Nested):
+                value = part.at(row, other, covariates)
+            else:
+                kind, covariate, values = part
+                column = covariates.index(covariate)
+                value = kernel(kind, float(row[column]), float(other[column]), values)
+            total = total + value if self.sign == "+" else total * value
+        return total
+
+    def composition(self, leaf):
+        """The same with `+` and `*` of compositions; `leaf` makes one of (kind, covariate)."""
+        total = None
+        for part in self.parts:
+            value: Composition = part.composition(leaf) if isinstance(part, Nested) else leaf(part[0], part[1])
+            total = value if total is None else total + value if self.sign == "+" else total * value
+        return total

@@ -1,0 +1,105 @@
+"""The one jitter policy, and the pieces of linear algebra it comes with."""
+
+import numpy as np
+import pytest
+
+from kerneltrail.errors import NumericalError
+from kerneltrail.gp.numerics import (
+    JITTERS,
+    factorise,
+    one_blas_thread,
+    outer_minus_inverse,
+    root,
+    solve_lower,
+    solve_upper,
+)
+
+
+def definite(n, seed=0):
+    A = np.random.default_rng(seed).standard_normal((n, n + 2))
+    return A @ A.T / n + 0.1 * np.eye(n)
+
+
+@pytest.mark.parametrize("n", [1, 2, 7, 40])
+@pytest.mark.parametrize("overwrite", [False, True])
+def test_a_definite_matrix_needs_no_jitter(n, overwrite):
+    matrix = definite(n)
+    factor = factorise(matrix.copy(), overwrite=overwrite)
+    assert factor.jitter == 0.0
+    np.testing.assert_allclose(np.tril(factor.lower), np.linalg.cholesky(matrix), rtol=1e-12, atol=1e-13)
+
+
+def test_the_matrix_is_left_alone_unless_told_otherwise():
+    for matrix in (definite(6), np.ones((6, 6))):
+        before = matrix.copy()
+        factorise(matrix)
+        np.testing.assert_array_equal(matrix, before)
+
+
+@pytest.mark.parametrize("overwrite", [False, True])
+@pytest.mark.parametrize("scale", [1e-8, 1.0, 1e12])
+def test_a_singular_matrix_gets_as_little_as_it_takes(overwrite, scale):
+    x = np.random.default_rng(1).standard_normal((9, 3))
+    matrix = scale * x @ x.T
+    factor = factorise(matrix.copy(), overwrite=overwrite)
+    relative = factor.jitter / np.mean(np.diag(matrix))
+    assert any(relative == pytest.approx(level) for level in JITTERS[1:4])
+    lower = np.tril(factor.lower)
+    np.testing.assert_allclose(lower @ lower.T, matrix + factor.jitter * np.eye(9), atol=1e-13 * scale * 9)
+
+
+def test_overwriting_and_not_give_the_same_after_failed_attempts():
+    matrix = np.ones((30, 30))
+    kept, spoilt = factorise(matrix), factorise(matrix.copy(), overwrite=True)
+    assert kept.jitter == spoilt.jitter > 0.0
+    np.testing.assert_array_equal(np.tril(kept.lower), np.tril(spoilt.lower))
+
+
+@pytest.mark.parametrize(
+    ("matrix", "problem"),
+    [
+        (np.array([[1.0, 2.0], [2.0, 1.0]]), "not positive definite"),
+        (np.array([[np.nan, 0.0], [0.0, 1.0]]), "over- or underflowed"),
+        (np.array([[np.inf, 0.0], [0.0, 1.0]]), "over- or underflowed"),
+        (np.full((2, 2), 1e308), "over- or underflowed"),
+        (np.zeros((3, 3)), "over- or underflowed"),
+        (np.array([[1.0, np.nan], [np.nan, 1.0]]), "not finite|not positive definite"),
+    ],
+)
+def test_what_cannot_be_factorised_is_named(matrix, problem):
+    with pytest.raises(NumericalError, match=f"SE of ann.*({problem})"):
+        factorise(matrix, what="SE of ann")
+
+
+@pytest.mark.parametrize("n", [0, 1, 5])
+def test_solves_and_inverse(n):
+    matrix, right = definite(n), np.random.default_rng(2).standard_normal((n, 2))
+    lower = factorise(matrix).lower
+    np.testing.assert_allclose(np.tril(lower) @ solve_lower(lower, right), right, atol=1e-12)
+    np.testing.assert_allclose(np.tril(lower).T @ solve_upper(lower, right), right, atol=1e-12)
+    alpha = right[:, 0]
+    expected = np.outer(alpha, alpha) - np.linalg.inv(matrix)
+    np.testing.assert_allclose(outer_minus_inverse(lower, alpha), expected, atol=1e-11)
+
+
+def test_a_zero_on_the_diagonal_is_told():
+    lower = np.array([[1.0, 0.0], [1.0, 0.0]])
+    for call in (solve_lower, solve_upper, outer_minus_inverse):
+        with pytest.raises(NumericalError, match="zero on its diagonal"):
+            call(lower, np.ones(2))
+
+
+def test_root_of_singular_and_of_indefinite_covariances():
+    x = np.random.default_rng(3).standard_normal((4, 2))
+    found = root(x @ x.T, what="the prior")
+    np.testing.assert_allclose(found @ found.T, x @ x.T, atol=1e-12)
+    np.testing.assert_array_equal(root(np.zeros((2, 2)), what="the prior"), np.zeros((2, 2)))
+    with pytest.raises(NumericalError, match="the prior has a negative eigenvalue"):
+        root(np.diag([1.0, -0.1]), what="the prior")
+
+
+def test_one_blas_thread():
+    from threadpoolctl import threadpool_info
+
+    with one_blas_thread():
+        assert all(pool["num_threads"] == 1 for pool in threadpool_info() if pool["user_api"] == "blas")
