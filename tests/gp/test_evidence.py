@@ -182,7 +182,7 @@ def test_small_noise_is_either_right_or_on_record(text, noise):
     found = evidence(user, parse(text), theta)
     assert np.isfinite(found.log).all()
     if not found.jitter[0] and noise >= 1e-12:
-        allowed = 1e-8 + 50 * Problem(user, parse(text), theta[None], None).rounding
+        allowed = 1e-8 + Problem(user, parse(text), theta[None], None).rounding
         np.testing.assert_allclose(found.log[0], true(user, text, theta), rtol=1e-6, atol=allowed)
 
 

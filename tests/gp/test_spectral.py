@@ -48,7 +48,7 @@ def test_spectral_is_the_precise_one_outside_the_scaling_range(problem):
         return
     found = evidence_of(problem.inputs, problem.thetas, method="spectral")
     expected = oracle.precise(problem.user, problem.composition, problem.thetas[0], problem.block).astype(float)
-    np.testing.assert_allclose(found.log[0], expected, rtol=0, atol=1e-8 + 50 * problem.rounding)
+    np.testing.assert_allclose(found.log[0], expected, rtol=0, atol=1e-8 + problem.rounding)
 
 
 @settings(max_examples=60)
