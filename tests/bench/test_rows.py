@@ -6,7 +6,7 @@ from importlib.util import find_spec
 import numpy as np
 import pytest
 
-from kerneltrail.bench import BENCHES, KEYS, evidence, machine, map, run, save, steps, tables, update
+from kerneltrail.bench import BENCHES, KEYS, evidence, machine, map, markdown, run, save, steps, tables, update
 from kerneltrail.bench.evidence import batch_ends
 from kerneltrail.bench.others import contenders
 from kerneltrail.bench.timing import Effort
@@ -120,3 +120,14 @@ def test_others_compute_the_same_evidence():
 def test_a_comparison_of_different_values_is_refused():
     with pytest.raises(NumericalError, match=r"sklearn and the dense method differ by 0\.5"):
         evidence._agree("sklearn", [1.0, 2.0], np.array([1.0, 2.5]))
+
+
+def test_the_summary_names_what_was_measured(rows, monkeypatch):
+    monkeypatch.setattr(markdown, "SHOWN", (60,))
+    everything = [row for name in BENCHES for row in rows[name]]
+    text = markdown.summary(everything, machine())
+    assert text.count("| 60 |") == 5
+    assert "| LIN[x] + PER[x] |" in text
+    assert "from 1 starts" in text
+    assert "after 120 (ratio of last to first" in text
+    assert "one BLAS thread" in text

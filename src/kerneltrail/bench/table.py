@@ -38,7 +38,7 @@ def _evidence(title: str, rows: Sequence[Row]) -> Table:
             found["method"],
             duration(found["seconds"]),
             duration(found["dpotrf_seconds"]),
-            _ratio(found["ratio_to_dpotrf"]),
+            ratio(found["ratio_to_dpotrf"]),
             str(found.get("rank", "")),
             style="bold" if found["method"] == "auto" else "",
         )
@@ -99,5 +99,6 @@ def duration(seconds: float) -> str:
     raise AssertionError  # the last unit takes every value
 
 
-def _ratio(value: float) -> str:
+def ratio(value: float) -> str:
+    """Two decimals, or more digits where it is small."""
     return f"{value:.4f}" if value < 0.1 else f"{value:.2f}"

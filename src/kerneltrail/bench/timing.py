@@ -22,8 +22,8 @@ class Effort:
     """
 
     least: int = 3
-    most: int = 25
-    seconds: float = 2.0
+    most: int = 50
+    seconds: float = 3.0
 
 
 def timed(work: Callable[[], object]) -> Work:
