@@ -211,7 +211,7 @@ class OnlineState:
         points = _points(low, high, 4 * max(basis.rank, self.basis.rank))
         old, new = self.basis.features(points), basis.features(points)
         weights = scipy.linalg.lstsq(old.T, new.T, cond=1e-13, lapack_driver="gelsd")[0].T
-        error = float(np.abs(weights @ old - new).max())
+        error = float(np.abs(weights @ old - new).max(initial=0.0))
         rest = len(self.gram) - self.basis.rank
         change = scipy.linalg.block_diag(weights, np.eye(rest))
         gram = change @ self.gram @ change.T

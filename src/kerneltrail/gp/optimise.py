@@ -85,7 +85,7 @@ def minimise(
         kept = active[moved]
         step = new_x[moved] - x[kept]
         change = new_gradient[moved] - gradient[kept]
-        _update(inverse, fresh, kept, step, change)
+        _update(inverse, fresh, kept, step, change, np.abs(new_x[moved]).max(axis=1) >= FARTHEST)
         small = value[kept] - new_value[moved] < value_tolerance * (1.0 + np.abs(new_value[moved]))
         quiet[kept] = np.where(small, quiet[kept] + 1, 0)
         x[kept], value[kept], gradient[kept] = new_x[moved], new_value[moved], new_gradient[moved]
@@ -116,6 +116,11 @@ def _direction(x: Array, gradient: Array, inverse: Array, fresh: NDArray[np.bool
     inward = _inward(x, gradient)
     held = inward != gradient
     direction = np.where(held, 0.0, -np.einsum("sij,sj->si", inverse, inward))
+    for s in np.flatnonzero(held.any(axis=1) & ~fresh):
+        # With the held ones fixed, the inverse Hessian of the others is the Schur complement, not the plain block.
+        h, b = inverse[s], held[s]
+        across = np.linalg.lstsq(h[np.ix_(b, b)], h[np.ix_(b, ~b)], rcond=None)[0]
+        direction[s, ~b] += (h[np.ix_(~b, b)] @ across) @ inward[s, ~b]
     length = np.maximum(np.abs(direction).max(axis=1), 1e-300)
     direction *= np.minimum(1.0, np.where(fresh, 1.0, LONGEST_STEP) / length)[:, None]
     return np.clip(x + direction, -FARTHEST, FARTHEST) - x
@@ -157,10 +162,19 @@ def _backtrack(
     return new_x, new_value, new_gradient, moved, used
 
 
-def _update(inverse: Array, fresh: NDArray[np.bool_], which: NDArray[np.int64], step: Array, change: Array) -> None:
-    """BFGS update of the inverse Hessians, skipped where the curvature along the step is not positive."""
+def _update(
+    inverse: Array,
+    fresh: NDArray[np.bool_],
+    which: NDArray[np.int64],
+    step: Array,
+    change: Array,
+    edge: NDArray[np.bool_],
+) -> None:
+    """BFGS update of the inverse Hessians, where the curvature along the step is positive."""
     curvature = np.einsum("si,si->s", step, change)
     fine = curvature > 1e-10 * np.linalg.norm(step, axis=1) * np.linalg.norm(change, axis=1)
+    # On an edge, what was learnt on the way there is too cautious where the slope does not ease: longer steps are due.
+    inverse[which[~fine & edge]] *= 4.0
     rows, s, y, sy = which[fine], step[fine], change[fine], curvature[fine]
     if not len(rows):
         return

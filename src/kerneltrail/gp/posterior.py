@@ -87,6 +87,7 @@ class Posterior:
     def fit(cls, user: Rows, hyperparameters: Hyperparameters, *, block: LinearBlock | None = None) -> Posterior:
         """Condition on all of a user's rows."""
         inputs = inputs_for(user, hyperparameters.composition, block=block)
+        inputs = replace(inputs, X=inputs.X.copy(), y=inputs.y.copy())  # not every user's rows are sealed
         factor = factor_of(inputs, hyperparameters.values_array)
         return cls(
             hyperparameters,
