@@ -276,8 +276,8 @@ def test_the_methods_agree():
 
 @pytest.mark.slow
 def test_the_true_period_is_found_for_most_simulated_users():
-    # 20 LIN+PER users of 187 rows, true periods log-normal about e. The bench finds it for nearly all of 100; if it
-    # were found with a chance of 0.95, fewer than 16 of 20 would have a chance of 0.0026. The seed is fixed.
+    # 20 LIN+PER users of 187 rows, true periods log-normal about e. A search that finds it with a chance of 0.95
+    # finds fewer than 16 of 20 with a chance of 0.0026: the rate of false alarms, had the seed not been fixed.
     simulation = simulate_paper(train=2, test=40, seed=11)
     composition = parse("LIN[x] + PER[x]")
     hits = total = 0
