@@ -149,7 +149,7 @@ def expand(plan: Plan, values: Array, tol: float, spans: Array, reach: Array, ro
     amplitude = np.ascontiguousarray(values[:, plan.amplitude_slot])
     location = np.ascontiguousarray(values[:, plan.linear_slot])
     noise = values[:, -1].copy()
-    tail, attained = _tails(
+    tail, attained = tails(
         amplitude, location, noise, plan.linear_start, plan.linear_column, plan.series_start, reach, tol / max(rows, 1)
     )
     series = []
@@ -183,7 +183,7 @@ def expand(plan: Plan, values: Array, tol: float, spans: Array, reach: Array, ro
 
 
 @numba.njit(cache=True)
-def _tails(
+def tails(
     amplitude: Array,
     location: Array,
     noise: Array,

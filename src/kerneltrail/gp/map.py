@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -19,15 +20,18 @@ from kerneltrail.gp.evidence import TOLERANCE, Method, evidence_of, slope_of
 from kerneltrail.gp.inputs import Inputs, Rows, inputs_for
 from kerneltrail.gp.linear import LinearBlock
 from kerneltrail.gp.numerics import LOG_2PI
-from kerneltrail.gp.optimise import FARTHEST, minimise
+from kerneltrail.gp.optimise import FARTHEST, Minimum, minimise
+from kerneltrail.gp.search import Search, can_search
 from kerneltrail.kernels.composition import Composition
 from kerneltrail.kernels.layout import Hyperparameters, layout_of
-from kerneltrail.kernels.priors import Priors
 
 Array = NDArray[np.float64]
 
 APART = 0.25
 """Starts closer than this, in prior standard deviations, lead to the same optimum: the better one is enough."""
+
+STEP = 1e-4
+"""Step of the differences of gradients that give the curvature, in prior standard deviations."""
 
 ACCURACY = 1e-9
 """Default relative change of a log posterior below which a search ends."""
@@ -38,6 +42,14 @@ LEAST_CURVATURE = 0.05
 Data can make a direction flatter than the prior near the optimum, but an integral as wide as sqrt(1/0.05) = 4.5 prior
 standard deviations would already count values that the prior excludes.
 """
+
+
+class Prior(Protocol):
+    """A Normal over a composition's unconstrained hyperparameters; `kerneltrail.kernels.Priors` is one."""
+
+    def moments(self, composition: Composition) -> tuple[Array, Array]:
+        """(mean, variance) of each hyperparameter."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -133,7 +145,7 @@ class _Target:
 
     def curvature(self, w: Array) -> Array:
         """Hessian of minus the log posterior in the unconstrained space, by central differences of the gradient."""
-        step = 1e-4
+        step = STEP
         shifts = step * np.eye(len(w))
         _, gradient = self.slopes(np.concatenate([w + shifts, w - shifts]))
         k = len(w)
@@ -145,7 +157,7 @@ class _Target:
 def find_map(
     user: Rows,
     composition: Composition,
-    priors: Priors,
+    priors: Prior,
     *,
     rng: np.random.Generator,
     batch: int | None = None,
@@ -184,7 +196,7 @@ def find_map(
 def find_map_path(
     user: Rows,
     composition: Composition,
-    priors: Priors,
+    priors: Prior,
     *,
     rng: np.random.Generator,
     starts: int = 8,
@@ -205,7 +217,7 @@ def find_map_path(
 
 def _find(
     inputs: Inputs,
-    priors: Priors,
+    priors: Prior,
     rng: np.random.Generator,
     starts: int,
     screen: int,
@@ -222,9 +234,8 @@ def _find(
     given = [(_vector(item, inputs) - target.mean) / target.scale for item in warm]
     points = np.concatenate([np.reshape(given, (-1, len(mean))), chosen])
     # At a gradient g the value is off by about g²/2 (whitened: curvature is 1 or more).
-    found = minimise(
-        target.slopes, points, gradient_tolerance=max(1e-4, 10.0 * accuracy**0.5), value_tolerance=accuracy
-    )
+    tight = max(1e-4, 10.0 * accuracy**0.5)
+    found, quick = _minimise(target, points, tight, accuracy)
     best = int(np.argmin(found.value))
     if not np.isfinite(found.value[best]):
         raise NumericalError(
@@ -232,16 +243,53 @@ def _find(
         )
     w = found.point[best]
     log_posterior = -float(found.value[best])
+    hessian = None if quick is None else quick.curvature(w, STEP)
     return MapResult(
         Hyperparameters(inputs.composition, tuple(target.unwhiten(w))),
         log_posterior,
         log_posterior - float(target.log_prior(w)),
-        target.curvature(w),
+        target.curvature(w) if hessian is None else hessian / np.multiply.outer(target.scale, target.scale),
         variance,
         str(found.status[best]),
         int(found.iterations[best]),
         screened + found.evaluations + 2 * len(w),
         tuple(-float(v) for v in np.sort(found.value)),
+    )
+
+
+def _minimise(target: _Target, points: Array, tight: float, accuracy: float) -> tuple[Minimum, Search | None]:
+    """Search from all points: compiled where the composition allows, and in general for those it loses."""
+    plan = can_search(target.inputs) if target.method != "dense" else None
+    if plan is None:
+        return minimise(target.slopes, points, gradient_tolerance=tight, value_tolerance=accuracy), None
+    quick = Search(target.inputs, plan, target.mean, target.scale, target.tol)
+    ends = [quick.run(point, gradient_tolerance=tight, value_tolerance=accuracy) for point in points]
+    won = [end for end in ends if end is not None]
+    lost = np.array([point for point, end in zip(points, ends, strict=True) if end is None]).reshape(
+        -1, points.shape[1]
+    )
+    constant = -float(target.log_prior(np.zeros(points.shape[1])))
+    parts = Minimum(
+        np.array([end[0] for end in won]).reshape(-1, points.shape[1]),
+        np.array([end[1] + constant for end in won]),
+        np.zeros((len(won), points.shape[1])),
+        np.array([end[2] for end in won], dtype="<U10"),
+        np.array([end[3] for end in won], dtype=np.int64),
+        sum(end[4] for end in won),
+    )
+    if not len(lost):
+        return parts, quick
+    rest = minimise(target.slopes, lost, gradient_tolerance=tight, value_tolerance=accuracy)
+    return (
+        Minimum(
+            np.concatenate([parts.point, rest.point]),
+            np.concatenate([parts.value, rest.value]),
+            np.concatenate([parts.gradient, rest.gradient]),
+            np.concatenate([parts.status, rest.status]),
+            np.concatenate([parts.iterations, rest.iterations]),
+            parts.evaluations + rest.evaluations,
+        ),
+        quick,
     )
 
 

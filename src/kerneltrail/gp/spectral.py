@@ -119,6 +119,135 @@ def evidence(inputs: Inputs, expansion: Expansion) -> Array:
 
 
 @numba.njit(cache=True, fastmath=loops.FAST)
+def slope_one(
+    X: Array,
+    centre: Array,
+    extra: Array,
+    linear_start: Ints,
+    linear_column: Ints,
+    linear_slot: Ints,
+    series_start: Ints,
+    series_column: Ints,
+    series_slot: Ints,
+    series_size: Ints,
+    amplitude_slot: Ints,
+    amplitude: Array,
+    noise: float,
+    location: Array,
+    omega: Array,
+    count: Ints,
+    weights: Array,
+    dlog_weights: Array,
+    domega: Array,
+    cutoff: Array,
+    r: int,
+    out: Array,
+) -> float:
+    """Log evidence of one hyperparameter vector, its gradient written to `out`; NaN where a factorisation failed."""
+    n, q, size = X.shape[1], extra.shape[0], out.shape[0]
+    products = series_start.shape[0] - 1
+    factors = max(1, np.diff(series_start).max()) if products else 1
+    features = np.empty((r + 1, n))
+    plain = np.empty((r + 1, n))
+    scale = np.empty(r + 1)
+    widths = np.empty(products, dtype=np.int64)
+    owner = np.empty(r + 1, dtype=np.int64)
+    order = np.empty((r + 1, factors), dtype=np.int64)
+    partner = np.empty((r + 1, factors), dtype=np.int64)
+    residual = np.empty(n)
+    slope = np.empty(n)
+    pull = np.empty(n)
+    out[:] = 0.0
+    loops.fill(
+        X, centre, linear_start, linear_column, series_start, series_column, amplitude, location, omega,
+        count, weights, cutoff, features, scale, owner, order, partner, plain,
+    )  # fmt: skip
+    features[r + 1 - q :] = extra
+    scale[r + 1 - q :] = 1.0
+    loops.ranks(series_start, count, weights, cutoff, widths)
+    starts, terms = _blocks(series_start, widths, r + 1)
+    gram = np.zeros((r + 1, r + 1))
+    factor = np.empty((r + 1, r + 1))
+    moments = np.zeros((terms.shape[0], 2, 2 * max(1, terms.max())))
+    loops.add_gram(features, starts, terms, 0, n, moments, gram)
+    loops.scaled_gram(gram, scale, noise, factor)
+    logdet = loops.cholesky(factor, r)
+    log = -0.5 * (factor[r, r] ** 2 / noise + (n - r) * math.log(noise) + logdet + n * math.log(2.0 * math.pi))
+    if math.isnan(logdet):
+        return math.nan
+    mean = factor[:r, r].copy()  # U⁻ᵀΦy, which bordering has left there
+    loops.backward(factor, mean)
+
+    # α = K⁻¹y = (y - Φm)/σ², and d log p/dΦ = α m' - Φ A⁻¹ =: W, since Φ'K⁻¹ = A⁻¹Φ' and Φ'α = m.
+    inverse = np.empty((r, r))
+    loops.invert(factor, inverse)
+    residual[:] = features[r]
+    for c in range(r):
+        weight = scale[c] * mean[c]
+        for i in range(n):
+            residual[i] -= weight * features[c, i]
+    alpha2 = 0.0
+    for i in range(n):
+        residual[i] /= noise
+        alpha2 += residual[i] * residual[i]
+    trace = 0.0
+    for c in range(r):
+        trace += inverse[c, c]
+    out[size - 1] = 0.5 * (noise * alpha2 - (n - r + noise * trace))
+
+    for p in range(products):
+        first, last = series_start[p], series_start[p + 1]
+        lines = linear_start[p + 1] - linear_start[p]
+        moving = False  # whether a frequency depends on a hyperparameter (PER's period)
+        for f in range(first, last):
+            for k in range(series_size[f]):
+                moving = moving or domega[f, k] != 0.0
+        pull[:] = 0.0
+        for c in range(r + 1 - q):
+            if owner[c] != p:
+                continue
+            # Σ_i W_ic Φ_ic = m_c² - (A⁻¹G)_cc, no pass over the data: all that weights and amplitude need.
+            total = mean[c] * mean[c] - 1.0 + noise * inverse[c, c]
+            out[amplitude_slot[p]] += 0.5 * total
+            for f in range(first, last):
+                for k in range(series_size[f]):
+                    out[series_slot[f] + k] += 0.5 * total * dlog_weights[f, k, order[c, f - first]]
+            if not (moving or lines):
+                continue
+            for i in range(n):
+                slope[i] = mean[c] * residual[i]
+            for k in range(r):
+                weight = inverse[c, k] * scale[k]
+                for i in range(n):
+                    slope[i] -= weight * features[k, i]
+            if lines:
+                for i in range(n):
+                    pull[i] += slope[i] * (scale[c] * plain[c, i])
+            for f in range(first, last):
+                j = order[c, f - first]
+                other = partner[c, f - first]
+                if j == 0:
+                    continue
+                change = 0.0
+                for i in range(n):
+                    change += slope[i] * features[other, i] * (X[series_column[f], i] - centre[series_column[f]])
+                # d cos(jωx)/dω = -jx sin(jωx), d sin(jωx)/dω = jx cos(jωx); partners stand cosine first.
+                sign = -1.0 if c < other else 1.0
+                for k in range(series_size[f]):
+                    out[series_slot[f] + k] += sign * j * scale[c] * change * domega[f, k]
+        for line in range(linear_start[p], linear_start[p + 1]):
+            total = 0.0
+            for i in range(n):
+                others = pull[i]
+                for g in range(linear_start[p], linear_start[p + 1]):
+                    if g != line:
+                        others *= X[linear_column[g], i] - location[g]
+                total -= others
+            out[linear_slot[line]] += total
+    return log
+
+
+@numba.njit(cache=True)
 def _gradient(
     X: Array,
     centre: Array,
@@ -143,113 +272,14 @@ def _gradient(
     rank: Ints,
     size: int,
 ) -> tuple[Array, Array]:
-    samples, n, q = noise.shape[0], X.shape[1], extra.shape[0]
-    products = series_start.shape[0] - 1
-    log = np.empty(samples)
-    out = np.zeros((samples, size))
-    largest = rank.max() + 1
-    factors = max(1, np.diff(series_start).max()) if products else 1
-    buffer = np.empty((largest, n))
-    plain = np.empty((largest, n))
-    all_scale = np.empty(largest)
-    widths = np.empty(products, dtype=np.int64)
-    owner = np.empty(largest, dtype=np.int64)
-    order = np.empty((largest, factors), dtype=np.int64)
-    partner = np.empty((largest, factors), dtype=np.int64)
-    residual = np.empty(n)
-    slope = np.empty(n)
-    pull = np.empty(n)
-    for s in range(samples):
-        r = rank[s]
-        features, scale = buffer[: r + 1], all_scale[: r + 1]
-        loops.fill(
-            X, centre, linear_start, linear_column, series_start, series_column, amplitude[s], location[s], omega[s],
-            count[s], weights[s], cutoff[s], features, scale, owner, order, partner, plain,
+    log = np.empty(noise.shape[0])
+    out = np.empty((noise.shape[0], size))
+    for s in range(noise.shape[0]):
+        log[s] = slope_one(
+            X, centre, extra, linear_start, linear_column, linear_slot, series_start, series_column, series_slot,
+            series_size, amplitude_slot, amplitude[s], noise[s], location[s], omega[s], count[s], weights[s],
+            dlog_weights[s], domega[s], cutoff[s], rank[s], out[s],
         )  # fmt: skip
-        features[r + 1 - q :] = extra
-        scale[r + 1 - q :] = 1.0
-        loops.ranks(series_start, count[s], weights[s], cutoff[s], widths)
-        starts, terms = _blocks(series_start, widths, r + 1)
-        gram = np.zeros((r + 1, r + 1))
-        factor = np.empty((r + 1, r + 1))
-        moments = np.zeros((terms.shape[0], 2, 2 * max(1, terms.max())))
-        loops.add_gram(features, starts, terms, 0, n, moments, gram)
-        loops.scaled_gram(gram, scale, noise[s], factor)
-        logdet = loops.cholesky(factor, r)
-        log[s] = -0.5 * (
-            factor[r, r] ** 2 / noise[s] + (n - r) * math.log(noise[s]) + logdet + n * math.log(2.0 * math.pi)
-        )
-        if math.isnan(logdet):
-            continue
-        mean = factor[:r, r].copy()  # U⁻ᵀΦy, which bordering has left there
-        loops.backward(factor, mean)
-
-        # α = K⁻¹y = (y - Φm)/σ², and d log p/dΦ = α m' - Φ A⁻¹ =: W, since Φ'K⁻¹ = A⁻¹Φ' and Φ'α = m.
-        inverse = np.empty((r, r))
-        loops.invert(factor, inverse)
-        residual[:] = features[r]
-        for c in range(r):
-            weight = scale[c] * mean[c]
-            for i in range(n):
-                residual[i] -= weight * features[c, i]
-        alpha2 = 0.0
-        for i in range(n):
-            residual[i] /= noise[s]
-            alpha2 += residual[i] * residual[i]
-        trace = 0.0
-        for c in range(r):
-            trace += inverse[c, c]
-        out[s, size - 1] = 0.5 * (noise[s] * alpha2 - (n - r + noise[s] * trace))
-
-        for p in range(products):
-            first, last = series_start[p], series_start[p + 1]
-            lines = linear_start[p + 1] - linear_start[p]
-            moving = False  # whether a frequency depends on a hyperparameter (PER's period)
-            for f in range(first, last):
-                for k in range(series_size[f]):
-                    moving = moving or domega[s, f, k] != 0.0
-            pull[:] = 0.0
-            for c in range(r + 1 - q):
-                if owner[c] != p:
-                    continue
-                # Σ_i W_ic Φ_ic = m_c² - (A⁻¹G)_cc, no pass over the data: all that weights and amplitude need.
-                total = mean[c] * mean[c] - 1.0 + noise[s] * inverse[c, c]
-                out[s, amplitude_slot[p]] += 0.5 * total
-                for f in range(first, last):
-                    for k in range(series_size[f]):
-                        out[s, series_slot[f] + k] += 0.5 * total * dlog_weights[s, f, k, order[c, f - first]]
-                if not (moving or lines):
-                    continue
-                for i in range(n):
-                    slope[i] = mean[c] * residual[i]
-                for k in range(r):
-                    weight = inverse[c, k] * scale[k]
-                    for i in range(n):
-                        slope[i] -= weight * features[k, i]
-                if lines:
-                    for i in range(n):
-                        pull[i] += slope[i] * (scale[c] * plain[c, i])
-                for f in range(first, last):
-                    j = order[c, f - first]
-                    other = partner[c, f - first]
-                    if j == 0:
-                        continue
-                    change = 0.0
-                    for i in range(n):
-                        change += slope[i] * features[other, i] * (X[series_column[f], i] - centre[series_column[f]])
-                    # d cos(jωx)/dω = -jx sin(jωx), d sin(jωx)/dω = jx cos(jωx); partners stand cosine first.
-                    sign = -1.0 if c < other else 1.0
-                    for k in range(series_size[f]):
-                        out[s, series_slot[f] + k] += sign * j * scale[c] * change * domega[s, f, k]
-            for line in range(linear_start[p], linear_start[p + 1]):
-                total = 0.0
-                for i in range(n):
-                    others = pull[i]
-                    for g in range(linear_start[p], linear_start[p + 1]):
-                        if g != line:
-                            others *= X[linear_column[g], i] - location[s, g]
-                    total -= others
-                out[s, linear_slot[line]] += total
     return log, out
 
 

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from kerneltrail.errors import KernelError
 from kerneltrail.kernels.phrases import Phrase, every, likeness, listing, place, quantity
-from kerneltrail.kernels.series import Series, gaussian_series, periodic_series
+from kerneltrail.kernels.series import BESSEL, GAUSSIAN, NO_FAMILY, Series, gaussian_series, periodic_series
 
 Array = NDArray[np.float64]
 
@@ -53,6 +53,8 @@ class AtomKind(ABC):
     """Whether the product of two on one covariate is again one, with other hyperparameters (SE×SE is SE)."""
     linear: ClassVar[bool] = False
     """Whether it is the one-feature kernel (x-c)(x'-c); its only hyperparameter is then the location c."""
+    family: ClassVar[int] = NO_FAMILY
+    """The family of its series, if compiled code can make it by itself (`series.one_series`): a matter of speed."""
 
     @abstractmethod
     def covariance(self, x: Array, z: Array, values: Array) -> Array:
@@ -159,6 +161,7 @@ class Periodic(AtomKind):
 
     name = "PER"
     title = "periodic"
+    family = BESSEL
     hyperparameters = (
         Hyperparameter("lengthscale", "lengthscale", fallback=(0.0, 0.5)),
         Hyperparameter("period", "period", unit="length", fallback=(1.0, 0.5)),
@@ -171,6 +174,7 @@ class Periodic(AtomKind):
         # cosines in place of nm.
         angles = np.stack([np.cos(a), np.sin(a)], axis=1) @ np.stack([np.cos(b), np.sin(b)])
         angles -= 1.0
+        np.minimum(angles, 0.0, out=angles)  # equal rows give 0, not the rounding of it
         angles *= 1.0 / lengthscale**2
         return np.exp(angles, out=angles)
 
@@ -213,6 +217,7 @@ class SquaredExponential(AtomKind):
 
     name = "SE"
     title = "squared-exponential"
+    family = GAUSSIAN
     idempotent = True
     hyperparameters = (Hyperparameter("lengthscale", "lengthscale", unit="length", fallback=(0.0, 0.5)),)
 

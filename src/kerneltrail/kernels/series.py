@@ -26,6 +26,14 @@ tells the caller that dense is cheaper. Without the limit one such sample would 
 """
 
 
+NO_FAMILY, GAUSSIAN, BESSEL = 0, 1, 2
+"""Families of series that compiled code can make by itself (`one_series`).
+
+GAUSSIAN: one hyperparameter, the lengthscale (SE). BESSEL: lengthscale and period (PER). An atom kind without a family
+works all the same, by its `series` method.
+"""
+
+
 @dataclass(frozen=True)
 class Series:
     """A cosine series for each of S hyperparameter vectors, padded to the longest.
@@ -90,6 +98,7 @@ def _bessel_weights(z: float, tail: float, weights: Array, slopes: Array) -> int
     return count
 
 
+@numba.njit(cache=True)
 def _bessel_size(z: float, tail: float) -> int:
     """An order past which Σ 2 I_j(z) e^{-z} < tail.
 
@@ -168,3 +177,33 @@ def gaussian_series(lengthscale: Array, span: float, tail: Array) -> Series:
     count = np.empty(samples, dtype=np.int64)
     _gaussian_batch(exponent, math.sqrt(2.0 * math.pi) * ratio, 0.5 * tail, weights, dlog[0], count)
     return Series(2.0 * np.pi / reach, count, weights, dlog, np.zeros((1, samples)))
+
+
+@numba.njit(cache=True)
+def one_series(family: int, values: Array, span: float, tail: float) -> tuple[float, int, Array, Array, Array]:
+    """ω, number of terms, weights (J,), d log weights (2, J) and dω (2,) of one θ; for compiled searches."""
+    sizes = np.empty(1)
+    tails = np.empty(1)
+    counts = np.empty(1, dtype=np.int64)
+    domega = np.zeros(2)
+    if family == BESSEL:
+        z = max(1.0 / values[0] ** 2, 1e-60)
+        size = _bessel_size(z, tail)
+        weights = np.empty(size)
+        dlog = np.zeros((2, size))
+        count = _bessel_weights(z, tail, weights, dlog[0])
+        dlog[0] *= -2.0 * z
+        omega = 2.0 * math.pi / values[1]
+        domega[1] = -omega
+        return omega, count, weights, dlog, domega
+    reach = span + values[0] * math.sqrt(-2.0 * math.log(0.2 * tail))
+    ratio = values[0] / reach
+    exponents = sizes
+    exponents[0] = 2.0 * math.pi**2 * ratio**2
+    size = int(min(math.sqrt((2.0 - math.log(0.5 * tail)) / exponents[0]), LONGEST)) + 3
+    table = np.empty((1, size))
+    dlog = np.zeros((2, size))
+    tails[0] = 0.5 * tail
+    scale = np.full(1, math.sqrt(2.0 * math.pi) * ratio)
+    _gaussian_batch(exponents, scale, tails, table, dlog[:1], counts)
+    return 2.0 * math.pi / reach, counts[0], table[0], dlog, domega
