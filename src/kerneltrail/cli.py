@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from typer.core import TyperGroup
 
+from kerneltrail.commands import register
 from kerneltrail.errors import KerneltrailError
 
 if TYPE_CHECKING:
@@ -158,6 +159,8 @@ def describe(
     for name, value in medians.items():
         console.print(f"    {name} = {value:.3g}", style="dim", markup=False, highlight=False, soft_wrap=True)
 
+
+register(app)
 
 if __name__ == "__main__":
     main()

@@ -1,0 +1,15 @@
+"""Commands on trajectory models: `fit`, `show`, `select`. Each module imports the library inside its command."""
+
+from __future__ import annotations
+
+import typer
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands to the command line."""
+    from kerneltrail.commands.fit import fit
+    from kerneltrail.commands.select import select
+    from kerneltrail.commands.show import show
+
+    for command in (fit, show, select):
+        app.command()(command)
