@@ -225,10 +225,16 @@ def _key(users: Sequence[User], pool: Pool, priors: Priors, settings: Settings, 
 
 
 def _start(problem: _Problem, number: int, rng: np.random.Generator) -> _Chain:
-    """Chains start apart: each user stays in one candidate, drawn at random from its better half."""
+    """Where a chain begins (`Settings.start`)."""
     table = problem.table
-    paths = []
+    paths: list[tuple[int, ...]] = []
     for user in range(len(table.users)):
+        if problem.settings.start == "best":
+            own = {m: table.get(user, m).log_laplace + table.pool.log_h0(m) for m in problem.candidates}
+            paths.append(
+                tuple(max(own, key=lambda m, t=t: (own[m][t], -m)) for t in range(table.users[user].batches))  # type: ignore[misc]
+            )
+            continue
         score = [float(table.get(user, mask).log_laplace[-1]) for mask in problem.candidates]
         ranked = [mask for _, mask in sorted(zip(score, problem.candidates, strict=True), reverse=True)]
         better = ranked[: max(1, (len(ranked) + 1) // 2)]
