@@ -21,13 +21,14 @@ PROMISING = 6.0
 def levels(table: MapTable, largest: int, width: int) -> Iterator[list[tuple[int, int]]]:
     """The (user, mask) pairs to fit, one size after the other; each level is chosen by the fits of the one before.
 
-    Level 1 is every product. From then on, all compositions of the size where they are few; else, for every customer,
-    the `width` best of the level before (log Laplace evidence + log H0) with each further product.
+    Level 1 is every product; before it comes the empty composition where the pool allows it. From then on, all
+    compositions of the size where they are few; else, for every customer, the `width` best of the level before (log
+    Laplace evidence + log H0) with each further product.
     """
     pool, users = table.pool, range(len(table.users))
     beams = {user: [0] for user in users}
     tops = {user: [-math.inf] * table.users[user].batches for user in users}
-    for size in range(1, min(largest, len(pool)) + 1):
+    for size in range(0 if pool.allow_empty else 1, min(largest, len(pool)) + 1):
         if math.comb(len(pool), size) <= FEW:
             masks = [mask for mask in pool.masks(size) if mask.bit_count() == size]
             chosen = dict.fromkeys(users, masks)

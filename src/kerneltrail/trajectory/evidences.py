@@ -74,7 +74,7 @@ class GroupEvidence(_Sized):
         table: MapTable,
         largest: int,
         paths: Paths | None = None,
-        known: dict[tuple[int, int, tuple[int, ...]], Array] | None = None,
+        known: dict[tuple[int, int, tuple[tuple[int, int], ...]], Array] | None = None,
     ) -> None:
         super().__init__(table, largest)
         self._last = {} if paths is None else last_use(paths)
@@ -92,7 +92,7 @@ class GroupEvidence(_Sized):
         others = tuple((m, t) for m, t in sorted(self._last.get(mask, {}).items()) if m != user)
         if not others:
             return self.table.get(user, mask).log_laplace
-        key = (user, mask, tuple(m * 1000 + t for m, t in others))
+        key = (user, mask, others)
         if key not in self._known:
             table = self.table
             composition = table.pool.composition(mask)

@@ -1,0 +1,126 @@
+import math
+
+import numpy as np
+import pytest
+
+from kerneltrail.data import simulate_paper
+from kerneltrail.kernels import Pool, Priors, parse
+from kerneltrail.trajectory import candidates
+from kerneltrail.trajectory.candidates import PROMISING, levels, support
+from kerneltrail.trajectory.maps import Fits, MapSettings, MapTable
+
+from . import tiny
+
+
+class Given(MapTable):
+    """Fits that are simply given: a log evidence by (user, mask, batch)."""
+
+    def __init__(self, batches, pool, log_laplace):
+        super().__init__([tiny.pilot(m, tuple(range(1, t + 1))) for m, t in enumerate(batches)], pool, tiny.PRIORS)
+        self.asked = []
+        self._log = log_laplace
+
+    def get(self, user, mask):
+        values = np.array([self._log(user, mask, t) for t in range(self.users[user].batches)])
+        return Fits(np.zeros((len(values), 1)), values, values, np.ones((len(values), 1, 1)))
+
+    def compute(self, pairs, *, workers=1, progress=None):
+        new = [pair for pair in dict.fromkeys(pairs) if pair not in self.known]
+        for pair in new:
+            self.put(*pair, self.get(*pair))
+        self.asked.append(new)
+        return new
+
+
+def test_a_small_pool_is_fitted_whole():
+    table = Given([2, 1], tiny.POOL, lambda user, mask, t: 0.0)
+    found = [sorted(level) for level in levels(table, 3, 1)]
+    assert [{mask for _, mask in level} for level in found] == [{1, 2, 4}, {3, 5, 6}, {7}]
+    assert all(len(level) == 2 * len({mask for _, mask in level}) for level in found)
+    assert [len(list(level)) for level in levels(table, 2, 1)] == [6, 6]
+
+
+def test_the_empty_composition_is_a_candidate_where_the_pool_allows_it():
+    table = Given([2], tiny.POOL.with_empty(), lambda user, mask, t: 0.0)
+    assert 0 in support(table, 2, 1)
+    assert 0 not in support(Given([2], tiny.POOL, lambda user, mask, t: 0.0), 2, 1)
+
+
+def wide(count=12):
+    return Pool.of(*(f"SE[x{i}]" for i in range(count)), probability=0.1)
+
+
+@pytest.mark.parametrize("width", [1, 3])
+def test_a_large_pool_is_searched_along_a_beam(width):
+    """By a naive search: sizes of more than 40 compositions are reached from the best of the size before."""
+    rng = np.random.default_rng(width)
+    value = {}
+
+    def log_laplace(user, mask, t):
+        return value.setdefault((user, mask, t), float(rng.normal(0.0, 5.0)))
+
+    pool = wide()
+    table = Given([2, 3], pool, log_laplace)
+    found = []
+    for level in levels(table, 3, width):
+        found.append(sorted(level))
+        table.compute(level)
+    assert len(found[0]) == 2 * 12
+    singles = [1 << i for i in range(12)]
+    for size, before in ((2, singles), (3, None)):
+        wanted = set()
+        for user, batches in ((0, 2), (1, 3)):
+            sources = before or [mask for m, mask in found[size - 2] if m == user]
+            for t in range(batches):
+                score = {mask: log_laplace(user, mask, t) + pool.log_h0(mask) for mask in sources}
+                ranked = sorted(score, key=lambda mask: (-score[mask], mask))
+                past = [-math.inf]  # the best of all smaller sizes
+                past += [
+                    log_laplace(user, mask, t) + pool.log_h0(mask)
+                    for level in found[: size - 2]
+                    for m, mask in level
+                    if m == user
+                ]
+                if score[ranked[0]] > max(past):
+                    wanted |= {
+                        (user, mask | single) for mask in ranked[:width] for single in singles if not mask & single
+                    }
+        assert set(found[size - 1]) == wanted
+
+
+def test_support_is_what_is_promising_for_somebody_fitted_for_everybody():
+    def log_laplace(user, mask, t):
+        return -abs(mask - 10 * (user + 1)) * 2.5 - 0.1 * t
+
+    pool = Pool.of("LIN[x]", "PER[x]", "SE[x]", "LIN[x]*PER[x]", "PER[x]*SE[x]", probability=0.5)
+    table = Given([1, 2], pool, log_laplace)
+    chosen = support(table, 3, 1)
+    legal = list(pool.masks(3))
+    wanted = set()
+    for user in range(2):
+        score = {mask: log_laplace(user, mask, 0) + pool.log_h0(mask) for mask in legal}
+        wanted |= {mask for mask in legal if score[mask] >= max(score.values()) - PROMISING}
+    assert set(chosen) == wanted
+    assert list(chosen) == sorted(chosen, key=lambda mask: (mask.bit_count(), mask))
+    assert {(user, mask) for user in range(2) for mask in chosen} <= set(table.known)
+
+
+def test_support_does_not_depend_on_what_was_known_before_in_which_order():
+    first, second = tiny.table(), tiny.table()
+    second.compute([(2, 4), (1, 1), (0, 6)])
+    assert support(first, 2, 1) == support(second, 2, 1)
+
+
+def test_few_is_where_a_search_would_save_nothing(monkeypatch):
+    monkeypatch.setattr(candidates, "FEW", 0)
+    table = Given([1], tiny.POOL, lambda user, mask, t: -float(mask))
+    assert [sorted(mask for _, mask in level) for level in levels(table, 2, 1)] == [[1, 2, 4], [3, 5]]
+
+
+@pytest.mark.slow
+def test_the_truth_is_among_the_candidates_of_simulated_users():
+    simulation = simulate_paper(train=4, test=1, seed=1, batches=(3, 7, 30))
+    table = MapTable(simulation.train.users, Pool.paper(), Priors.synthetic(), MapSettings())
+    chosen = {Pool.paper().composition(mask) for mask in support(table, 2, 1)}
+    assert {parse("LIN[x] + PER[x]"), parse("SE[x]")} <= chosen
+    assert len(chosen) < len(list(Pool.paper().masks(2)))
