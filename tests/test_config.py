@@ -161,7 +161,7 @@ class TestPool:
         ("settings: {options: {seat: {fresh: -1}}}", ["'fresh' of move 'seat' must be at least 0"]),
         ("settings: {options: {path: {library: ['SE[day]']}}}", ["SE[day] is not in the pool"]),
         ("settings: {options: {path: {library: 3}}}", ["a library is a list of kernels"]),
-        ("settings: {sweeps: 1}", ["settings: sweeps must be at least 4"]),
+        ("settings: {sweeps: 1}", ["settings: sweeps must be at least 8"]),
         ("settings: {alpha: 0}", ["settings.alpha"]),
         ("settings: {keep: 1.5}", ["settings.keep", "between 0 and 1"]),
         ("priors: {types: {noise: {mean: 1}}}", ["priors.types.noise: say either variance or scale"]),

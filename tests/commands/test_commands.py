@@ -9,8 +9,8 @@ from typer.testing import CliRunner
 from kerneltrail.cli import app
 from kerneltrail.commands.terminal import _standing, fit_bar, user_bar
 from kerneltrail.data.simulate import simulate_paper
+from kerneltrail.trajectory.chains import FitProgress
 from kerneltrail.trajectory.file import load, save
-from kerneltrail.trajectory.fit import FitProgress
 from trajectory.small import rewarded_model, rows, small_model
 
 QUICK = "settings: {largest: 2, check: 10, maps: {starts: 1, screen: 8}}"

@@ -63,7 +63,7 @@ def small_model(*, reward=None, allow_empty=False, settings=None, scaling="group
             {"log_joint": 1.01, "edges": float("nan")},
             {"log_joint": 11.5, "edges": 12.0},
             {"seat": 0.25},
-            rng.standard_normal((2, 6)),
+            {"log_joint": rng.standard_normal((2, 6)), "edges": np.ones((2, 6))},
             {"fits": 0.5, "chains": 0.25},
         ),
         {"version": "0.1.0", "users": {user.name: user.fingerprint for user in cohort.users}},

@@ -56,19 +56,6 @@ def _print(model: TrajectoryModel) -> None:
     say(chain_lines(model))
 
 
-class _Scale:
-    """The model's scaler as words need it."""
-
-    def __init__(self, scaler: Scaler) -> None:
-        self.length = scaler.length
-        self.location = scaler.location
-        self._size = scaler.scale
-
-    def target_size(self, value: float) -> float:
-        """A standard deviation of the target, in its own unit."""
-        return value * self._size
-
-
 def _scaler(model: TrajectoryModel) -> Scaler:
     from kerneltrail.data import Scaler
 
@@ -85,7 +72,7 @@ def _words(model: TrajectoryModel, node: Node) -> Description:
         Hyperparameters(node.composition, tuple(node.group.mean)),
         target=schema.target,
         units=schema.units,
-        scale=_Scale(_scaler(model)),
+        scale=_scaler(model),
         levels=schema.levels,
     )
 

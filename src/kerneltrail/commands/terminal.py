@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from kerneltrail.trajectory.fit import FitProgress
+    from kerneltrail.trajectory.chains import FitProgress
 
 
 def say(lines: Iterable[str] = ("",), *, style: str | None = None) -> None:

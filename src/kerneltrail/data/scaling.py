@@ -149,6 +149,10 @@ class Scaler:
         """A variance (or covariance, amplitude, noise) of the scaled target to the data's units, squared."""
         return np.asarray(variance, dtype=np.float64) * self.scale**2
 
+    def target_size(self, value: float) -> float:
+        """A standard deviation of the scaled target to data units."""
+        return float(value) * self.scale
+
     def length(self, covariate: str, value: float) -> float:
         """A lengthscale or period on the scaled covariate to data units: times the range."""
         return float(value) * self._range_of(self._place(covariate))

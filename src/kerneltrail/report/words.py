@@ -12,8 +12,10 @@ from math import prod, sqrt
 from typing import Protocol, overload
 
 from kerneltrail.errors import KernelError
+from kerneltrail.gp import Posterior
 from kerneltrail.kernels import Atom, Hyperparameters, Product
 from kerneltrail.kernels.phrases import Phrase, Unit, quantity, singular
+from kerneltrail.trajectory.selector import NewUser
 
 
 class Scale(Protocol):
@@ -131,6 +133,27 @@ def describe(
     if not sentences:
         sentences = [Sentence(f"No structure has been found yet in {target}; there is only noise.")]
     return Description((*sentences, Sentence(speaker.noise())))
+
+
+def explain(user: NewUser) -> Description:
+    """What the composition selected for a followed user says, in data units, the most important part first.
+
+    How sure the selection is comes first; then a sentence per product, by its share of the variance over the rows seen.
+    """
+    model = user.model
+    scaler, schema = model.scaler, model.schema
+    fitted = user.hyperparameters
+    if fitted is None:
+        return Description((Sentence(f"No rows of {user.name} have been seen yet."),))
+    posterior = user.view().posterior
+    shares = None
+    if isinstance(posterior, Posterior):
+        all_shares = posterior.shares()
+        shares = [all_shares[product] for product in fitted.composition]
+    told = describe(fitted, target=schema.target, units=schema.units, shares=shares, scale=scaler, levels=schema.levels)
+    sure = user.probabilities[user.composition]
+    lead = f"After {user.rows} rows, {user.composition.text or 'noise alone'} is selected for {user.name}"
+    return Description((Sentence(f"{lead} (probability {sure:.2f})."), *told))
 
 
 def _shares(

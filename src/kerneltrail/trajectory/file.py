@@ -91,8 +91,8 @@ def _encode(model: TrajectoryModel) -> tuple[dict[str, Any], dict[str, NDArray[A
     arrays: dict[str, NDArray[Any]] = {
         "structures.paths": np.array(paths, dtype=np.int64),
         "structures.log_joint": np.array([s.log_joint for s in model.structures]),
-        "diagnostics.log_joint": model.diagnostics.log_joint,
     }
+    arrays |= {f"diagnostics.traces.{name}": trace for name, trace in model.diagnostics.traces.items()}
     for i, node in enumerate(model.nodes):
         arrays[f"nodes.{i}.thetas"] = node.thetas
         arrays[f"nodes.{i}.mean"] = node.group.mean
@@ -117,6 +117,7 @@ def _encode(model: TrajectoryModel) -> tuple[dict[str, Any], dict[str, NDArray[A
         "reward": None if model.reward is None else asdict(model.reward),
         "diagnostics": {
             "sweeps": model.diagnostics.sweeps,
+            "traces": list(model.diagnostics.traces),
             "rhat": dict(model.diagnostics.rhat),
             "ess": dict(model.diagnostics.ess),
             "acceptance": dict(model.diagnostics.acceptance),
@@ -161,7 +162,7 @@ def _decode(content: Mapping[str, Any], arrays: Arrays) -> TrajectoryModel:
             rhat=told["rhat"],
             ess=told["ess"],
             acceptance=told["acceptance"],
-            log_joint=arrays["diagnostics.log_joint"],
+            traces={name: arrays[f"diagnostics.traces.{name}"] for name in told["traces"]},
             seconds=told["seconds"],
         ),
         provenance=content["provenance"],

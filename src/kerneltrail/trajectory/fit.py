@@ -6,152 +6,28 @@ import hashlib
 import json
 import os
 import time
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from importlib.metadata import version
 from typing import Any
 
-import joblib
 import numpy as np
 
 from kerneltrail.data import Cohort, User
 from kerneltrail.errors import DataError
-from kerneltrail.gp import Reward, one_blas_thread
+from kerneltrail.gp import Reward
 from kerneltrail.kernels import Pool, Priors
 from kerneltrail.trajectory.candidates import support
-from kerneltrail.trajectory.chain import Sweep, rng_from, rng_state, spawn
+from kerneltrail.trajectory.chains import Chain, FitProgress, Problem, run_chains
 from kerneltrail.trajectory.checkpoint import Checkpoint
 from kerneltrail.trajectory.diagnostics import bulk_ess, path_agreement, split_rhat
-from kerneltrail.trajectory.evidences import LearningEvidence, last_use, make_evidence, node_group
-from kerneltrail.trajectory.joint import Joint
+from kerneltrail.trajectory.evidences import last_use, node_group
 from kerneltrail.trajectory.maps import MapTable
 from kerneltrail.trajectory.model import Diagnostics, Node, TrajectoryModel
-from kerneltrail.trajectory.moves import MoveInfo
 from kerneltrail.trajectory.settings import Settings
 from kerneltrail.trajectory.state import State
 from kerneltrail.trajectory.structure import Structure, choose
-from kerneltrail.trajectory.urn import Paths, Urn
-
-
-@dataclass(frozen=True)
-class FitProgress:
-    """How far a fit is.
-
-    Attributes:
-        stage: ``fits`` (MAP fits of candidates) or ``chains``.
-        done, total: fits, or sweeps of each chain.
-        log_joint, nodes, edges: of the first chain, where it stands.
-        rhat: of the log joint, so far.
-    """
-
-    stage: str
-    done: int
-    total: int
-    log_joint: float | None = None
-    nodes: int | None = None
-    edges: int | None = None
-    rhat: float | None = None
-
-
-@dataclass(frozen=True)
-class _Chain:
-    """One chain between two looks at it: all that is needed to go on, and what it has seen."""
-
-    number: int
-    rng: Mapping[str, Any]
-    paths: Paths
-    tables: Paths | None
-    log_joint: tuple[float, ...]
-    visited: tuple[Paths, ...]
-    info: Mapping[str, tuple[int, int, int]]
-
-    def to_json(self) -> dict[str, Any]:
-        return dict(self.__dict__)
-
-    @classmethod
-    def from_json(cls, stored: Mapping[str, Any]) -> _Chain:
-        return cls(
-            stored["number"],
-            stored["rng"],
-            _paths(stored["paths"]),
-            None if stored["tables"] is None else _paths(stored["tables"]),
-            tuple(stored["log_joint"]),
-            tuple(_paths(paths) for paths in stored["visited"]),
-            {name: tuple(info) for name, info in stored["info"].items()},
-        )
-
-
-def _paths(stored: Sequence[Sequence[int]]) -> Paths:
-    return tuple(tuple(path) for path in stored)
-
-
-@dataclass(frozen=True)
-class _Problem:
-    """What a worker needs to run a chain."""
-
-    table: MapTable
-    urn: Urn
-    settings: Settings
-    candidates: tuple[int, ...]
-
-    def sweep(self, joint: Joint) -> Sweep:
-        options: dict[str, dict[str, Any]] = {}
-        for name in self.settings.moves:
-            own = dict(self.settings.options.get(name, {}))
-            if name in ("seat", "path", "rename") and "library" not in own:
-                own["library"] = self.candidates
-                if name != "rename":
-                    own.setdefault("fresh", 0)  # the candidates are all on offer already
-            options[name] = own
-        return Sweep(joint, self.settings.moves, options)
-
-    def advance(self, chain: _Chain, sweeps: int) -> _Chain:
-        """Run a chain on by so many sweeps."""
-        with one_blas_thread():
-            rng = rng_from(chain.rng)
-            evidence = _Within(
-                make_evidence(self.settings.evidence, self.table, self.settings.largest), self.candidates
-            )
-            learning = self.settings.evidence != "laplace"
-            current = evidence.for_paths(chain.paths)
-            joint = Joint(self.urn, current)
-            sweep = self.sweep(joint)
-            state = joint.state(chain.paths, tables=chain.tables)
-            log_joint, visited, info = list(chain.log_joint), list(chain.visited), dict(chain.info)
-            for _ in range(sweeps):
-                if learning:  # paper, step 3: p(θ|K) follows the assignments
-                    joint = Joint(self.urn, evidence.for_paths(state.paths))
-                    sweep = sweep.on(joint)
-                    state = joint.state(state.paths, tables=state.tables)
-                state, made = sweep.step(rng, state)
-                log_joint.append(state.log_joint)
-                visited.append(state.paths)
-                for name, each in made.items():
-                    before = MoveInfo(*info.get(name, (0, 0, 0)))
-                    info[name] = (
-                        before.proposed + each.proposed,
-                        before.accepted + each.accepted,
-                        before.changed + each.changed,
-                    )
-        return _Chain(chain.number, rng_state(rng), state.paths, state.tables, tuple(log_joint), tuple(visited), info)
-
-
-class _Within:
-    """An evidence restricted to the candidates: nothing else is ever fitted, or visited."""
-
-    def __init__(self, evidence: LearningEvidence, candidates: tuple[int, ...]) -> None:
-        self._evidence = evidence
-        self._candidates = frozenset(candidates)
-        self._all = candidates
-        self.customers = evidence.customers
-
-    def for_paths(self, paths: Paths) -> _Within:
-        return _Within(self._evidence.for_paths(paths), self._all)
-
-    def log_evidence(self, user: int, mask: int) -> np.ndarray[Any, np.dtype[np.float64]]:
-        if mask not in self._candidates:
-            return np.full(self.customers[user], -np.inf)
-        return self._evidence.log_evidence(user, mask)
+from kerneltrail.trajectory.urn import Urn
 
 
 def fit(
@@ -164,6 +40,8 @@ def fit(
     workers: int | None = None,
     progress: Callable[[FitProgress], None] | None = None,
     checkpoint: str | os.PathLike[str] | None = None,
+    extend: TrajectoryModel | None = None,
+    **changes: Any,
 ) -> TrajectoryModel:
     """Learn from pilot users how compositions evolve as data accrues.
 
@@ -176,13 +54,21 @@ def fit(
         workers: processes; all cores if None.
         progress: called as the fit goes on.
         checkpoint: folder from which a fit that was stopped goes on, to the same result.
+        extend: a model learnt before, whose pilot users are in the cohort among others: its chains go on from its
+            paths, with its pool, priors and reward model unless others are given. Read the table with
+            `extend.schema.read`, so that all are scaled alike.
+        changes: single settings, such as ``chains=2`` or ``seed=1``.
     """
     began = time.perf_counter()
-    settings = settings or Settings()
+    if extend is not None:
+        pool, priors = pool or extend.pool, priors or extend.priors
+        settings, reward = settings or extend.settings, reward or extend.reward
+    settings = replace(settings or Settings(), **changes)
     pool = Pool.atoms(cohort.covariates) if pool is None else pool
     if priors is None:
         priors = Priors.synthetic() if cohort.schema.scaling == "none" else Priors.heartsteps()
     _check(cohort, pool)
+    begin = {} if extend is None else _known_paths(extend, cohort, pool)
     count = workers if workers is not None else (os.cpu_count() or 1)
     table = MapTable(cohort.users, pool, priors, settings.maps, reward)
     keeper = None if checkpoint is None else Checkpoint(checkpoint, _key(cohort.users, pool, priors, settings, reward))
@@ -195,13 +81,36 @@ def fit(
             progress(FitProgress("fits", done, total))
 
     candidates = support(table, settings.largest, settings.width, workers=count, progress=fitting)
+    candidates = _with(candidates, table, {mask for path in begin.values() for mask in path}, count)
     fitted = time.perf_counter()
     urn = Urn(pool, alpha=settings.alpha, keep=settings.keep)
-    problem = _Problem(table, urn, settings, candidates)
-    chains = _run(problem, count, progress, keeper)
+    problem = Problem(table, urn, settings, candidates, begin)
+    chains = run_chains(problem, count, progress, keeper)
     model = _conclude(cohort, problem, priors, reward, chains)
     seconds = {"fits": fitted - began, "chains": time.perf_counter() - fitted}
     return replace(model, diagnostics=replace(model.diagnostics, seconds=seconds))
+
+
+def _known_paths(model: TrajectoryModel, cohort: Cohort, pool: Pool) -> dict[int, tuple[int, ...]]:
+    """The paths of a model for those of its users who are in the cohort, with the same batches, by place in it."""
+    known = dict(zip(model.users, model.paths, strict=True))
+    found = {}
+    for place, user in enumerate(cohort.users):
+        path = known.get(user.name)
+        if path is not None and len(path) == user.batches:
+            found[place] = tuple(pool.mask(model.pool.composition(mask)) for mask in path)
+    if not found:
+        raise DataError(
+            f"none of the model's pilot users ({', '.join(model.users)}) is in the cohort with its batches of before"
+        )
+    return found
+
+
+def _with(candidates: tuple[int, ...], table: MapTable, more: set[int], workers: int) -> tuple[int, ...]:
+    """The candidates with some more, fitted to every user."""
+    missing = sorted(more - set(candidates))
+    table.compute([(user, mask) for user in range(len(table.users)) for mask in missing], workers=workers)
+    return tuple(sorted({*candidates, *missing}, key=lambda mask: (mask.bit_count(), mask)))
 
 
 def _check(cohort: Cohort, pool: Pool) -> None:
@@ -224,70 +133,8 @@ def _key(users: Sequence[User], pool: Pool, priors: Priors, settings: Settings, 
     return hashlib.blake2b("\n".join(parts).encode(), digest_size=16).hexdigest()
 
 
-def _start(problem: _Problem, number: int, rng: np.random.Generator) -> _Chain:
-    """Where a chain begins (`Settings.start`)."""
-    table = problem.table
-    paths: list[tuple[int, ...]] = []
-    for user in range(len(table.users)):
-        if problem.settings.start == "best":
-            own = {m: table.get(user, m).log_laplace + table.pool.log_h0(m) for m in problem.candidates}
-            paths.append(
-                tuple(max(own, key=lambda m, t=t: (own[m][t], -m)) for t in range(table.users[user].batches))  # type: ignore[misc]
-            )
-            continue
-        score = [float(table.get(user, mask).log_laplace[-1]) for mask in problem.candidates]
-        ranked = [mask for _, mask in sorted(zip(score, problem.candidates, strict=True), reverse=True)]
-        better = ranked[: max(1, (len(ranked) + 1) // 2)]
-        paths.append((better[int(rng.integers(len(better)))],) * table.users[user].batches)
-    return _Chain(number, rng_state(rng), tuple(paths), None, (), (), {})
-
-
-def _run(
-    problem: _Problem, workers: int, progress: Callable[[FitProgress], None] | None, keeper: Checkpoint | None
-) -> list[_Chain]:
-    """All chains, a round of sweeps at a time, until they agree or the sweeps are used up."""
-    settings = problem.settings
-    chains = []
-    for number, rng in enumerate(spawn(settings.seed, settings.chains)):
-        stored = None if keeper is None else keeper.read_chain(number)
-        chains.append(_start(problem, number, rng) if stored is None else _Chain.from_json(stored))
-    parallel = joblib.Parallel(n_jobs=min(workers, len(chains)))
-    done = min(len(chain.log_joint) for chain in chains)
-    while True:
-        ready = {len(chain.log_joint) for chain in chains} == {done}
-        rhat = _rhat(chains, done) if ready and done else float("nan")
-        if progress is not None and done:
-            first = _state(chains[0])
-            progress(FitProgress("chains", done, settings.sweeps, first.log_joint, first.nodes, first.edges, rhat))
-        if ready and (done >= settings.sweeps or (done >= 2 * settings.check and rhat < settings.rhat)):
-            return chains
-        # A chain that was kept further on than the others waits for them: looks happen at the same sweeps always.
-        goal = done if not ready else min(done + settings.check, settings.sweeps)
-        if not ready:
-            goal = max(len(chain.log_joint) for chain in chains)
-        late = [chain for chain in chains if len(chain.log_joint) < goal]
-        advanced = parallel(joblib.delayed(problem.advance)(chain, goal - len(chain.log_joint)) for chain in late)
-        for chain in advanced:
-            chains[chain.number] = chain
-            if keeper is not None:
-                keeper.write_chain(chain.number, chain.to_json())
-        done = goal
-
-
-def _rhat(chains: Sequence[_Chain], done: int) -> float:
-    """R-hat of the log joint over the second half of the sweeps; 1 where nothing moves and all agree."""
-    draws = np.array([chain.log_joint[done // 2 : done] for chain in chains])
-    if np.ptp(draws) < 1e-9:
-        return 1.0
-    return float(split_rhat(draws))
-
-
-def _state(chain: _Chain) -> State:
-    return State(chain.paths, chain.log_joint[-1], chain.tables)
-
-
 def _conclude(
-    cohort: Cohort, problem: _Problem, priors: Priors, reward: Reward | None, chains: Sequence[_Chain]
+    cohort: Cohort, problem: Problem, priors: Priors, reward: Reward | None, chains: Sequence[Chain]
 ) -> TrajectoryModel:
     settings, table = problem.settings, problem.table
     sweeps = len(chains[0].log_joint)
@@ -300,11 +147,12 @@ def _conclude(
     structures = choose(samples, margin=settings.margin)
     chosen = structures[0]
     traces = {
-        "log_joint": np.array([chain.log_joint[half:] for chain in chains]),
-        "edges": np.array([[float(State(p, 0.0).edges) for p in chain.visited[half:]] for chain in chains]),
-        "agreement": np.array([[path_agreement(p, chosen.paths) for p in chain.visited[half:]] for chain in chains]),
+        "log_joint": np.array([chain.log_joint for chain in chains]),
+        "edges": np.array([[float(State(p, 0.0).edges) for p in chain.visited] for chain in chains]),
+        "agreement": np.array([[path_agreement(p, chosen.paths) for p in chain.visited] for chain in chains]),
     }
-    moved = {name: np.ptp(values) > 1e-9 for name, values in traces.items()}
+    late = {name: trace[:, half:] for name, trace in traces.items()}  # the first half is warm-up
+    moved = {name: np.ptp(values) > 1e-9 for name, values in late.items()}
     info: dict[str, list[int]] = {}
     for chain in chains:
         for name, (proposed, accepted, _) in chain.info.items():
@@ -313,10 +161,10 @@ def _conclude(
             total[1] += accepted
     diagnostics = Diagnostics(
         sweeps,
-        {name: float(split_rhat(values)) if moved[name] else 1.0 for name, values in traces.items()},
-        {name: float(bulk_ess(values)) if moved[name] else float(values.size) for name, values in traces.items()},
+        {name: float(split_rhat(values)) if moved[name] else 1.0 for name, values in late.items()},
+        {name: float(bulk_ess(values)) if moved[name] else float(values.size) for name, values in late.items()},
         {name: accepted / max(proposed, 1) for name, (proposed, accepted) in info.items()},
-        np.array([chain.log_joint for chain in chains]),
+        traces,
         {},
     )
     names = tuple(user.name for user in table.users)

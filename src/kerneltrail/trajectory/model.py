@@ -69,7 +69,7 @@ class Diagnostics:
         rhat: of the log joint, the number of edges and the agreement with the chosen paths.
         ess: bulk effective sample size of the same.
         acceptance: share of proposals accepted, by move.
-        log_joint: trace of each chain, (chains, sweeps).
+        traces: log joint, number of edges and agreement with the chosen paths, each (chains, sweeps), all sweeps.
         seconds: spent on fits and on sampling.
     """
 
@@ -77,8 +77,13 @@ class Diagnostics:
     rhat: Mapping[str, float]
     ess: Mapping[str, float]
     acceptance: Mapping[str, float]
-    log_joint: Array
+    traces: Mapping[str, Array]
     seconds: Mapping[str, float]
+
+    @property
+    def log_joint(self) -> Array:
+        """Trace of the log joint, (chains, sweeps)."""
+        return self.traces["log_joint"]
 
 
 @dataclass(frozen=True)

@@ -69,7 +69,7 @@ class Settings:
         unknown = [name for name in (*self.moves, *self.options) if name not in MOVES]
         if unknown:
             raise TrajectoryError(f"no move is called {unknown[0]!r}; there are {', '.join(MOVES)}")
-        for name, least in (("largest", 1), ("width", 1), ("chains", 1), ("sweeps", 4), ("check", 4), ("refine", 0)):
+        for name, least in (("largest", 1), ("width", 1), ("chains", 1), ("sweeps", 8), ("check", 8), ("refine", 0)):
             if getattr(self, name) < least:
                 raise TrajectoryError(f"{name} must be at least {least}, got {getattr(self, name)}")
         for name, allowed in (
