@@ -33,7 +33,7 @@ class Checkpoint:
             raise TrajectoryError(f"the checkpoint folder {self.folder} cannot be made: {error}") from None
         owner = self.folder / "fit.json"
         if owner.exists():
-            found = json.loads(owner.read_text()).get("key")
+            found = _read(owner).get("key")
             if found != key:
                 raise TrajectoryError(
                     f"the checkpoint in {self.folder} belongs to another fit (other data, pool, priors or settings); "
@@ -57,7 +57,7 @@ class Checkpoint:
                 file.truncate(whole)
         lines = data[:whole].splitlines()
         for line in lines:
-            stored = json.loads(line)
+            stored = _parsed(line, self._fits)
             theta = np.array(stored["theta"])
             table.put(
                 stored["user"],
@@ -95,11 +95,24 @@ class Checkpoint:
     def read_chain(self, chain: int) -> dict[str, Any] | None:
         """The chain as it was last kept, or None."""
         path = self.folder / f"chain-{chain}.json"
-        return json.loads(path.read_text()) if path.exists() else None
+        return _read(path) if path.exists() else None
 
     def write_chain(self, chain: int, stored: Mapping[str, Any]) -> None:
         """Keep a chain."""
         _write(self.folder / f"chain-{chain}.json", stored)
+
+
+def _read(path: Path) -> dict[str, Any]:
+    return _parsed(path.read_bytes(), path)
+
+
+def _parsed(text: bytes, path: Path) -> dict[str, Any]:
+    try:
+        return dict(json.loads(text))
+    except ValueError as error:
+        raise TrajectoryError(
+            f"the checkpoint file {path} is damaged ({error}); remove its folder or name another"
+        ) from None
 
 
 def _write(path: Path, stored: Mapping[str, Any]) -> None:

@@ -6,7 +6,7 @@ import hashlib
 import json
 import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from importlib.metadata import version
 from typing import Any
@@ -21,7 +21,8 @@ from kerneltrail.trajectory.candidates import support
 from kerneltrail.trajectory.chains import Chain, FitProgress, Problem, run_chains
 from kerneltrail.trajectory.checkpoint import Checkpoint
 from kerneltrail.trajectory.diagnostics import bulk_ess, path_agreement, split_rhat
-from kerneltrail.trajectory.evidences import last_use, node_group
+from kerneltrail.trajectory.evidences import last_use, make_evidence, node_group
+from kerneltrail.trajectory.joint import Joint
 from kerneltrail.trajectory.maps import MapTable
 from kerneltrail.trajectory.model import Diagnostics, Node, TrajectoryModel
 from kerneltrail.trajectory.settings import Settings
@@ -71,7 +72,11 @@ def fit(
     begin = {} if extend is None else _known_paths(extend, cohort, pool)
     count = workers if workers is not None else (os.cpu_count() or 1)
     table = MapTable(cohort.users, pool, priors, settings.maps, reward)
-    keeper = None if checkpoint is None else Checkpoint(checkpoint, _key(cohort.users, pool, priors, settings, reward))
+    # Before the work begins: both may refuse their settings.
+    urn = Urn(pool, alpha=settings.alpha, keep=settings.keep)
+    Problem(table, urn, settings, ()).sweep(Joint(urn, make_evidence(settings.evidence, table, settings.largest)))
+    key = _key(cohort.users, pool, priors, settings, reward, begin)
+    keeper = None if checkpoint is None else Checkpoint(checkpoint, key)
     if keeper is not None:
         keeper.read_fits(table)
         table.on_new = keeper.add_fits
@@ -83,7 +88,6 @@ def fit(
     candidates = support(table, settings.largest, settings.width, workers=count, progress=fitting)
     candidates = _with(candidates, table, {mask for path in begin.values() for mask in path}, count)
     fitted = time.perf_counter()
-    urn = Urn(pool, alpha=settings.alpha, keep=settings.keep)
     problem = Problem(table, urn, settings, candidates, begin)
     chains = run_chains(problem, count, progress, keeper)
     model = _conclude(cohort, problem, priors, reward, chains)
@@ -124,12 +128,19 @@ def _check(cohort: Cohort, pool: Pool) -> None:
         )
 
 
-def _key(users: Sequence[User], pool: Pool, priors: Priors, settings: Settings, reward: Reward | None) -> str:
+def _key(
+    users: Sequence[User],
+    pool: Pool,
+    priors: Priors,
+    settings: Settings,
+    reward: Reward | None,
+    begin: Mapping[int, tuple[int, ...]],
+) -> str:
     """What a fit depends on, as a digest: a checkpoint of one must not serve another."""
     parts = [user.fingerprint for user in users]
     parts += [f"{product}:{p!r}" for product, p in zip(pool.products, pool.probabilities, strict=True)]
     parts += [repr(sorted(priors.by_kind.items())), repr(sorted(priors.by_covariate.items())), repr(reward)]
-    parts += [str(pool.allow_empty), json.dumps(settings.to_json(), sort_keys=True)]
+    parts += [str(pool.allow_empty), json.dumps(settings.to_json(), sort_keys=True), repr(sorted(begin.items()))]
     return hashlib.blake2b("\n".join(parts).encode(), digest_size=16).hexdigest()
 
 

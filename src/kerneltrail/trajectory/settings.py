@@ -69,6 +69,9 @@ class Settings:
         unknown = [name for name in (*self.moves, *self.options) if name not in MOVES]
         if unknown:
             raise TrajectoryError(f"no move is called {unknown[0]!r}; there are {', '.join(MOVES)}")
+        idle = [name for name in self.options if name not in self.moves]
+        if idle:
+            raise TrajectoryError(f"options are given for {idle[0]!r}, which is not among the moves {self.moves}")
         for name, least in (("largest", 1), ("width", 1), ("chains", 1), ("sweeps", 8), ("check", 8), ("refine", 0)):
             if getattr(self, name) < least:
                 raise TrajectoryError(f"{name} must be at least {least}, got {getattr(self, name)}")

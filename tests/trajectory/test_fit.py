@@ -1,0 +1,244 @@
+import math
+import pickle
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from kerneltrail.data import Cohort, simulate_paper
+from kerneltrail.errors import DataError
+from kerneltrail.gp import Reward
+from kerneltrail.kernels import Composition, Pool, Priors, parse
+from kerneltrail.trajectory import Counts, State, TrajectoryError, Urn, path_agreement, split_rhat
+from kerneltrail.trajectory.evidences import last_use, node_group
+from kerneltrail.trajectory.fit import fit
+from kerneltrail.trajectory.identical import difference
+from kerneltrail.trajectory.maps import MapTable
+from kerneltrail.trajectory.settings import Settings
+
+from . import oracle, tiny
+
+
+def run(**changes):
+    others = {
+        name: changes.pop(name) for name in ("progress", "workers", "reward", "cohort", "pool") if name in changes
+    }
+    given = {"pool": tiny.POOL, "workers": 1, **others}
+    return fit(given.pop("cohort", tiny.cohort()), settings=tiny.settings(**changes), **given)
+
+
+def timeless(model):
+    return replace(model, diagnostics=replace(model.diagnostics, seconds={}))
+
+
+def test_the_log_joint_of_the_chosen_paths_is_that_of_the_specification():
+    model = tiny.model()
+    table = tiny.table()
+
+    class Laplace:
+        def log_evidence(self, user, mask):
+            return table.get(user, mask).log_laplace
+
+    order = [m for m, path in enumerate(model.paths) for _ in path]
+    wanted = oracle.log_joint(Urn(tiny.POOL), Laplace(), model.paths, order)
+    assert model.structures[0].log_joint == pytest.approx(wanted, abs=1e-9)
+
+
+def test_nodes_are_the_compositions_in_use_with_their_users_fits():
+    model = run(sweeps=16, margin=1e9, seed=3)
+    table = MapTable(tiny.cohort().users, tiny.POOL, tiny.PRIORS, tiny.QUICK)
+    assert {node.mask for node in model.nodes} == {mask for path in model.paths for mask in path}
+    for node in model.nodes:
+        assert node.composition == tiny.POOL.composition(node.mask)
+        customers = [(m, t) for m, path in enumerate(model.paths) for t, own in enumerate(path) if own == node.mask]
+        np.testing.assert_array_equal(node.thetas, [table.get(m, node.mask).theta[t] for m, t in customers])
+        assert node.users == tuple(f"pilot {m}" for m in sorted(last_use(model.paths)[node.mask]))
+        wanted = node_group(table, node.mask, model.paths)
+        np.testing.assert_array_equal(node.group.mean, wanted.mean)
+        np.testing.assert_array_equal(node.group.variance, wanted.variance)
+
+
+def test_nodes_come_in_the_order_of_first_use():
+    model = fit(tiny.cohort(), pool=tiny.POOL, settings=Settings.published(maps=tiny.QUICK, largest=2), workers=1)
+    order = list(dict.fromkeys(path[t] for t in range(2) for path in model.paths))
+    assert [node.mask for node in model.nodes] == order
+
+
+def test_the_same_seed_gives_the_same_model_and_another_seed_another_chain():
+    first, again, other = run(), run(), run(seed=1)
+    assert difference(timeless(first), timeless(again)) is None
+    assert not np.array_equal(first.diagnostics.log_joint, other.diagnostics.log_joint)
+
+
+@pytest.mark.parametrize("evidence", ["laplace", "empirical"])
+def test_two_workers_find_what_one_does(evidence):
+    assert difference(timeless(run(evidence=evidence)), timeless(run(evidence=evidence, workers=2))) is None
+
+
+def test_chains_stop_once_they_agree():
+    """At the first look, from the second on, at which R-hat of the second half is below the limit."""
+    long = run(sweeps=80, rhat=1.000001, seed=5).diagnostics.log_joint
+    for limit in (1.02, 1.1, 1.5):
+        trace = run(sweeps=80, rhat=limit, seed=5).diagnostics.log_joint
+        np.testing.assert_array_equal(trace, long[:, : trace.shape[1]])
+        looks = list(range(16, min(trace.shape[1], long.shape[1]) + 1, 8))
+        values = [split_rhat(long[:, n // 2 : n]) if np.ptp(long[:, n // 2 : n]) > 1e-9 else 1.0 for n in looks]
+        agreed = [n for n, value in zip(looks, values, strict=True) if value < limit]
+        assert trace.shape[1] == (agreed[0] if agreed else 80)
+
+
+def test_the_sweeps_are_used_up_where_chains_do_not_agree(monkeypatch):
+    monkeypatch.setattr("kerneltrail.trajectory.chains._rhat", lambda chains, done: math.nan)
+    model = run(sweeps=28, check=8)
+    assert model.diagnostics.sweeps == 28
+    assert model.diagnostics.log_joint.shape == (2, 28)
+
+
+def test_diagnostics_are_of_the_second_half():
+    model = run(sweeps=40, rhat=1.000001, chains=3)
+    told = model.diagnostics
+    half = told.log_joint[:, told.sweeps // 2 :]
+    assert told.rhat["log_joint"] == (split_rhat(half) if np.ptp(half) > 1e-9 else 1.0)
+    assert set(told.rhat) == set(told.ess) == {"log_joint", "edges", "agreement"}
+    assert set(told.acceptance) == set(model.settings.moves)
+    assert all(0.0 <= share <= 1.0 for share in told.acceptance.values())
+    assert set(told.seconds) == {"fits", "chains"}
+
+
+@pytest.mark.parametrize("sweeps", [8, 9, 11])
+def test_the_shortest_chains_that_are_allowed_work(sweeps):
+    assert run(sweeps=sweeps).diagnostics.sweeps == sweeps
+
+
+def test_progress_is_told_of_fits_and_then_of_chains():
+    told = []
+    model = run(progress=told.append)
+    stages = [each.stage for each in told]
+    assert stages == sorted(stages, reverse=True)  # all fits, then all chains
+    assert {each.done for each in told if each.stage == "chains"} == set(range(8, model.diagnostics.sweeps + 1, 8))
+    last = told[-1]
+    assert (last.total, last.log_joint) == (32, model.diagnostics.log_joint[0, -1])
+    assert last.nodes >= 1
+    assert last.edges >= last.nodes
+    assert last.rhat > 0
+
+
+@pytest.mark.parametrize("evidence", ["laplace", "group", "empirical"])
+@pytest.mark.parametrize("start", ["apart", "best"])
+def test_every_evidence_and_start_gives_a_model(evidence, start):
+    model = run(evidence=evidence, start=start, sweeps=16, largest=1)
+    assert all(len(node.composition) == 1 for node in model.nodes)
+    assert set(model.provenance["candidates"]) <= {"LIN[x]", "PER[x]", "SE[x]"}
+
+
+def test_the_published_preset_runs():
+    model = fit(tiny.cohort(), pool=tiny.POOL, settings=Settings.published(maps=tiny.QUICK, sweeps=24, check=8))
+    assert model.settings.evidence == "empirical"
+    assert set(model.diagnostics.acceptance) == {"published_seat", "published_plate"}
+    user = model.new_user()
+    assert user.selection == "greedy"
+    step = user.update(tiny.pilot(7).X, tiny.pilot(7).y)
+    assert step.composition in [node.composition for node in model.nodes]
+
+
+def test_nothing_but_candidates_is_visited():
+    model = fit(tiny.cohort(), pool=tiny.POOL, settings=Settings.published(maps=tiny.QUICK, sweeps=24), workers=1)
+    allowed = set(model.provenance["candidates"])
+    assert {node.composition.text for node in model.nodes} <= allowed
+    for structure in model.structures:
+        assert {tiny.POOL.composition(mask).text for path in structure.paths for mask in path} <= allowed
+
+
+def test_users_may_have_different_numbers_of_batches():
+    users = [tiny.pilot(0, (3,)), tiny.pilot(1, (2, 5, 9)), tiny.pilot(2, (4, 8))]
+    model = run(cohort=Cohort.from_users(users, target="y", scaling="none"), sweeps=16)
+    assert [len(path) for path in model.paths] == [1, 3, 2]
+    assert sum(len(node.thetas) for node in model.nodes) == 6
+
+
+def test_one_user_one_row_and_one_chain_are_enough():
+    users = [tiny.pilot(0, (1,))]
+    model = run(cohort=Cohort.from_users(users, target="y", scaling="none"), sweeps=8, chains=1)
+    assert len(model.nodes) == 1
+
+
+def test_noise_alone_may_be_a_node():
+    rng = np.random.default_rng(0)
+    users = [tiny.pilot(m, (4, 9)).with_y(0.8 * rng.standard_normal(9)) for m in range(3)]
+    pool = tiny.POOL.with_empty().with_probabilities(lambda product: 0.01)
+    model = run(cohort=Cohort.from_users(users, target="y", scaling="none"), pool=pool, sweeps=16)
+    assert [node.composition for node in model.nodes] == [Composition()]
+    user = model.new_user()
+    user.update(users[0].X, users[0].y)
+    prediction = user.predict([[0.0]])
+    assert prediction.mean.tolist() == [0.0]
+    assert prediction.variance.tolist() == [0.0]
+    assert prediction.noise > 0.1
+
+
+def test_a_reward_model_is_fitted_with_its_actions():
+    model = run(cohort=tiny.cohort(action=True), reward=Reward(("x",)), sweeps=16)
+    assert model.reward == Reward(("x",))
+    with pytest.raises(DataError, match="no actions"):
+        run(reward=Reward(("x",)), sweeps=16)
+
+
+def test_defaults_follow_the_cohort():
+    scaled = Cohort.from_users(tiny.pilots(), target="y", scaling="group")
+    quick = tiny.settings(sweeps=8)
+    model = fit(scaled, settings=quick, workers=1)
+    assert model.pool == Pool.atoms(["x"])
+    assert model.priors == Priors.heartsteps()
+    assert fit(tiny.cohort(), settings=quick, workers=1).priors == Priors.synthetic()
+    assert fit(tiny.cohort(), settings=quick, workers=1, seed=9).settings == replace(quick, seed=9)
+
+
+def test_what_cannot_work_is_refused_before_the_work():
+    def refused(*args):
+        pytest.fail("fitted")
+
+    with pytest.raises(DataError, match="the pool reads hour, which the cohort does not have"):
+        run(pool=Pool.of("SE[hour]"))
+    with pytest.raises(TrajectoryError, match="α must be positive"):
+        run(alpha=0.0, progress=refused)
+    with pytest.raises(TrajectoryError, match="parent bias"):
+        run(keep=1.5, progress=refused)
+    with pytest.raises(TrajectoryError, match="has no option 'speed'"):
+        run(options={"plate": {"speed": 9}}, progress=refused)
+
+
+def test_more_pilot_users_go_on_from_the_model():
+    model = run()
+    bigger = fit(tiny.cohort(4), extend=model, workers=1)
+    assert bigger.users == ("pilot 0", "pilot 1", "pilot 2", "pilot 3")
+    assert (bigger.pool, bigger.priors, bigger.settings) == (model.pool, model.priors, model.settings)
+    with pytest.raises(DataError, match="none of the model's pilot users"):
+        fit(tiny.cohort(3, (3, 7, 9)), extend=model, workers=1)
+
+
+def test_a_fitted_model_travels():
+    model = tiny.model()
+    assert difference(pickle.loads(pickle.dumps(model)), model) is None
+
+
+def test_the_agreement_of_a_chain_that_never_leaves_is_whole():
+    model = tiny.model()
+    assert path_agreement(model.paths, model.paths) == 1.0
+    assert State(model.paths, 0.0).edges == Counts.of(model.paths).edges == len(model.edges)
+
+
+@pytest.mark.slow
+def test_simulated_users_are_recovered():
+    simulation = simulate_paper(train=4, test=8, seed=0)
+    pool = Pool.of("LIN[x]", "PER[x]", "SE[x]")
+    model = fit(simulation.train, pool=pool, settings=Settings(largest=2))
+    for name, path in model.table():
+        assert path[-1] == simulation.truth[name]
+    assert {node.composition for node in model.nodes} >= {parse("LIN[x] + PER[x]"), parse("SE[x]")}
+    right = 0
+    for person in simulation.test:
+        user = model.new_user()
+        for t in range(1, person.batches + 1):
+            user.update(person.batch(t).X, person.batch(t).y)
+        right += user.composition == simulation.truth[person.name]
+    assert right == 8

@@ -1,0 +1,88 @@
+import json
+import pickle
+from dataclasses import FrozenInstanceError, replace
+
+import pytest
+
+from kerneltrail.trajectory import EXACT, PUBLISHED, TrajectoryError
+from kerneltrail.trajectory.maps import MapSettings
+from kerneltrail.trajectory.settings import Settings
+
+OTHER = Settings(
+    evidence="group",
+    alpha=0.5,
+    keep=0.8,
+    largest=2,
+    width=3,
+    moves=("path", "plate"),
+    options={"plate": {"steps": 3}},
+    start="best",
+    chains=2,
+    sweeps=50,
+    rhat=1.1,
+    check=10,
+    margin=0.5,
+    selection="greedy",
+    memory="all",
+    refine=10,
+    seed=4,
+    maps=MapSettings(3, 5, 1e-5, 1e-4),
+)
+
+
+@pytest.mark.parametrize("settings", [Settings(), Settings.published(), OTHER], ids=["default", "published", "other"])
+def test_settings_survive_json_and_processes(settings):
+    assert Settings.from_json(json.loads(json.dumps(settings.to_json()))) == settings
+    assert pickle.loads(pickle.dumps(settings)) == settings
+    assert replace(settings) == settings
+
+
+def test_the_other_settings_above_differ_in_every_field():
+    assert all(getattr(OTHER, name) != getattr(Settings(), name) for name in Settings.__dataclass_fields__)
+
+
+def test_presets():
+    assert Settings().moves == EXACT
+    published = Settings.published(seed=3)
+    assert (published.evidence, published.moves, published.selection) == ("empirical", PUBLISHED, "greedy")
+    assert published.seed == 3
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"moves": ("jump",)}, "no move is called 'jump'"),
+        ({"options": {"jump": {}}}, "no move is called 'jump'"),
+        ({"moves": ("path",), "options": {"plate": {"steps": 2}}}, "'plate', which is not among the moves"),
+        ({"evidence": "bic"}, "evidence must be one of laplace, group, empirical, got 'bic'"),
+        ({"selection": "best"}, "selection must be one of filter, greedy"),
+        ({"memory": "none"}, "memory must be one of newest, all"),
+        ({"start": "here"}, "start must be one of apart, best"),
+        ({"largest": 0}, "largest must be at least 1, got 0"),
+        ({"chains": 0}, "chains must be at least 1"),
+        ({"sweeps": 7}, "sweeps must be at least 8"),
+        ({"check": 7}, "check must be at least 8"),
+        ({"refine": -1}, "refine must be at least 0"),
+        ({"margin": -1.0}, "margin must not be negative"),
+        ({"rhat": 1.0}, "rhat must be above 1"),
+    ],
+)
+def test_what_cannot_be_is_refused_by_name(given, said):
+    with pytest.raises(TrajectoryError, match=said):
+        Settings(**given)
+
+
+def test_an_unknown_name_is_refused():
+    with pytest.raises(TrajectoryError, match="no setting is called 'speed'"):
+        Settings.from_json({"speed": 9})
+
+
+def test_settings_are_values():
+    given = {"plate": {"steps": 3}}
+    settings = Settings(options=given)
+    given["plate"]["steps"] = 9
+    assert settings.options["plate"]["steps"] == 3
+    with pytest.raises(TypeError):
+        settings.options["plate"]["steps"] = 9
+    with pytest.raises(FrozenInstanceError):
+        settings.seed = 1
