@@ -434,12 +434,12 @@ def prefix_evidence(
     The last row of `features` is y. With A = ΦΦᵀ + σ²I (r × r): log|K| = (n - r) log σ² + log|A|, and
     σ² y'K⁻¹y = y'y - (Φy)'A⁻¹(Φy) is the last squared pivot when A is bordered by Φy and y'y. Each batch adds its own
     rows to the sums, so all batches cost one pass over the data and a small factorisation each. Batches that end
-    before row r have a smaller covariance than A; one factorisation serves all of those.
+    before row r/2 have a covariance so much smaller than A that building it pays; one factorisation serves all those.
     """
     r = features.shape[0] - 1
     t = 0
     head = 0
-    while t < ends.shape[0] and ends[t] <= r:
+    while t < ends.shape[0] and ends[t] <= r // 2:
         head = ends[t]
         t += 1
     if head > 0:
