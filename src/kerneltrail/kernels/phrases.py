@@ -80,15 +80,18 @@ def _trim(text: str) -> str:
 def singular(unit: str) -> str:
     """One of a unit: ``hour`` for hours, ``degree Celsius`` for degrees Celsius, ``°C`` for °C.
 
-    >>> [singular(unit) for unit in ("hours", "degrees Celsius", "°C", "s", "mmHg", "beats per minute", "inches")]
-    ['hour', 'degree Celsius', '°C', 's', 'mmHg', 'beat per minute', 'inch']
+    >>> [singular(unit) for unit in ("hours", "degrees Celsius", "°C", "s", "mmHg", "beats per minute", "log steps")]
+    ['hour', 'degree Celsius', '°C', 's', 'mmHg', 'beat per minute', 'log step']
     """
-    first, blank, rest = unit.partition(" ")
-    if first in _SINGULARS:
-        first = _SINGULARS[first]
-    elif len(first) > 2 and first.isalpha() and first.islower() and first[-1] == "s" and first[-2] not in "sui":
-        first = first[:-1]
-    return first + blank + rest
+    words = unit.split(" ")
+    for i, word in enumerate(words):  # the first word that is a plural: "log steps", but "beats per minute"
+        if word in _SINGULARS:
+            words[i] = _SINGULARS[word]
+            break
+        if len(word) > 2 and word.isalpha() and word.islower() and word[-1] == "s" and word[-2] not in "sui":
+            words[i] = word[:-1]
+            break
+    return " ".join(words)
 
 
 def quantity(value: float, unit: str) -> str:
