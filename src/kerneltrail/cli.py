@@ -52,6 +52,8 @@ class Benchmark(StrEnum):
 
     evidence = "evidence"
     map = "map"
+    nested = "nested"
+    recovery = "recovery"
     update = "update"
     all = "all"
 

@@ -4,22 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from kerneltrail.bench import evidence, map, update
+from kerneltrail.bench import evidence, map, nested, recovery, update
 from kerneltrail.bench.rows import Row
 from kerneltrail.errors import KerneltrailError
 
 BENCHES = {"evidence": evidence, "map": map, "update": update}
 
+LONG = {"nested": nested, "recovery": recovery}
+"""Minutes each, and about quality rather than speed: only when asked for by name, not part of `all`."""
+
 
 def _chosen(which: str) -> list[str]:
-    if which != "all" and which not in BENCHES:
-        raise KerneltrailError(f"there is no benchmark {which!r}; there are {', '.join(BENCHES)} and all")
+    if which != "all" and which not in BENCHES | LONG:
+        raise KerneltrailError(f"there is no benchmark {which!r}; there are {', '.join(BENCHES | LONG)} and all")
     return list(BENCHES) if which == "all" else [which]
 
 
 def steps(which: str, *, quick: bool = False) -> int:
     """How many times `run` will call `tick`."""
-    plans = [(BENCHES[name].Plan.quick if quick else BENCHES[name].Plan)() for name in _chosen(which)]
+    modules = [(BENCHES | LONG)[name] for name in _chosen(which)]
+    plans = [(module.Plan.quick if quick else module.Plan)() for module in modules]
     return sum(plan.steps for plan in plans)
 
 
@@ -35,5 +39,5 @@ def run(
         tick: called with what comes next.
     """
     for name in _chosen(which):
-        module = BENCHES[name]
+        module = (BENCHES | LONG)[name]
         yield from module.run(module.Plan.quick() if quick else module.Plan(), seed, tick)

@@ -14,6 +14,8 @@ TITLES = {
     "evidence": "Log evidence for one hyperparameter vector, beside LAPACK's dpotrf alone",
     "map": "MAP hyperparameters of a user, from {starts} starts; found: true period within 5%",
     "update": "One batch more, after n rows",
+    "nested": "Log evidences beside nested sampling: errors in nats",
+    "recovery": "New users followed to their true kernel; log density and error of each batch before it is seen",
 }
 
 
@@ -75,7 +77,36 @@ def _update(title: str, rows: Sequence[Row]) -> Table:
     return table
 
 
-_MAKERS = {"evidence": _evidence, "map": _map, "update": _update}
+def _nested(title: str, rows: Sequence[Row]) -> Table:
+    from kerneltrail.bench.nested import summary
+
+    table = _table(title, "method", "problems", "mean", "largest", "bias", "tau", "same best", "seconds")
+    for found in summary(rows):
+        errors = (f"{found[name]:.2f}" for name in ("mean_error", "largest_error", "bias", "tau"))
+        table.add_row(
+            found["method"],
+            str(found["problems"]),
+            *errors,
+            f"{found['same_best']:.0%}",
+            duration(found["seconds"]),
+        )
+    return table
+
+
+def _recovery(title: str, rows: Sequence[Row]) -> Table:
+    table = _table(title, "case", "priors", "method", "n", "right", "log density", "rmse", "products", "changed")
+    previous = None
+    for found in rows:
+        key = (found["case"], found["priors"], found["method"])
+        if previous not in (None, key):
+            table.add_section()
+        previous = key
+        measures = (f"{found[name]:.2f}" for name in ("log_density", "rmse", "products", "changed"))
+        table.add_row(*key, f"{found['n']:,}", f"{found['right']:.0%}", *measures)
+    return table
+
+
+_MAKERS = {"evidence": _evidence, "map": _map, "nested": _nested, "recovery": _recovery, "update": _update}
 _WORDS = ("case", "method")
 
 
