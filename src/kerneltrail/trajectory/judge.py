@@ -28,6 +28,10 @@ Array = NDArray[np.float64]
 TOLERANCE = 1e-4
 """Error allowed in a log evidence here: far below what could change a choice."""
 
+FEATURES = ((TOLERANCE, 400), (1e-2, 1500))
+"""Error allowed and most features of a frozen node. A product over two covariates needs hundreds: less exactly there,
+and an update of some ten milliseconds, but as many after ten thousand rows as after a hundred."""
+
 FEW_THETAS = 16
 """Hyperparameter vectors by which the published evidence is averaged for a new user."""
 
@@ -98,29 +102,33 @@ class Judge:
         return replace(self, theta=best, log_evidence=value, refined=rows.rows)
 
     def freeze(self, rows: User, block: LinearBlock | None) -> Judge:
-        """Replace the rows by their sums; unchanged where the kernel has no short feature form."""
-        try:
-            state = OnlineState.start(
-                self.hyperparameters,
-                rows.covariates,
-                low=np.minimum(rows.X.min(axis=0), 0.0),
-                high=np.maximum(rows.X.max(axis=0), 1.0),
-                linear=None if block is None else block.covariance,
-                tol=TOLERANCE,
-                max_rank=400,
-            )
-        except KernelError:
-            return self
-        linear = None if block is None else block.features
-        return replace(self, online=state.update(rows.X, rows.y, linear=linear))
+        """Replace the rows by their sums; unchanged where the kernel has no feature form of reasonable length."""
+        for tol, rank in FEATURES:
+            try:
+                state = OnlineState.start(
+                    self.hyperparameters,
+                    rows.covariates,
+                    low=np.minimum(rows.X.min(axis=0), 0.0),
+                    high=np.maximum(rows.X.max(axis=0), 1.0),
+                    linear=None if block is None else block.covariance,
+                    tol=tol,
+                    max_rank=rank,
+                )
+            except KernelError:
+                continue
+            room = replace(state, max_rank=FEATURES[-1][1])  # for rows outside the box
+            linear = None if block is None else block.features
+            return replace(self, online=room.update(rows.X, rows.y, linear=linear))
+        return self
 
     def follow(self, X: Array, y: Array, linear: Array | None) -> Judge:
         """Judge more rows with the hyperparameters kept."""
         assert self.online is not None  # only frozen judges follow
         online = self.online.update(X, y, linear=linear)
-        value = online.log_evidence
         if self.precision is not None:
-            value += self._occam(online.rows)
+            value = online.log_evidence + self._occam(online.rows)
+        else:  # the average over the pilots' hyperparameters goes on by what the best of them says of the new rows
+            value = self.log_evidence + online.log_evidence - self.online.log_evidence
         return replace(self, online=online, log_evidence=value)
 
     def _occam(self, rows: int) -> float:

@@ -18,6 +18,7 @@ from kerneltrail.data import Scaler, User
 from kerneltrail.errors import DataError
 from kerneltrail.gp import LinearBlock, Prediction
 from kerneltrail.kernels import Composition, Hyperparameters
+from kerneltrail.trajectory.errors import TrajectoryError
 from kerneltrail.trajectory.judge import Judge, View
 from kerneltrail.trajectory.maps import block_of
 from kerneltrail.trajectory.settings import Memory, Selection
@@ -105,6 +106,9 @@ class NewUser:
     @classmethod
     def start(cls, model: TrajectoryModel, name: str, **changes: Any) -> NewUser:
         """A user without rows, followed as the model's settings say unless `changes` do."""
+        for change in changes:
+            if change not in ("selection", "memory", "refine"):
+                raise TrajectoryError(f"{change!r} cannot be changed for a new user; selection, memory and refine can")
         settings = replace(model.settings, **changes)
         return cls(model, name, settings.selection, settings.memory, settings.refine)
 
@@ -208,13 +212,13 @@ class NewUser:
 
     def predict(self, X: ArrayLike, *, action: ArrayLike | None = None) -> Prediction:
         """Mean and variance in the target's units, averaged over nodes by their probability."""
-        scaled = self._scaler.transform(np.array(X, dtype=np.float64, ndmin=2))
+        scaled = self._scaler.transform(_numbers(X, 2))
         reward = self.model.reward
         linear = None
         if reward is not None:
             if action is None:
                 raise DataError("this model has a reward model: predict needs action=")
-            linear = reward.design(scaled, self.model.covariates, np.array(action, dtype=np.float64, ndmin=1))
+            linear = reward.design(scaled, self.model.covariates, _numbers(action, 1))
         mean, second, noise = np.zeros(len(scaled)), np.zeros(len(scaled)), 0.0
         for weight, view in zip(self._weights.tolist(), self._seen(), strict=True):
             if weight < 1e-4:  # a node that improbable cannot be seen in the average
@@ -254,8 +258,7 @@ class NewUser:
         raise DataError(f"{wanted or 'nothing'} is not a node of this model")
 
     def _batch(self, X: ArrayLike, y: ArrayLike, action: ArrayLike | None) -> User:
-        rows = np.array(X, dtype=np.float64, ndmin=2)
-        target = np.array(y, dtype=np.float64, ndmin=1)
+        rows, target = _numbers(X, 2), _numbers(y, 1)
         if self.model.reward is not None and action is None:
             raise DataError(f"user {self.name!r}: this model has a reward model, so update needs action=")
         user = User(
@@ -264,10 +267,17 @@ class NewUser:
             rows,
             target,
             (len(target),),
-            action=None if action is None else np.array(action, dtype=np.float64, ndmin=1),
+            action=None if action is None else _numbers(action, 1),
         )
         return self._scaler.apply(user)
 
     def _design(self, batch: User) -> Array | None:
         block = block_of(batch, self.model.reward)
         return None if block is None else block.features
+
+
+def _numbers(values: ArrayLike, dimensions: int) -> Array:
+    try:
+        return np.array(values, dtype=np.float64, ndmin=dimensions)
+    except (TypeError, ValueError) as problem:
+        raise DataError(f"rows must hold numbers ({problem})") from None
