@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 
 from kerneltrail.data.user import User
-from kerneltrail.gp import dense, inputs_for, loops
+from kerneltrail.gp import dense, inputs_for, waves
 from kerneltrail.gp.features import plan_for
 from kerneltrail.gp.spectral import expansion_of, ranks_of
 from kerneltrail.kernels import parse
@@ -17,15 +17,10 @@ def feature_matrix(inputs, thetas, s=0, tol=1e-10):
     """Φ, (r, n), of one hyperparameter vector."""
     expansion = expansion_of(inputs, plan_for(inputs), inputs.natural(thetas), tol)
     plan, r, n = expansion.plan, int(ranks_of(expansion)[s]), inputs.rows
-    factors = max(1, int(np.diff(plan.series_start).max(initial=1)))
-    features, plain, scale = np.full((r, n), np.nan), np.full((r, n), np.nan), np.full(r, np.nan)
-    owner, order, partner = np.empty(r, np.int64), np.empty((r, factors), np.int64), np.empty((r, factors), np.int64)
-    loops.fill(
-        inputs.columns, inputs.reach.mean(axis=0), plan.linear_start, plan.linear_column, plan.series_start,
-        plan.series_column, expansion.amplitude[s], expansion.location[s], expansion.omega[s], expansion.count[s],
-        expansion.weights[s], expansion.cutoff[s], features, scale, owner, order, partner, plain,
-    )  # fmt: skip
-    return scale[:, None] * features
+    rows, plain = waves.empty_rows(r, n, plan.series_start), np.full((r, n), np.nan)
+    rows.features[:], rows.scale[:] = np.nan, np.nan
+    waves.fill(inputs.columns, inputs.reach.mean(axis=0), plan.shape, expansion.terms(s), rows, plain)
+    return rows.scale[:, None] * rows.features
 
 
 @settings(max_examples=40)

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kerneltrail.gp.inputs import Inputs, locate
+from kerneltrail.gp.waves import Shape, Terms
 from kerneltrail.kernels.atoms import AtomKind
 from kerneltrail.kernels.composition import Composition
 from kerneltrail.kernels.layout import layout_of
@@ -46,6 +47,20 @@ class Plan:
     series_slot: Ints
     series_size: Ints
     amplitude_slot: Ints
+
+    @cached_property
+    def shape(self) -> Shape:
+        """Itself as compiled code reads it."""
+        return Shape(
+            self.linear_start,
+            self.linear_column,
+            self.linear_slot,
+            self.series_start,
+            self.series_column,
+            self.series_slot,
+            self.series_size,
+            self.amplitude_slot,
+        )
 
     @cached_property
     def tensor(self) -> bool:
@@ -84,6 +99,25 @@ class Expansion:
     domega: Array
     cutoff: Array
     attained: NDArray[np.bool_]
+
+    @property
+    def batch(self) -> tuple[Array, Array, Array, Array, Ints, Array, Array, Array, Array]:
+        """What `Terms` has of one θ, for all of them."""
+        return (
+            self.amplitude,
+            self.noise,
+            self.location,
+            self.omega,
+            self.count,
+            self.weights,
+            self.dlog_weights,
+            self.domega,
+            self.cutoff,
+        )
+
+    def terms(self, s: int) -> Terms:
+        """The numbers of one θ."""
+        return Terms(*(part[s] for part in self.batch))
 
 
 def plan_for(inputs: Inputs) -> Plan | None:

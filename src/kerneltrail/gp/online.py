@@ -15,7 +15,7 @@ import scipy.linalg
 from numpy.typing import ArrayLike, NDArray
 
 from kerneltrail.errors import DataError, KernelError
-from kerneltrail.gp import loops
+from kerneltrail.gp import waves
 from kerneltrail.gp.features import Expansion, Plan, expand, plan_of
 from kerneltrail.gp.numerics import LOG_2PI, factorise, root, solve_lower, solve_upper
 from kerneltrail.gp.posterior import Component, Prediction, features_of, rows_of
@@ -63,7 +63,7 @@ class Basis:
         """Number of features of each product, in the plan's order."""
         out = np.empty(len(self._plan.amplitude_slot), dtype=np.int64)
         e = self._expansion
-        loops.ranks(self._plan.series_start, e.count[0], e.weights[0], e.cutoff[0], out)
+        waves.ranks(self._plan.series_start, e.count[0], e.weights[0], e.cutoff[0], out)
         return out
 
     @property
@@ -74,18 +74,11 @@ class Basis:
     def features(self, X: Array) -> Array:
         """Φ at the rows of X, shape (r, n): the inner product of two columns is the kernel."""
         r, n = self.rank, len(X)
-        rows, scale = np.empty((r, n)), np.empty(r)
-        factors = max(1, int(np.diff(self._plan.series_start).max(initial=1)))
-        integers = (np.empty(r, dtype=np.int64), np.empty((r, factors), np.int64), np.empty((r, factors), np.int64))
+        rows = waves.empty_rows(r, n, self._plan.series_start)
         centre = 0.5 * (np.array(self.low) + np.array(self.high))
-        plan, e = self._plan, self._expansion
-        loops.fill(
-            np.ascontiguousarray(X.T), centre, plan.linear_start, plan.linear_column, plan.series_start,
-            plan.series_column, e.amplitude[0], e.location[0], e.omega[0], e.count[0], e.weights[0], e.cutoff[0],
-            rows, scale, *integers, np.empty((0, 0)),
-        )  # fmt: skip
-        rows *= scale[:, None]
-        return rows
+        columns = np.ascontiguousarray(X.T)
+        waves.fill(columns, centre, self._plan.shape, self._expansion.terms(0), rows, np.empty((0, 0)))
+        return rows.scale[:, None] * rows.features
 
     def owner(self) -> NDArray[np.int64]:
         """For each feature the index of its product in the composition."""

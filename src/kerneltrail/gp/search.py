@@ -8,6 +8,7 @@ cannot be factorised, an edge of what is searched), it says so, and the general 
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 import numba
 import numpy as np
@@ -17,6 +18,7 @@ from kerneltrail.gp.features import Plan, plan_for, tails
 from kerneltrail.gp.inputs import Inputs
 from kerneltrail.gp.optimise import ARMIJO, FARTHEST, LONGEST_STEP
 from kerneltrail.gp.spectral import slope_one
+from kerneltrail.gp.waves import Shape, Terms
 from kerneltrail.kernels.series import NO_FAMILY, one_series
 
 Array = NDArray[np.float64]
@@ -26,6 +28,20 @@ LARGEST_RANK = 300
 """More features than this mean a lengthscale far too short for the data, or a job for the dense method."""
 
 CONVERGED, FLAT, LOST = 0, 1, 2
+
+
+class Problem(NamedTuple):
+    """What stays the same through a search, as compiled code reads it: the prior, the rows, the families of series."""
+
+    mean: Array
+    scale: Array
+    positive: NDArray[np.bool_]
+    X: Array
+    reach: Array
+    centre: Array
+    extra: Array
+    family: Ints
+    tol: float
 
 
 def can_search(inputs: Inputs) -> Plan | None:
@@ -41,44 +57,36 @@ def can_search(inputs: Inputs) -> Plan | None:
 @numba.njit(cache=True)
 def _objective(
     w: Array,
-    mean: Array,
-    scale: Array,
-    positive: NDArray[np.bool_],
-    X: Array,
-    reach: Array,
-    centre: Array,
-    extra: Array,
-    linear_start: Ints,
-    linear_column: Ints,
-    linear_slot: Ints,
-    series_start: Ints,
-    series_column: Ints,
-    series_slot: Ints,
-    series_size: Ints,
-    amplitude_slot: Ints,
-    family: Ints,
-    tol: float,
+    problem: Problem,
+    shape: Shape,
     gradient: Array,
 ) -> float:
     """Minus the log posterior at whitened w, up to the prior's constant; infinite where it cannot be computed."""
-    k, n, q = w.shape[0], X.shape[1], extra.shape[0]
+    k, n, q = w.shape[0], problem.X.shape[1], problem.extra.shape[0]
     values = np.empty(k)
     prior = 0.0
     for i in range(k):
-        u = mean[i] + scale[i] * w[i]
-        values[i] = math.exp(u) if positive[i] else u
+        u = problem.mean[i] + problem.scale[i] * w[i]
+        values[i] = math.exp(u) if problem.positive[i] else u
         prior += 0.5 * w[i] * w[i]
-    products, factors = amplitude_slot.shape[0], series_column.shape[0]
+    products, factors = shape.amplitude_slot.shape[0], shape.series_column.shape[0]
     amplitude = np.empty((1, products))
-    location = np.empty((1, linear_slot.shape[0]))
+    location = np.empty((1, shape.linear_slot.shape[0]))
     noise = np.empty(1)
     noise[0] = values[k - 1]
     for p in range(products):
-        amplitude[0, p] = values[amplitude_slot[p]]
-    for j in range(linear_slot.shape[0]):
-        location[0, j] = values[linear_slot[j]]
+        amplitude[0, p] = values[shape.amplitude_slot[p]]
+    for j in range(shape.linear_slot.shape[0]):
+        location[0, j] = values[shape.linear_slot[j]]
     tail, attained = tails(
-        amplitude, location, noise, linear_start, linear_column, series_start, reach, tol / max(n, 1)
+        amplitude,
+        location,
+        noise,
+        shape.linear_start,
+        shape.linear_column,
+        shape.series_start,
+        problem.reach,
+        problem.tol / max(n, 1),
     )
     if not attained[0]:
         return math.inf
@@ -90,17 +98,17 @@ def _objective(
     longest = 1
     product = 0
     for f in range(factors):
-        while series_start[product + 1] <= f:
+        while shape.series_start[product + 1] <= f:
             product += 1
-        span = reach[1, series_column[f]] - reach[0, series_column[f]]
-        own = values[series_slot[f] : series_slot[f] + series_size[f]]
-        omega[f], count[f], weight, dlog, slope = one_series(family[f], own, span, tail[0, product])
+        span = problem.reach[1, shape.series_column[f]] - problem.reach[0, shape.series_column[f]]
+        own = values[shape.series_slot[f] : shape.series_slot[f] + shape.series_size[f]]
+        omega[f], count[f], weight, dlog, slope = one_series(problem.family[f], own, span, tail[0, product])
         domega[f] = slope
         made.append((weight, dlog))
         longest = max(longest, count[f])
         rank += 2 * count[f] - 1
     for p in range(products):
-        if series_start[p + 1] == series_start[p]:
+        if shape.series_start[p + 1] == shape.series_start[p]:
             rank += 1
     if rank > LARGEST_RANK:
         return math.inf
@@ -111,15 +119,12 @@ def _objective(
         weights[f, : count[f]] = weight[: count[f]]
         dlogs[f, :, : count[f]] = dlog[:, : count[f]]
     cutoff = np.zeros(products)
-    log = slope_one(
-        X, centre, extra, linear_start, linear_column, linear_slot, series_start, series_column, series_slot,
-        series_size, amplitude_slot, amplitude[0], noise[0], location[0], omega, count, weights, dlogs, domega, cutoff,
-        rank, gradient,
-    )  # fmt: skip
+    terms = Terms(amplitude[0], noise[0], location[0], omega, count, weights, dlogs, domega, cutoff)
+    log = slope_one(problem.X, problem.centre, problem.extra, shape, terms, rank, gradient)
     if not math.isfinite(log):
         return math.inf
     for i in range(k):
-        gradient[i] = w[i] - scale[i] * gradient[i]
+        gradient[i] = w[i] - problem.scale[i] * gradient[i]
         if not math.isfinite(gradient[i]):
             return math.inf
     return prior - log
@@ -129,23 +134,8 @@ def _objective(
 def _search(
     w: Array,
     inverse: Array,
-    mean: Array,
-    scale: Array,
-    positive: NDArray[np.bool_],
-    X: Array,
-    reach: Array,
-    centre: Array,
-    extra: Array,
-    linear_start: Ints,
-    linear_column: Ints,
-    linear_slot: Ints,
-    series_start: Ints,
-    series_column: Ints,
-    series_slot: Ints,
-    series_size: Ints,
-    amplitude_slot: Ints,
-    family: Ints,
-    tol: float,
+    problem: Problem,
+    shape: Shape,
     gradient_tolerance: float,
     value_tolerance: float,
     iterations: int,
@@ -154,8 +144,7 @@ def _search(
     k = w.shape[0]
     gradient, new_gradient, trial = np.empty(k), np.empty(k), np.empty(k)
     value = _objective(
-        w, mean, scale, positive, X, reach, centre, extra, linear_start, linear_column, linear_slot, series_start,
-        series_column, series_slot, series_size, amplitude_slot, family, tol, gradient,
+        w, problem, shape, gradient,
     )  # fmt: skip
     evaluations = 1
     if not math.isfinite(value):
@@ -186,8 +175,7 @@ def _search(
                 if abs(trial[i]) >= FARTHEST:
                     return value, LOST, iteration, evaluations
             new_value = _objective(
-                trial, mean, scale, positive, X, reach, centre, extra, linear_start, linear_column, linear_slot,
-                series_start, series_column, series_slot, series_size, amplitude_slot, family, tol, new_gradient,
+                trial, problem, shape, new_gradient,
             )  # fmt: skip
             evaluations += 1
             if new_value <= value + ARMIJO * step * slope:
@@ -223,23 +211,8 @@ def _search(
 def _curvature(
     w: Array,
     step: float,
-    mean: Array,
-    scale: Array,
-    positive: NDArray[np.bool_],
-    X: Array,
-    reach: Array,
-    centre: Array,
-    extra: Array,
-    linear_start: Ints,
-    linear_column: Ints,
-    linear_slot: Ints,
-    series_start: Ints,
-    series_column: Ints,
-    series_slot: Ints,
-    series_size: Ints,
-    amplitude_slot: Ints,
-    family: Ints,
-    tol: float,
+    problem: Problem,
+    shape: Shape,
 ) -> Array:
     """Hessian at w in whitened coordinates, by central differences of the gradient; NaN where it cannot be had."""
     k = w.shape[0]
@@ -249,8 +222,7 @@ def _curvature(
         for sign, gradient in ((1.0, ahead), (-1.0, behind)):
             point[i] = w[i] + sign * step
             value = _objective(
-                point, mean, scale, positive, X, reach, centre, extra, linear_start, linear_column, linear_slot,
-                series_start, series_column, series_slot, series_size, amplitude_slot, family, tol, gradient,
+                point, problem, shape, gradient,
             )  # fmt: skip
             if not math.isfinite(value):
                 gradient[:] = math.nan
@@ -264,13 +236,18 @@ class Search:
     """A compiled search bound to one user's rows, one composition and one prior."""
 
     def __init__(self, inputs: Inputs, plan: Plan, mean: Array, scale: Array, tol: float) -> None:
-        self._fixed = (
-            np.ascontiguousarray(mean), np.ascontiguousarray(scale), inputs.layout.positive,
-            inputs.columns, inputs.reach, inputs.reach.mean(axis=0), np.ascontiguousarray(inputs.fixed_features),
-            plan.linear_start, plan.linear_column, plan.linear_slot, plan.series_start, plan.series_column,
-            plan.series_slot, plan.series_size, plan.amplitude_slot,
-            np.array([kind.family for kind in plan.series_atom], dtype=np.int64), tol,
-        )  # fmt: skip
+        self._problem = Problem(
+            np.ascontiguousarray(mean),
+            np.ascontiguousarray(scale),
+            inputs.layout.positive,
+            inputs.columns,
+            inputs.reach,
+            inputs.reach.mean(axis=0),
+            np.ascontiguousarray(inputs.fixed_features),
+            np.array([kind.family for kind in plan.series_atom], dtype=np.int64),
+            tol,
+        )
+        self._shape = plan.shape
 
     def run(
         self, start: Array, *, gradient_tolerance: float, value_tolerance: float, iterations: int = 200
@@ -278,7 +255,7 @@ class Search:
         """(point, value without the prior's constant, status, iterations, evaluations), or None where it is lost."""
         w = np.clip(start, -0.99 * FARTHEST, 0.99 * FARTHEST)
         value, status, taken, evaluations = _search(
-            w, np.eye(len(w)), *self._fixed, gradient_tolerance, value_tolerance, iterations
+            w, np.eye(len(w)), self._problem, self._shape, gradient_tolerance, value_tolerance, iterations
         )
         if status == LOST:
             return None
@@ -286,5 +263,5 @@ class Search:
 
     def curvature(self, w: Array, step: float) -> Array | None:
         """The Hessian in whitened coordinates, or None where it cannot be had."""
-        hessian = _curvature(w, step, *self._fixed)
+        hessian = _curvature(w, step, self._problem, self._shape)
         return hessian if np.isfinite(hessian).all() else None

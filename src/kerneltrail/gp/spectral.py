@@ -8,12 +8,14 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
-from kerneltrail.gp import loops
+from kerneltrail.gp import gram, waves
 from kerneltrail.gp.features import Expansion, Plan, expand
 from kerneltrail.gp.inputs import Inputs
+from kerneltrail.gp.waves import Shape, Terms
 
 Array = NDArray[np.float64]
 Ints = NDArray[np.int64]
+Batch = tuple[Array, Array, Array, Array, Ints, Array, Array, Array, Array]
 
 
 def expansion_of(inputs: Inputs, plan: Plan, values: Array, tol: float) -> Expansion:
@@ -35,7 +37,7 @@ def _all_ranks(series_start: Ints, count: Ints, weights: Array, cutoff: Array, n
     out = np.empty(noise.shape[0], dtype=np.int64)
     each = np.empty(series_start.shape[0] - 1, dtype=np.int64)
     for s in range(noise.shape[0]):
-        loops.ranks(series_start, count[s], weights[s], cutoff[s], each)
+        waves.ranks(series_start, count[s], weights[s], cutoff[s], each)
         out[s] = each.sum()
     return out
 
@@ -62,125 +64,75 @@ def _blocks(series_start: Ints, widths: Ints, rows: int) -> tuple[Ints, Ints]:
 
 
 @numba.njit(cache=True)
-def _evidence(
-    X: Array,
-    centre: Array,
-    ends: Ints,
-    extra: Array,
-    linear_start: Ints,
-    linear_column: Ints,
-    series_start: Ints,
-    series_column: Ints,
-    amplitude: Array,
-    noise: Array,
-    location: Array,
-    omega: Array,
-    count: Ints,
-    weights: Array,
-    cutoff: Array,
-    rank: Ints,
-) -> Array:
-    samples, n, q = noise.shape[0], X.shape[1], extra.shape[0]
+def _terms(batch: Batch, s: int) -> Terms:
+    amplitude, noise, location, omega, count, weights, dlog_weights, domega, cutoff = batch
+    return Terms(
+        amplitude[s], noise[s], location[s], omega[s], count[s], weights[s], dlog_weights[s], domega[s], cutoff[s]
+    )
+
+
+@numba.njit(cache=True)
+def _evidence(X: Array, centre: Array, ends: Ints, extra: Array, shape: Shape, batch: Batch, rank: Ints) -> Array:
+    samples, q = rank.shape[0], extra.shape[0]
     out = np.empty((samples, ends.shape[0]))
-    largest = rank.max() + 1
-    factors = max(1, np.diff(series_start).max()) if series_start.shape[0] > 1 else 1
-    buffer = np.empty((largest, n))
-    all_scale = np.empty(largest)
-    owner = np.empty(largest, dtype=np.int64)
-    order = np.empty((largest, factors), dtype=np.int64)
-    partner = np.empty((largest, factors), dtype=np.int64)
+    room = waves.empty_rows(rank.max() + 1, X.shape[1], shape.series_start)
     plain = np.empty((0, 0))
-    widths = np.empty(series_start.shape[0] - 1, dtype=np.int64)
+    widths = np.empty(shape.series_start.shape[0] - 1, dtype=np.int64)
     for s in range(samples):
         rows = rank[s] + 1
-        features, scale = buffer[:rows], all_scale[:rows]
-        loops.fill(
-            X, centre, linear_start, linear_column, series_start, series_column, amplitude[s], location[s], omega[s],
-            count[s], weights[s], cutoff[s], features, scale, owner, order, partner, plain,
-        )  # fmt: skip
-        features[rows - q :] = extra
-        scale[rows - q :] = 1.0
-        loops.ranks(series_start, count[s], weights[s], cutoff[s], widths)
-        starts, terms = _blocks(series_start, widths, rows)
-        loops.prefix_evidence(features, scale, starts, terms, ends, noise[s], out[s])
+        terms = _terms(batch, s)
+        made = waves.Rows(room.features[:rows], room.scale[:rows], room.owner, room.order, room.partner)
+        waves.fill(X, centre, shape, terms, made, plain)
+        made.features[rows - q :] = extra
+        made.scale[rows - q :] = 1.0
+        waves.ranks(shape.series_start, terms.counts, terms.weights, terms.cutoff, widths)
+        starts, lengths = _blocks(shape.series_start, widths, rows)
+        gram.prefix_evidence(made.features, made.scale, starts, lengths, ends, terms.noise, out[s])
     return out
 
 
 def evidence(inputs: Inputs, expansion: Expansion) -> Array:
     """Log evidence (S, T); NaN where the noise is too small for the method."""
-    plan = expansion.plan
     extra = inputs.fixed_features
-    return _evidence(
-        inputs.columns, inputs.reach.mean(axis=0), inputs.ends, extra,
-        plan.linear_start, plan.linear_column, plan.series_start, plan.series_column,
-        expansion.amplitude, expansion.noise, expansion.location, expansion.omega, expansion.count, expansion.weights,
-        expansion.cutoff, ranks_of(expansion, len(extra) - 1),
-    )  # fmt: skip
+    rank = ranks_of(expansion, len(extra) - 1)
+    centre = inputs.reach.mean(axis=0)
+    return _evidence(inputs.columns, centre, inputs.ends, extra, expansion.plan.shape, expansion.batch, rank)
 
 
-@numba.njit(cache=True, fastmath=loops.FAST)
-def slope_one(
-    X: Array,
-    centre: Array,
-    extra: Array,
-    linear_start: Ints,
-    linear_column: Ints,
-    linear_slot: Ints,
-    series_start: Ints,
-    series_column: Ints,
-    series_slot: Ints,
-    series_size: Ints,
-    amplitude_slot: Ints,
-    amplitude: Array,
-    noise: float,
-    location: Array,
-    omega: Array,
-    count: Ints,
-    weights: Array,
-    dlog_weights: Array,
-    domega: Array,
-    cutoff: Array,
-    r: int,
-    out: Array,
-) -> float:
+@numba.njit(cache=True, fastmath=waves.FAST)
+def slope_one(X: Array, centre: Array, extra: Array, shape: Shape, terms: Terms, r: int, out: Array) -> float:
     """Log evidence of one hyperparameter vector, its gradient written to `out`; NaN where a factorisation failed."""
     n, q, size = X.shape[1], extra.shape[0], out.shape[0]
-    products = series_start.shape[0] - 1
-    factors = max(1, np.diff(series_start).max()) if products else 1
-    features = np.empty((r + 1, n))
+    products = shape.series_start.shape[0] - 1
+    noise = terms.noise
+    rows = waves.empty_rows(r + 1, n, shape.series_start)
+    features, scale, owner, order, partner = rows.features, rows.scale, rows.owner, rows.order, rows.partner
     plain = np.empty((r + 1, n))
-    scale = np.empty(r + 1)
     widths = np.empty(products, dtype=np.int64)
-    owner = np.empty(r + 1, dtype=np.int64)
-    order = np.empty((r + 1, factors), dtype=np.int64)
-    partner = np.empty((r + 1, factors), dtype=np.int64)
     residual = np.empty(n)
     slope = np.empty(n)
     pull = np.empty(n)
     out[:] = 0.0
-    loops.fill(
-        X, centre, linear_start, linear_column, series_start, series_column, amplitude, location, omega,
-        count, weights, cutoff, features, scale, owner, order, partner, plain,
-    )  # fmt: skip
+    waves.fill(X, centre, shape, terms, rows, plain)
     features[r + 1 - q :] = extra
     scale[r + 1 - q :] = 1.0
-    loops.ranks(series_start, count, weights, cutoff, widths)
-    starts, terms = _blocks(series_start, widths, r + 1)
-    gram = np.zeros((r + 1, r + 1))
+    waves.ranks(shape.series_start, terms.counts, terms.weights, terms.cutoff, widths)
+    starts, lengths = _blocks(shape.series_start, widths, r + 1)
+    products_of_rows = np.zeros((r + 1, r + 1))
     factor = np.empty((r + 1, r + 1))
-    moments = np.zeros((terms.shape[0], 2, 2 * max(1, terms.max())))
-    loops.add_gram(features, starts, terms, 0, n, moments, gram)
-    loops.scaled_gram(gram, scale, noise, factor)
-    logdet = loops.cholesky(factor, r)
+    moments = np.zeros((lengths.shape[0], 2, 2 * max(1, lengths.max())))
+    gram.add_gram(features, starts, lengths, 0, n, moments, products_of_rows)
+    gram.scaled_gram(products_of_rows, scale, noise, factor)
+    logdet = gram.cholesky(factor, r)
     log = -0.5 * (factor[r, r] ** 2 / noise + (n - r) * math.log(noise) + logdet + n * math.log(2.0 * math.pi))
     if math.isnan(logdet):
         return math.nan
     mean = factor[:r, r].copy()  # U⁻ᵀΦy, which bordering has left there
-    loops.backward(factor, mean)
+    gram.backward(factor, mean)
 
     # α = K⁻¹y = (y - Φm)/σ², and d log p/dΦ = α m' - Φ A⁻¹ =: W, since Φ'K⁻¹ = A⁻¹Φ' and Φ'α = m.
     inverse = np.empty((r, r))
-    loops.invert(factor, inverse)
+    gram.invert(factor, inverse)
     residual[:] = features[r]
     for c in range(r):
         weight = scale[c] * mean[c]
@@ -196,22 +148,22 @@ def slope_one(
     out[size - 1] = 0.5 * (noise * alpha2 - (n - r + noise * trace))
 
     for p in range(products):
-        first, last = series_start[p], series_start[p + 1]
-        lines = linear_start[p + 1] - linear_start[p]
+        first, last = shape.series_start[p], shape.series_start[p + 1]
+        lines = shape.linear_start[p + 1] - shape.linear_start[p]
         moving = False  # whether a frequency depends on a hyperparameter (PER's period)
         for f in range(first, last):
-            for k in range(series_size[f]):
-                moving = moving or domega[f, k] != 0.0
+            for k in range(shape.series_size[f]):
+                moving = moving or terms.domega[f, k] != 0.0
         pull[:] = 0.0
         for c in range(r + 1 - q):
             if owner[c] != p:
                 continue
             # Σ_i W_ic Φ_ic = m_c² - (A⁻¹G)_cc, no pass over the data: all that weights and amplitude need.
             total = mean[c] * mean[c] - 1.0 + noise * inverse[c, c]
-            out[amplitude_slot[p]] += 0.5 * total
+            out[shape.amplitude_slot[p]] += 0.5 * total
             for f in range(first, last):
-                for k in range(series_size[f]):
-                    out[series_slot[f] + k] += 0.5 * total * dlog_weights[f, k, order[c, f - first]]
+                for k in range(shape.series_size[f]):
+                    out[shape.series_slot[f] + k] += 0.5 * total * terms.dlog_weights[f, k, order[c, f - first]]
             if not (moving or lines):
                 continue
             for i in range(n):
@@ -230,68 +182,39 @@ def slope_one(
                     continue
                 change = 0.0
                 for i in range(n):
-                    change += slope[i] * features[other, i] * (X[series_column[f], i] - centre[series_column[f]])
+                    change += (
+                        slope[i] * features[other, i] * (X[shape.series_column[f], i] - centre[shape.series_column[f]])
+                    )
                 # d cos(jωx)/dω = -jx sin(jωx), d sin(jωx)/dω = jx cos(jωx); partners stand cosine first.
                 sign = -1.0 if c < other else 1.0
-                for k in range(series_size[f]):
-                    out[series_slot[f] + k] += sign * j * scale[c] * change * domega[f, k]
-        for line in range(linear_start[p], linear_start[p + 1]):
+                for k in range(shape.series_size[f]):
+                    out[shape.series_slot[f] + k] += sign * j * scale[c] * change * terms.domega[f, k]
+        for line in range(shape.linear_start[p], shape.linear_start[p + 1]):
             total = 0.0
             for i in range(n):
                 others = pull[i]
-                for g in range(linear_start[p], linear_start[p + 1]):
+                for g in range(shape.linear_start[p], shape.linear_start[p + 1]):
                     if g != line:
-                        others *= X[linear_column[g], i] - location[g]
+                        others *= X[shape.linear_column[g], i] - terms.location[g]
                 total -= others
-            out[linear_slot[line]] += total
+            out[shape.linear_slot[line]] += total
     return log
 
 
 @numba.njit(cache=True)
 def _gradient(
-    X: Array,
-    centre: Array,
-    extra: Array,
-    linear_start: Ints,
-    linear_column: Ints,
-    linear_slot: Ints,
-    series_start: Ints,
-    series_column: Ints,
-    series_slot: Ints,
-    series_size: Ints,
-    amplitude_slot: Ints,
-    amplitude: Array,
-    noise: Array,
-    location: Array,
-    omega: Array,
-    count: Ints,
-    weights: Array,
-    dlog_weights: Array,
-    domega: Array,
-    cutoff: Array,
-    rank: Ints,
-    size: int,
+    X: Array, centre: Array, extra: Array, shape: Shape, batch: Batch, rank: Ints, size: int
 ) -> tuple[Array, Array]:
-    log = np.empty(noise.shape[0])
-    out = np.empty((noise.shape[0], size))
-    for s in range(noise.shape[0]):
-        log[s] = slope_one(
-            X, centre, extra, linear_start, linear_column, linear_slot, series_start, series_column, series_slot,
-            series_size, amplitude_slot, amplitude[s], noise[s], location[s], omega[s], count[s], weights[s],
-            dlog_weights[s], domega[s], cutoff[s], rank[s], out[s],
-        )  # fmt: skip
+    log = np.empty(rank.shape[0])
+    out = np.empty((rank.shape[0], size))
+    for s in range(rank.shape[0]):
+        log[s] = slope_one(X, centre, extra, shape, _terms(batch, s), rank[s], out[s])
     return log, out
 
 
 def evidence_and_gradient(inputs: Inputs, expansion: Expansion) -> tuple[Array, Array]:
     """Log evidence (S,) of all rows and its gradient (S, k) in the unconstrained space; NaN where it failed."""
-    plan = expansion.plan
     extra = inputs.fixed_features
-    return _gradient(
-        inputs.columns, inputs.reach.mean(axis=0), extra,
-        plan.linear_start, plan.linear_column, plan.linear_slot, plan.series_start, plan.series_column,
-        plan.series_slot, plan.series_size, plan.amplitude_slot,
-        expansion.amplitude, expansion.noise, expansion.location, expansion.omega, expansion.count, expansion.weights,
-        expansion.dlog_weights, expansion.domega, expansion.cutoff, ranks_of(expansion, len(extra) - 1),
-        inputs.layout.size,
-    )  # fmt: skip
+    rank = ranks_of(expansion, len(extra) - 1)
+    centre = inputs.reach.mean(axis=0)
+    return _gradient(inputs.columns, centre, extra, expansion.plan.shape, expansion.batch, rank, inputs.layout.size)

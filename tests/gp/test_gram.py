@@ -5,7 +5,8 @@ import itertools
 import numpy as np
 import pytest
 
-from kerneltrail.gp import loops
+from kerneltrail.gp import gram as compiled
+from kerneltrail.gp import waves
 
 
 def definite(n, rng):
@@ -19,15 +20,15 @@ def test_the_small_cholesky_is_lapacks(n):
     matrix = definite(n, rng)
     upper = matrix.copy()
     upper[np.tril_indices(n, -1)] = np.nan  # the lower triangle is never read
-    logdet = loops.cholesky(upper, n)
+    logdet = compiled.cholesky(upper, n)
     np.testing.assert_allclose(np.triu(upper), np.linalg.cholesky(matrix).T, rtol=1e-10, atol=1e-12)
     assert logdet == pytest.approx(np.linalg.slogdet(matrix)[1], abs=1e-10)
 
     out = np.empty((n, n))
-    loops.invert(upper, out)
+    compiled.invert(upper, out)
     np.testing.assert_allclose(out, np.linalg.inv(matrix), rtol=1e-8, atol=1e-9)
     right = rng.standard_normal(n)
-    for solve, triangle in ((loops.forward, np.triu(upper).T), (loops.backward, np.triu(upper))):
+    for solve, triangle in ((compiled.forward, np.triu(upper).T), (compiled.backward, np.triu(upper))):
         found = right.copy()
         solve(upper, found)
         np.testing.assert_allclose(triangle @ found, right, atol=1e-10)
@@ -38,17 +39,17 @@ def test_a_bordered_cholesky_counts_only_its_own_rows_and_leaves_the_remainder(n
     rng = np.random.default_rng(n)
     full = definite(n + 1, rng)
     upper = full.copy()
-    logdet = loops.cholesky(upper, n)
+    logdet = compiled.cholesky(upper, n)
     assert logdet == pytest.approx(np.linalg.slogdet(full[:n, :n])[1], abs=1e-12)
     remainder = full[n, n] - full[n, :n] @ np.linalg.solve(full[:n, :n], full[:n, n])
     assert upper[n, n] ** 2 == pytest.approx(remainder, rel=1e-10)
     small = np.empty((n, n))  # and the inverse of the leading rows alone
-    loops.invert(upper, small)
+    compiled.invert(upper, small)
     np.testing.assert_allclose(small, np.linalg.inv(full[:n, :n]), rtol=1e-9, atol=1e-10)
 
     exact = full.copy()  # y in the span of the features: the remainder is zero, or rounding below it
     exact[n, n] = full[n, :n] @ np.linalg.solve(full[:n, :n], full[:n, n]) * (1 - 1e-14)
-    assert loops.cholesky(exact, n) == pytest.approx(logdet, abs=1e-12)
+    assert compiled.cholesky(exact, n) == pytest.approx(logdet, abs=1e-12)
     assert exact[n, n] ** 2 == pytest.approx(0.0, abs=1e-12)
 
 
@@ -58,19 +59,19 @@ def test_an_indefinite_matrix_gives_nan(n, bad):
     for k in range(n):
         matrix = np.eye(n)
         matrix[k, k] = bad
-        assert np.isnan(loops.cholesky(matrix, n))
+        assert np.isnan(compiled.cholesky(matrix, n))
 
 
 def test_rows_of_very_different_scale_do_not_disturb_each_other():
     scale = np.array([1e9, 1.0, 1e-9, 1e6])
     base = definite(4, np.random.default_rng(0))
-    logdet = loops.cholesky(scale[:, None] * base * scale, 4)
+    logdet = compiled.cholesky(scale[:, None] * base * scale, 4)
     assert logdet == pytest.approx(np.linalg.slogdet(base)[1] + 2 * np.log(scale).sum(), abs=1e-10)
 
 
 def test_a_remainder_that_is_no_number_is_not_taken_for_zero():
     matrix = np.array([[1.0, np.inf], [0.0, np.inf]])
-    loops.cholesky(matrix, 1)
+    compiled.cholesky(matrix, 1)
     assert np.isnan(matrix[1, 1])
 
 
@@ -78,7 +79,7 @@ def test_a_remainder_that_is_no_number_is_not_taken_for_zero():
 def test_waves(count):
     x = np.random.default_rng(0).uniform(-5, 5, 40) + 1e3
     rows = np.full((2 * count - 1, 40), np.nan)
-    loops.waves(x, 1e3, 0.7, count, rows)
+    waves.waves(x, 1e3, 0.7, count, rows)
     angle = 0.7 * (x - 1e3)
     expected = [np.ones(40)]
     for j in range(1, count):
@@ -109,7 +110,7 @@ def test_trigonometric_moments_are_the_plain_gram(n, shape):
     gram = np.zeros((len(features), len(features)))
     begin = 0
     for end in sorted({1, n // 3, n} - {0}):  # batch by batch
-        loops.add_gram(features, starts, terms, begin, end, moments, gram)
+        compiled.add_gram(features, starts, terms, begin, end, moments, gram)
         begin = end
         expected = features[:, :end] @ features[:, :end].T
         np.testing.assert_allclose(np.triu(gram), np.triu(expected), atol=1e-11 * (10 + n))
@@ -119,7 +120,7 @@ def test_scaled_gram():
     rng = np.random.default_rng(0)
     features, scale = rng.standard_normal((4, 9)), np.array([2.0, 0.5, 3.0, 1.0])
     out = np.zeros((4, 4))
-    loops.scaled_gram(features @ features.T, scale, 0.3, out)
+    compiled.scaled_gram(features @ features.T, scale, 0.3, out)
     phi = scale[:, None] * features
     expected = phi @ phi.T + 0.3 * np.diag([1.0, 1.0, 1.0, 0.0])
     np.testing.assert_allclose(np.triu(out), np.triu(expected), rtol=1e-12)
@@ -134,7 +135,7 @@ def test_batches_below_and_above_the_rank_agree_with_the_covariance(r):
     features = np.vstack([phi, y])
     ends = np.array([1, 2, 4, 5, 8, 9, 10, 13, 24])
     out = np.empty(len(ends))
-    loops.prefix_evidence(features, scale, np.array([0, r + 1]), np.array([0]), ends, noise, out)
+    compiled.prefix_evidence(features, scale, np.array([0, r + 1]), np.array([0]), ends, noise, out)
     K = (phi.T * scale[:r] ** 2) @ phi + noise * np.eye(n)
     expected = [
         -0.5 * (y[:e] @ np.linalg.solve(K[:e, :e], y[:e]) + np.linalg.slogdet(K[:e, :e])[1] + e * np.log(2 * np.pi))
@@ -143,7 +144,7 @@ def test_batches_below_and_above_the_rank_agree_with_the_covariance(r):
     np.testing.assert_allclose(out, expected, atol=1e-11)
     for e, value in zip(ends, expected, strict=True):  # alone, so by the other path where e > r
         single = np.empty(1)
-        loops.prefix_evidence(features, scale, np.array([0, r + 1]), np.array([0]), np.array([e]), noise, single)
+        compiled.prefix_evidence(features, scale, np.array([0, r + 1]), np.array([0]), np.array([e]), noise, single)
         assert single[0] == pytest.approx(value, abs=1e-11)
 
 
@@ -154,7 +155,7 @@ def test_ranks_count_what_fill_writes():
     start = np.array([0, 3])
     for cutoff in (0.0, 0.05, 0.3, 0.9):
         out = np.empty(1, dtype=np.int64)
-        loops.ranks(start, counts, weights, np.array([cutoff]), out)
+        waves.ranks(start, counts, weights, np.array([cutoff]), out)
         expected = sum(
             2 ** sum(j > 0 for j in index)
             for index in itertools.product(*(range(c) for c in counts))
@@ -166,5 +167,5 @@ def test_ranks_count_what_fill_writes():
 def test_ranks_of_hopeless_products_are_bounded_not_counted():
     counts = np.full(5, 1 << 14, dtype=np.int64)
     out = np.empty(1, dtype=np.int64)
-    loops.ranks(np.array([0, 5]), counts, np.ones((5, 1 << 14)), np.array([0.0]), out)
-    assert out[0] >= loops.MOST
+    waves.ranks(np.array([0, 5]), counts, np.ones((5, 1 << 14)), np.array([0.0]), out)
+    assert out[0] >= waves.MOST

@@ -1,0 +1,240 @@
+"""Compiled: the feature rows of one hyperparameter vector. They lie along memory, (r, n), as all loops run.
+
+All functions are compiled once and cached on disk; all they know of kernels is the numbers of `features.Expansion`.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numba
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+# Sums may be reordered and fused; infinities and NaN keep their meaning, because failures are told by them.
+FAST = {"reassoc", "contract", "nsz", "arcp"}
+MOST = 1 << 13  # features beyond which no matrix of them is built: it would fill the memory
+
+
+class Shape(NamedTuple):
+    """The structure of a composition's features as compiled code reads it; see `features.Plan`."""
+
+    linear_start: Ints
+    linear_column: Ints
+    linear_slot: Ints
+    series_start: Ints
+    series_column: Ints
+    series_slot: Ints
+    series_size: Ints
+    amplitude_slot: Ints
+
+
+class Terms(NamedTuple):
+    """The features' numbers of one hyperparameter vector; see `features.Expansion`, which has them for many."""
+
+    amplitude: Array
+    noise: float
+    location: Array
+    omega: Array
+    counts: Ints
+    weights: Array
+    dlog_weights: Array
+    domega: Array
+    cutoff: Array
+
+
+class Rows(NamedTuple):
+    """Feature rows, with what the gradient needs to know of each.
+
+    Attributes:
+        features: F, (r, n); Φ = scale · F.
+        scale: (r,).
+        owner: the product of each row, (r,).
+        order: its term in each series of the product, (r, series).
+        partner: the row with sine and cosine exchanged in that series, -1 where the term is constant, (r, series).
+    """
+
+    features: Array
+    scale: Array
+    owner: Ints
+    order: Ints
+    partner: Ints
+
+
+@numba.njit(cache=True)
+def empty_rows(rank: int, n: int, series_start: Ints) -> Rows:
+    """Room for so many feature rows."""
+    factors = max(1, np.diff(series_start).max()) if series_start.shape[0] > 1 else 1
+    return Rows(
+        np.empty((rank, n)),
+        np.empty(rank),
+        np.empty(rank, dtype=np.int64),
+        np.empty((rank, factors), dtype=np.int64),
+        np.empty((rank, factors), dtype=np.int64),
+    )
+
+
+@numba.njit(cache=True)
+def _weight(weights: Array, first: int, index: Ints) -> float:
+    """Weight of one combination of terms. Without FAST: `ranks` and `_tensor` must agree on it to the last bit."""
+    weight = 1.0
+    for f in range(index.shape[0]):
+        weight *= weights[first + f, index[f]]
+    return weight
+
+
+@numba.njit(cache=True)
+def ranks(series_start: Ints, count: Ints, weights: Array, cutoff: Array, out: Ints) -> None:
+    """Number of feature columns of each product, for one hyperparameter vector; a bound where it is far above MOST."""
+    products = series_start.shape[0] - 1
+    for p in range(products):
+        first, last = series_start[p], series_start[p + 1]
+        factors = last - first
+        if factors == 0:
+            out[p] = 1
+            continue
+        if factors == 1:
+            out[p] = 2 * count[first] - 1
+            continue
+        combinations, all_columns = 1.0, 1.0
+        for f in range(factors):
+            combinations *= count[first + f]
+            all_columns *= 2 * count[first + f] - 1
+        if combinations > 16 * MOST:  # a good part of them would be kept: not worth counting one by one
+            out[p] = int(min(all_columns, 1e12))
+            continue
+        index = np.zeros(factors, dtype=np.int64)
+        total = 0
+        while True:
+            columns = 1
+            for f in range(factors):
+                if index[f] > 0:
+                    columns *= 2
+            if _weight(weights, first, index) > cutoff[p]:
+                total += columns
+            f = factors - 1
+            while f >= 0:
+                index[f] += 1
+                if index[f] < count[first + f]:
+                    break
+                index[f] = 0
+                f -= 1
+            if f < 0:
+                break
+        out[p] = total
+
+
+@numba.njit(cache=True, fastmath=FAST)
+def waves(x: Array, centre: float, omega: float, count: int, rows: Array) -> None:
+    """Rows 1, cos θ, sin θ, cos 2θ, sin 2θ, … of θ = ω(x - centre), (2 count - 1, n), by the angle-sum identity."""
+    n = x.shape[0]
+    rows[0, :] = 1.0
+    if count > 1:
+        for i in range(n):
+            angle = omega * (x[i] - centre)
+            rows[1, i] = math.cos(angle)
+            rows[2, i] = math.sin(angle)
+    for j in range(2, count):
+        # From the two halves of j, so that rounding grows with log j, not with j.
+        a, b = 2 * (j // 2), 2 * (j - j // 2)
+        for i in range(n):
+            cosine = rows[a - 1, i] * rows[b - 1, i] - rows[a, i] * rows[b, i]
+            sine = rows[a, i] * rows[b - 1, i] + rows[a - 1, i] * rows[b, i]
+            rows[2 * j - 1, i] = cosine
+            rows[2 * j, i] = sine
+
+
+@numba.njit(cache=True, fastmath=FAST)
+def _tensor(
+    X: Array, centre: Array, shape: Shape, terms: Terms, product: int, row: int, tables: Array, out: Rows
+) -> int:
+    """Rows of a product of several series: all products of their rows whose weight is above the cutoff."""
+    n = X.shape[1]
+    first = shape.series_start[product]
+    factors = shape.series_start[product + 1] - first
+    for f in range(factors):
+        column = shape.series_column[first + f]
+        waves(X[column], centre[column], terms.omega[first + f], terms.counts[first + f], tables[f])
+    index = np.zeros(factors, dtype=np.int64)
+    while True:
+        weight = _weight(terms.weights, first, index)
+        varying = 0
+        for f in range(factors):
+            if index[f] > 0:
+                varying += 1
+        if weight > terms.cutoff[product]:
+            base = row
+            for bits in range(1 << varying):  # bit set: the sine of that series, else its cosine
+                out.scale[row], out.owner[row] = math.sqrt(terms.amplitude[product] * weight), product
+                out.features[row, :] = 1.0
+                place = 0
+                for f in range(factors):
+                    out.order[row, f] = index[f]
+                    out.partner[row, f] = -1
+                    if index[f] > 0:
+                        wave = tables[f, 2 * index[f] - 1 + ((bits >> place) & 1)]
+                        for i in range(n):
+                            out.features[row, i] *= wave[i]
+                        out.partner[row, f] = base + (bits ^ (1 << place))
+                        place += 1
+                row += 1
+        f = factors - 1
+        while f >= 0:
+            index[f] += 1
+            if index[f] < terms.counts[first + f]:
+                break
+            index[f] = 0
+            f -= 1
+        if f < 0:
+            return row
+
+
+@numba.njit(cache=True, fastmath=FAST)
+def fill(X: Array, centre: Array, shape: Shape, terms: Terms, out: Rows, plain: Array) -> None:
+    """Write the feature rows of one hyperparameter vector: Φ = scale · F.
+
+    X is (d, n). `plain` (r, n) gets the features before the linear factors; it may be empty where no gradient is
+    wanted. The rows of a product with one series stand as constant, cos θ, sin θ, cos 2θ, sin 2θ, …
+    """
+    n = X.shape[1]
+    products = shape.series_start.shape[0] - 1
+    longest = 1
+    most = 0
+    for p in range(products):
+        factors = shape.series_start[p + 1] - shape.series_start[p]
+        if factors > 1:
+            most = max(most, factors)
+            for f in range(shape.series_start[p], shape.series_start[p + 1]):
+                longest = max(longest, terms.counts[f])
+    tables = np.empty((most, 2 * longest - 1, n))
+    row = 0
+    for p in range(products):
+        first, factors = shape.series_start[p], shape.series_start[p + 1] - shape.series_start[p]
+        start = row
+        if factors == 0:
+            out.features[row, :] = 1.0
+            out.scale[row] = math.sqrt(terms.amplitude[p])
+            out.owner[row] = p
+            row += 1
+        elif factors == 1:
+            column, count = shape.series_column[first], terms.counts[first]
+            waves(X[column], centre[column], terms.omega[first], count, out.features[row : row + 2 * count - 1])
+            for j in range(count):
+                root = math.sqrt(terms.amplitude[p] * terms.weights[first, j])
+                for sine in range(2 if j else 1):
+                    out.scale[row], out.owner[row], out.order[row, 0] = root, p, j
+                    out.partner[row, 0] = -1 if j == 0 else (row - 1 if sine else row + 1)
+                    row += 1
+        else:
+            row = _tensor(X, centre, shape, terms, p, row, tables, out)
+        if plain.shape[0] > 0:
+            plain[start:row, :] = out.features[start:row, :]
+        for j in range(shape.linear_start[p], shape.linear_start[p + 1]):
+            column = shape.linear_column[j]
+            for c in range(start, row):
+                for i in range(n):
+                    out.features[c, i] *= X[column, i] - terms.location[j]
