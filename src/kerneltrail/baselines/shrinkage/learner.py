@@ -1,0 +1,200 @@
+"""Shrinkage (SPEC §10): a horseshoe over the products of a pool, per user, warm-started from the batch before."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kerneltrail.baselines.frame import Frame, Seen
+from kerneltrail.baselines.gaussian import Mixture
+from kerneltrail.baselines.protocol import Fit
+from kerneltrail.baselines.shrinkage.objective import Factors, Problem
+from kerneltrail.baselines.shrinkage.scales import standard_draws
+from kerneltrail.baselines.shrinkage.search import own_map, search, start_of
+from kerneltrail.data import User
+from kerneltrail.errors import DataError
+from kerneltrail.gp import Prediction, inputs_for
+from kerneltrail.kernels import Composition, Hyperparameters, Pool, Priors, Product, layout_of
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Weight:
+    """The posterior of one component.
+
+    Attributes:
+        product: the kernel.
+        median: of |w|, in the scaled target's units.
+        low, high: its central 90 % interval.
+        share: expected share of the signal's variance over the rows.
+        size: expected share of signal and noise together.
+    """
+
+    product: Product
+    median: float
+    low: float
+    high: float
+    share: float
+    size: float
+
+
+@dataclass(frozen=True)
+class ShrinkageFit:
+    """What shrinkage makes of the rows; a `Fit`. Predictions come from the whole model, draws of the scales averaged.
+
+    Attributes:
+        learner: the settings.
+        seen: the rows.
+        factors: variational factors and hyperparameters.
+        bound: the evidence lower bound; 0 before any row.
+    """
+
+    learner: Shrinkage
+    seen: Seen
+    factors: Factors
+    bound: float
+
+    @cached_property
+    def mixture(self) -> Mixture:
+        """One Gaussian process for each draw of the scales."""
+        problem = self.learner.problem(self.seen)
+        scales = problem.log_scales(self.factors)
+        whole = self.learner.whole
+        members = tuple(
+            Hyperparameters(whole, tuple(problem.vector(self.factors.theta, row[0] + row[1:]))) for row in scales
+        )
+        return Mixture(self.seen, members, (1.0 / len(members),) * len(members), self.composition)
+
+    @cached_property
+    def weights(self) -> tuple[Weight, ...]:
+        """The posterior of every component, the largest share first."""
+        if not self.seen.rows.rows:
+            return ()
+        problem = self.learner.problem(self.seen)
+        parts = problem.explained(self.factors)
+        signal = parts.sum(axis=1, keepdims=True)
+        share = np.divide(parts, signal, out=np.zeros_like(parts), where=signal > 0).mean(axis=0)
+        size = (parts / (signal + np.exp(self.factors.theta[-1]))).mean(axis=0)
+        mean, variance = self.factors.log_weights
+        wide = 1.6448536269514722 * np.sqrt(variance)  # the normal's 95 % point
+        median, low, high = np.exp(0.5 * np.array([mean, mean - wide, mean + wide])).tolist()
+        columns = zip(self.learner.whole, median, low, high, share.tolist(), size.tolist(), strict=True)
+        found = [Weight(*column) for column in columns]
+        return tuple(sorted(found, key=lambda weight: -weight.share))
+
+    @cached_property
+    def composition(self) -> Composition:
+        """Components with at least `share` of the signal's variance and `size` of all; possibly none."""
+        chosen = (w.product for w in self.weights if w.share >= self.learner.share and w.size >= self.learner.size)
+        return Composition(tuple(chosen))
+
+    def predict(self, X: Array, action: Array | None) -> Prediction:
+        """Mean and variance in data units."""
+        return self.mixture.predict(X, action)
+
+    def to_json(self) -> dict[str, Any]:
+        """As plain values."""
+        f = self.factors
+        return {"m": f.m.tolist(), "v": f.v.tolist(), "theta": f.theta.tolist(), "bound": self.bound}
+
+
+@dataclass(frozen=True)
+class Shrinkage:
+    """The shrinkage method; a `Learner`.
+
+    Attributes:
+        frame: how rows are seen.
+        pool: the products on offer.
+        priors: over their hyperparameters; amplitudes have none, the horseshoe takes their place.
+        share: least expected share of the signal's variance of a selected component.
+        size: least expected share of signal and noise together: below it in all components, nothing is selected.
+        pairs: antithetic pairs of draws of the scales.
+        iterations: of the search, at most.
+        tolerance: relative change of the bound at which it ends.
+        seed: of draws and starts.
+    """
+
+    frame: Frame
+    pool: Pool
+    priors: Priors
+    share: float = 0.1
+    size: float = 0.05
+    pairs: int = 8
+    iterations: int = 150
+    tolerance: float = 1e-6
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if not (0.0 < self.share < 1.0 and 0.0 <= self.size < 1.0) or self.pairs < 1 or self.iterations < 1:
+            raise DataError(
+                "shrinkage needs share between 0 and 1, size from 0 up, and at least one pair and iteration"
+            )
+
+    @property
+    def covariates(self) -> tuple[str, ...]:
+        """Columns of X, in order."""
+        return self.frame.covariates
+
+    @property
+    def takes_action(self) -> bool:
+        """Whether there is a reward model."""
+        return self.frame.takes_action
+
+    @property
+    def in_pieces(self) -> bool:
+        """No: each batch starts from the optimum of the one before."""
+        return False
+
+    @cached_property
+    def whole(self) -> Composition:
+        """The sum of all products."""
+        return Composition(self.pool.products)
+
+    @cached_property
+    def draws(self) -> Array:
+        """Fixed draws, (S, P + 1): the same for all users and batches."""
+        return standard_draws(len(self.pool) + 1, self.pairs, self.seed)
+
+    def problem(self, seen: Seen) -> Problem:
+        """The bound for these rows; without rows, only its layout makes sense."""
+        rows = seen.rows
+        if not rows.rows:
+            rows = User(rows.name, rows.covariates, np.zeros((1, len(rows.covariates))), [0.0], (1,))
+        inputs = inputs_for(rows, self.whole, block=seen.block if seen.rows.rows else None)
+        mean, variance = self.priors.moments(self.whole)
+        keep = [i for i in range(inputs.layout.size) if i not in inputs.layout.amplitude_index]
+        return Problem(inputs, mean[keep], variance[keep], self.draws)
+
+    def fit(self, rows: User, before: Fit | None) -> ShrinkageFit:
+        """Maximise the bound from the batch before's optimum, from prior medians and from each kernel's own MAP."""
+        seen = self.frame.see(rows)
+        problem = self.problem(seen)
+        if not rows.rows:
+            # The medians of the half-Cauchy priors: their means are infinite, so there is no prior variance to quote.
+            scales = len(self.pool) + 1
+            return ShrinkageFit(self, seen, Factors(np.zeros(scales), np.full(scales, 1e-8), problem.mean), 0.0)
+        rng = np.random.default_rng([self.seed, rows.rows])
+        size = float(np.var(seen.rows.y)) or 1.0
+        alone = own_map(seen.whole, self.whole, self.priors, rng, seen.block)
+        starts = [start_of(theta, len(self.pool), size) for theta in (problem.mean, alone)]
+        if isinstance(before, ShrinkageFit) and before.seen.rows.rows:
+            starts.append(before.factors)
+        found = search(problem, starts, iterations=self.iterations, tolerance=self.tolerance)
+        return ShrinkageFit(self, seen, found.factors, found.bound)
+
+    def restore(self, rows: User, stored: Mapping[str, Any]) -> ShrinkageFit:
+        """The fit that was kept."""
+        m, v, theta = (np.array(stored[name], dtype=np.float64) for name in ("m", "v", "theta"))
+        if (
+            m.shape != v.shape
+            or len(m) != len(self.pool) + 1
+            or len(theta) + len(self.pool) != layout_of(self.whole).size
+        ):
+            raise DataError(f"the stored factors are not of a pool of {len(self.pool)} products")
+        return ShrinkageFit(self, self.frame.see(rows), Factors(m, v, theta), float(stored["bound"]))

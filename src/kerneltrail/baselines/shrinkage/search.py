@@ -1,0 +1,121 @@
+"""The search for the best variational factors: several starts, a quasi-Newton search from the best of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import minimize
+
+from kerneltrail.baselines.shrinkage.objective import Factors, Problem
+from kerneltrail.data import User
+from kerneltrail.errors import NumericalError
+from kerneltrail.gp import LinearBlock, find_map
+from kerneltrail.kernels import Composition, Priors, layout_of
+
+Array = NDArray[np.float64]
+
+FARTHEST = 6.0
+"""How many prior standard deviations a hyperparameter may move."""
+
+LOG_WEIGHT = 60.0
+"""Largest mean of a log scale, either way."""
+
+LOG_SPREAD = (-10.0, 3.0)
+"""Range of the log variance of a log scale: at 3 a scale is known to within a factor of 90 either way."""
+
+REFUSED = 1e200
+"""What a point is worth whose matrix could not be factorised: finite, so that a line search can step back from it."""
+
+
+@dataclass(frozen=True)
+class Found:
+    """Where a search ended.
+
+    Attributes:
+        factors: the best point.
+        bound: the evidence lower bound there.
+        iterations: of the winning search.
+        evaluations: bounds computed with their gradient, all searches together.
+        converged: whether the winning search ended by itself.
+    """
+
+    factors: Factors
+    bound: float
+    iterations: int
+    evaluations: int
+    converged: bool
+
+
+def start_of(theta: Array, products: int, size: float) -> Factors:
+    """Equal weights, a known total of `size`, uncertain to within a factor of e either way."""
+    scales = products + 1
+    m = np.full(scales, -np.log(products))
+    m[0] = np.log(max(size, 1e-12))
+    return Factors(m, np.ones(scales), theta)
+
+
+def own_map(
+    rows: User, composition: Composition, priors: Priors, rng: np.random.Generator, block: LinearBlock | None
+) -> Array:
+    """θ with every product at the MAP it has when it stands alone, noise at the prior's mean.
+
+    The likelihood has many modes in a period; one kernel alone finds the best of them cheaply.
+    """
+    mean, _ = priors.moments(composition)
+    layout = layout_of(composition)
+    for p, product in enumerate(composition):
+        places = [i for i, slot in enumerate(layout.slots) if slot.product == p]
+        alone = Composition((product,))
+        found = find_map(
+            rows, alone, priors, rng=rng, starts=2, screen=16, block=block, tol=1e-4, accuracy=1e-5
+        ).hyperparameters
+        mean[places] = found.vector[:-1]
+    keep = [i for i in range(layout.size) if i not in layout.amplitude_index]
+    return mean[keep]
+
+
+def search(problem: Problem, starts: Sequence[Factors], *, iterations: int, tolerance: float) -> Found:
+    """Maximise the bound from every start: a tenth of the iterations for each, then the best one to the end."""
+    scales = problem.draws.shape[1]
+    sd = np.sqrt(problem.variance)
+    centre = np.concatenate([np.zeros(2 * scales), problem.mean])
+    unit = np.concatenate([np.ones(2 * scales), sd])
+    bounds = [(-LOG_WEIGHT, LOG_WEIGHT)] * scales + [LOG_SPREAD] * scales + [(-FARTHEST, FARTHEST)] * len(problem.mean)
+    low, high = np.array(bounds).T
+    spent = 0
+
+    def objective(point: Array) -> tuple[float, Array]:
+        nonlocal spent
+        spent += 1
+        try:
+            with np.errstate(all="ignore"):
+                value, gradient = problem.evaluate(Factors.unpacked(centre + unit * point, scales))
+        except NumericalError:
+            return REFUSED, np.zeros_like(point)
+        if not (np.isfinite(value) and np.isfinite(gradient).all()):
+            return REFUSED, np.zeros_like(point)
+        return -value, -gradient * unit
+
+    def run(point: Array, most: int) -> tuple[float, Array, int, bool]:
+        ended = minimize(
+            objective,
+            point,
+            jac=True,
+            method="L-BFGS-B",
+            bounds=bounds,
+            options={"maxiter": most, "ftol": tolerance, "gtol": 1e-4, "maxcor": 20},
+        )
+        return float(ended.fun), np.asarray(ended.x), int(ended.nit), bool(ended.success)
+
+    points = [np.clip((start.packed - centre) / unit, low, high) for start in starts]
+    if len(points) > 1:
+        points = [min((run(point, max(iterations // 10, 1)) for point in points), key=lambda end: end[0])[1]]
+    value, point, taken, converged = run(points[0], iterations)
+    if value >= REFUSED:
+        raise NumericalError(
+            f"no start gave a finite bound for user {problem.inputs.user!r}: the targets may be far out of scale"
+        )
+    return Found(Factors.unpacked(centre + unit * point, scales), -value, taken, spent, converged)
