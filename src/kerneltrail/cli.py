@@ -55,6 +55,8 @@ class Benchmark(StrEnum):
     nested = "nested"
     recovery = "recovery"
     update = "update"
+    train = "train"
+    select = "select"
     all = "all"
 
 
@@ -112,7 +114,7 @@ def bench(
     quick: Annotated[bool, typer.Option("--quick", help="Fewer sizes and users, rougher ratios.")] = False,
     seed: Annotated[int, typer.Option("--seed", min=0, help="Seed of data and hyperparameters.")] = 0,
 ) -> None:
-    """Measure this machine: evidence, MAP and online updates, beside LAPACK and other libraries, in one run."""
+    """Measure this machine: evidence, MAP, updates, training and selection, beside LAPACK and other libraries."""
     from kerneltrail import bench as benches
     from kerneltrail.report.files import check_writable
 

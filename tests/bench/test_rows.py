@@ -6,20 +6,49 @@ from importlib.util import find_spec
 import numpy as np
 import pytest
 
-from kerneltrail.bench import BENCHES, KEYS, evidence, machine, map, markdown, run, save, steps, tables, update
+from kerneltrail.bench import (
+    BENCHES,
+    KEYS,
+    evidence,
+    machine,
+    map,
+    markdown,
+    run,
+    save,
+    select,
+    steps,
+    tables,
+    train,
+    update,
+)
 from kerneltrail.bench.evidence import batch_ends
 from kerneltrail.bench.others import contenders
 from kerneltrail.bench.timing import Effort
 from kerneltrail.data import User
 from kerneltrail.errors import KerneltrailError, NumericalError
 from kerneltrail.gp import log_evidence
-from kerneltrail.kernels import Hyperparameters, Priors, parse
+from kerneltrail.kernels import Hyperparameters, Pool, Priors, parse
+from kerneltrail.trajectory.maps import MapSettings
+from kerneltrail.trajectory.settings import Settings
 
 ONCE = Effort(least=1, most=1, seconds=0.0)
+QUICK = Settings(largest=1, chains=2, sweeps=24, check=8, maps=MapSettings(starts=1, screen=4))
 PLANS = {
     "evidence": evidence.Plan(sizes=(7, 60), samples=3, effort=ONCE),
     "map": map.Plan(users=1, starts=1, batches=(3, 9)),
     "update": update.Plan(sizes=(60, 120), batch=5, effort=ONCE),
+    "train": train.Plan(
+        synthetic=2,
+        rows=(2, 4),
+        pool=Pool.of("LIN[x]", "SE[x]"),
+        distinct=2,
+        sweeps=(50, 8, 8),
+        users=(2, 3),
+        batches=(1, 2),
+        growth=8,
+        settings=QUICK,
+    ),
+    "select": select.Plan(sizes=(101, 141), pilots=2, rows=(3, 5), settings=QUICK, effort=ONCE),
 }
 
 
@@ -66,7 +95,47 @@ def test_updates_are_compared_with_the_first_size(rows):
     assert {row["method"] for row in rows["update"] if row["n"] == 120} == {"update", "update+predict"}
 
 
+def test_training_has_every_case_with_its_numbers(rows):
+    found = {(row["case"], row["method"], row["samples"], row["batches"]): row for row in rows["train"]}
+    assert set(found) == {
+        ("synthetic", "exact", 2, 2),
+        ("distinct", "exact", 2, 6),
+        ("distinct", "published", 2, 6),
+        ("distinct", "as authors", 2, 6),
+        ("users", "exact", 2, 1),
+        ("users", "exact", 3, 1),
+        ("batches", "exact", 2, 2),
+    }
+    first = found["synthetic", "exact", 2, 2]
+    assert first["seconds_to_converge"] in (None, first["seconds"])
+    assert first["rhat"] > 0.0
+    assert first["ess_per_second"] == pytest.approx(first["ess"] / first["seconds_chains"])
+    for row in rows["train"]:
+        assert row["seconds_per_sweep"] > 0.0
+        if row["case"] == "distinct":
+            assert row["authors_seconds_per_sweep"] == 339.0
+            assert row["ratio_to_authors"] == row["seconds_per_sweep"] / 339.0
+    assert found["distinct", "exact", 2, 6]["ess_per_second"] > 0.0
+    assert found["distinct", "published", 2, 6]["ess_per_second"] is None  # 8 sweeps say nothing
+    authors = found["distinct", "as authors", 2, 6]
+    assert authors["moves"].count("published_seat") == 10
+    assert authors["options"] == {"published_plate": {"steps": 100}}
+    assert found["users", "exact", 2, 1]["ratio_to_first"] == 1.0
+
+
+def test_selection_steps_are_compared_with_the_first_size(rows):
+    found = {(row["method"], row["n"], row["batch"]): row for row in rows["select"]}
+    ways = [f"{way}{more}" for way in ("filter", "greedy", "kept") for more in ("", "+predict")]
+    assert set(found) == {(way, *size) for way in ways for size in ((101, 40), (101, 100), (141, 40))}
+    assert all(found[way, 101, 40]["ratio_to_first"] == 1.0 for way in ways)
+    assert all(row["case"] == "select" and row["seconds"] <= row["median"] for row in rows["select"])
+
+
 def test_plans_are_those_of_the_contract():
+    assert select.Plan().sizes == (187, 1_000, 10_000)
+    assert (train.Plan().synthetic, train.Plan().rows, train.Plan().distinct) == (6, (3, 4, 10, 20, 50, 100), 10)
+    assert (train.Plan().users, train.Plan().batches) == ((50, 100, 200), (3, 6, 12))
+    assert train.Plan().settings == Settings()
     assert evidence.Plan().sizes == (30, 100, 187, 450, 1000, 2000)
     assert [len(batch_ends(n)) for n in evidence.Plan().sizes] == [6] * 6
     assert batch_ends(187) == (3, 7, 17, 37, 87, 187)
@@ -76,14 +145,15 @@ def test_plans_are_those_of_the_contract():
     assert steps("all", quick=True) < steps("all")
 
 
-def test_every_step_is_announced():
+@pytest.mark.parametrize("name", ["update", "train", "select"])
+def test_every_step_is_announced(name):
     said = []
-    list(update.run(PLANS["update"], 0, said.append))
-    assert len(said) == PLANS["update"].steps
+    list(BENCHES[name].run(PLANS[name], 0, said.append))
+    assert len(said) == PLANS[name].steps
 
 
 def test_an_unknown_benchmark_is_refused():
-    with pytest.raises(KerneltrailError, match="no benchmark 'speed'; there are evidence, map, update, .*and all"):
+    with pytest.raises(KerneltrailError, match=r"no benchmark 'speed'; there are evidence, map, update, .*and all"):
         list(run("speed"))
 
 
@@ -130,4 +200,8 @@ def test_the_summary_names_what_was_measured(rows, monkeypatch):
     assert "| LIN[x] + PER[x] |" in text
     assert "from 1 starts" in text
     assert "after 120 (ratio of last to first" in text
+    assert "Learning from 2 synthetic users" in text
+    assert "by the authors' code: 339 s" in text
+    assert "for 3 users with 1 batches" in text
+    assert "One selection step, `filter`" in text
     assert "one BLAS thread" in text

@@ -383,11 +383,16 @@ def test_how_a_user_is_followed_can_be_changed_and_nothing_else():
         model.new_user(speed=3)
 
 
+@pytest.fixture(scope="module")
+def simulated():
+    simulation = simulate_paper(train=6, test=20, seed=3)
+    return simulation, fit(simulation.train, pool=Pool.of("LIN[x]", "PER[x]", "SE[x]"), settings=Settings(largest=2))
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("memory", ["newest", "all"])
-def test_simulated_users_are_recovered_though_some_begin_wrong(memory):
-    simulation = simulate_paper(train=6, test=20, seed=3)
-    model = fit(simulation.train, pool=Pool.of("LIN[x]", "PER[x]", "SE[x]"), settings=Settings(largest=2))
+def test_simulated_users_are_recovered_though_some_begin_wrong(simulated, memory):
+    simulation, model = simulated
     first, last = [], []
     for person in simulation.test:
         user = model.new_user(memory=memory)

@@ -20,6 +20,8 @@ def summary(rows: Sequence[Row], machine: Mapping[str, Any]) -> str:
     parts = [_evidence([row for row in rows if row["bench"] == "evidence" and row["n"] in SHOWN])]
     parts += [_map(row) for row in rows if row["method"] == "find_map"]
     parts += _update([row for row in rows if row["bench"] == "update"])
+    parts += _train([row for row in rows if row["bench"] == "train"])
+    parts += _select([row for row in rows if row["bench"] == "select"])
     load = machine.get("load")
     parts.append(
         f"Measured on {machine['cores']} cores ({machine['processor']}) with one BLAS thread, Python "
@@ -64,6 +66,36 @@ def _update(rows: Sequence[Row]) -> list[str]:
         f"{flat[-1]['ratio_to_first']:.2f}). By growing a dense `Posterior`: {duration(grown[0]['seconds'])} after "
         f"{grown[0]['n']:,}."
     ]
+
+
+def _train(rows: Sequence[Row]) -> list[str]:
+    said = [
+        f"Learning from {row['samples']} synthetic users until R-hat of {row['chains']} chains is {row['rhat']:.3f}: "
+        f"{duration(row['seconds'])}, of which {duration(row['seconds_fits'])} for MAP fits of candidates."
+        for row in rows
+        if row["case"] == "synthetic"
+    ]
+    sweeps = [row for row in rows if row["case"] == "distinct"]
+    if sweeps:
+        times = ", ".join(f"{duration(row['seconds_per_sweep'])} ({row['method']})" for row in sweeps)
+        said.append(f'A sweep of the set "distinct": {times}; by the authors\' code: 339 s.')
+    grown = [row for row in rows if "ratio_to_first" in row]
+    if grown:
+        sizes = ", ".join(
+            f"{duration(row['seconds'])} for {row['samples']} users with {row['batches']} batches" for row in grown
+        )
+        said.append(f"A whole fit as the group grows: {sizes}.")
+    return said
+
+
+def _select(rows: Sequence[Row]) -> list[str]:
+    said = []
+    for method in ("filter", "greedy"):
+        found = [row for row in rows if row["method"] == method]
+        if found:
+            steps = ", ".join(f"{duration(row['seconds'])} (batch {row['batch']}, n={row['n']:,})" for row in found)
+            said.append(f"One selection step, `{method}`: {steps}.")
+    return said
 
 
 if __name__ == "__main__":

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from kerneltrail.bench import evidence, map, nested, recovery, update
+from kerneltrail.bench import evidence, map, nested, recovery, select, train, update
 from kerneltrail.bench.rows import Row
 from kerneltrail.errors import KerneltrailError
 
-BENCHES = {"evidence": evidence, "map": map, "update": update}
+BENCHES = {"evidence": evidence, "map": map, "update": update, "train": train, "select": select}
 
 LONG = {"nested": nested, "recovery": recovery}
 """Minutes each, and about quality rather than speed: only when asked for by name, not part of `all`."""

@@ -14,6 +14,8 @@ TITLES = {
     "evidence": "Log evidence for one hyperparameter vector, beside LAPACK's dpotrf alone",
     "map": "MAP hyperparameters of a user, from {starts} starts; found: true period within 5%",
     "update": "One batch more, after n rows",
+    "train": "Learning a trajectory model (size: users × batches); authors' sweep of 'distinct': 339 s",
+    "select": "One selection step of a new user, n rows seen in the end; {nodes} nodes",
     "nested": "Log evidences beside nested sampling: errors in nats",
     "recovery": "New users followed to their true kernel; log density and error of each batch before it is seen",
 }
@@ -106,7 +108,32 @@ def _recovery(title: str, rows: Sequence[Row]) -> Table:
     return table
 
 
-_MAKERS = {"evidence": _evidence, "map": _map, "nested": _nested, "recovery": _recovery, "update": _update}
+def _train(title: str, rows: Sequence[Row]) -> Table:
+    table = _table(title, "case", "size", "method", "fits", "chains", "sweep", "ESS/s", "R-hat")
+    for found in rows:
+        size = found.get("ess_per_second")
+        table.add_row(
+            found["case"],
+            f"{found['samples']}×{found['batches']}",
+            found["method"],
+            duration(found["seconds_fits"]),
+            duration(found["seconds_chains"]),
+            duration(found["seconds_per_sweep"]),
+            "" if size is None else f"{size:.0f}",
+            f"{found['rhat']:.3f}" if "rhat" in found else "",
+        )
+    return table
+
+
+_MAKERS = {
+    "evidence": _evidence,
+    "map": _map,
+    "nested": _nested,
+    "recovery": _recovery,
+    "update": _update,
+    "train": _train,
+    "select": _update,
+}
 _WORDS = ("case", "method")
 
 
