@@ -96,8 +96,8 @@ class Settings:
         The paper does not say where its chains begin. A composition without customers is judged by draws from the
         prior, which loses to any that has customers once there are many rows; so what is not there at the start hardly
         ever comes in, and the start matters. It is each customer's own best here. The paper chooses among structures
-        "within 55 log likelihood values of one another" by eye (Appendix C.4); the best one sampled is kept here, because
-        the simplest within 55 recovers fewer new users (docs, "Results").
+        "within 55 log likelihood values of one another" by eye (Appendix C.4); the best one sampled is kept here,
+        because the simplest within 55 recovers fewer new users (docs, "Results").
         """
         base = cls(
             evidence="empirical",
