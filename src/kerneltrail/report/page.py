@@ -42,6 +42,19 @@ class Sentences:
 
 
 @dataclass(frozen=True)
+class Lines:
+    """Text whose spaces and line breaks mean something, under a heading."""
+
+    heading: str
+    lines: Sequence[str]
+
+    def html(self) -> str:
+        """Preformatted text that scrolls sideways where the screen is narrow."""
+        text = escape("\n".join(self.lines))
+        return f'<div class="lines"><h3>{escape(self.heading)}</h3><pre>{text}</pre></div>'
+
+
+@dataclass(frozen=True)
 class Table:
     """Rows of text. The first column is left-aligned, the others right-aligned.
 
@@ -149,6 +162,9 @@ p { max-width: 46rem; margin: 0 0 1rem; }
 .said { margin: 1.25rem 0; padding: .9rem 1.1rem; background: #f2f7fb; border-left: 4px solid #0072b2; }
 .said ul { margin: 0; padding-left: 1.1rem; }
 .said li { margin: .25rem 0; }
+.lines { margin: 1.25rem 0; }
+pre { margin: 0; padding: .7rem .9rem; background: #f6f6f6; overflow-x: auto; }
+pre { font: .85rem/1.45 "DejaVu Sans Mono", monospace; }
 figure { margin: 1.5rem 0; break-inside: avoid; }
 figure img { display: block; width: 100%; height: auto; }
 figcaption { font-size: .92rem; color: #555; max-width: 46rem; margin: .4rem 0; }
@@ -156,19 +172,19 @@ figcaption { font-size: .92rem; color: #555; max-width: 46rem; margin: .4rem 0; 
 table { border-collapse: collapse; font-size: .92rem; font-variant-numeric: tabular-nums; }
 th, td { padding: .3rem .8rem .3rem 0; text-align: right; border-bottom: 1px solid #e5e5e5; white-space: nowrap; }
 th:first-child { text-align: left; }
-tbody th { font-weight: normal; white-space: normal; }
+thead th { white-space: normal; vertical-align: bottom; }
+tbody th { font-weight: normal; white-space: normal; min-width: 4.5rem; }
 .marked th, .marked td { font-weight: 700; }
 @media (max-width: 640px) {
   main { padding-top: 1.25rem; }
   th, td { padding-right: .5rem; font-size: .85rem; }
-  thead th { white-space: normal; vertical-align: bottom; }
 }
 footer { margin-top: 3rem; font-size: .88rem; color: #666; }
 @media print {
   main { max-width: none; padding: 0; }
   h2 { break-after: avoid; }
-  .said, table { break-inside: avoid; }
+  .said, .lines, table { break-inside: avoid; }
 }
 """
 
-__all__ = ["Block", "Paragraph", "Picture", "Section", "Sentences", "Table", "page"]
+__all__ = ["Block", "Lines", "Paragraph", "Picture", "Section", "Sentences", "Table", "page"]

@@ -1,0 +1,7 @@
+"""Figures of learnt graphs."""
+
+from kerneltrail.report.graph.draw import colour_of, draw, put, tint
+from kerneltrail.report.graph.parts import Graph, Link, Plan, name_of
+from kerneltrail.report.graph.plan import planned
+
+__all__ = ["Graph", "Link", "Plan", "colour_of", "draw", "name_of", "planned", "put", "tint"]

@@ -1,0 +1,139 @@
+"""What a drawing of a graph is made of: what is to be drawn, and where each piece goes on paper."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from matplotlib.path import Path
+from numpy.typing import NDArray
+
+from kerneltrail.kernels import Composition, Pool
+from kerneltrail.trajectory.urn import ROOT, Counts, Paths
+
+Array = NDArray[np.float64]
+
+ROOT_TEXT, NOTHING = "root", "noise alone"
+LONG = 18
+"""Letters beyond which a product is broken at its ``*`` as well."""
+
+
+@dataclass(frozen=True)
+class Link:
+    """An arrow from box to box: `count` of the `total` customers who left went this way."""
+
+    parent: int
+    child: int
+    count: int
+    total: int
+
+    @property
+    def label(self) -> str:
+        """As in the paper's figure."""
+        return f"{self.count}/{self.total}"
+
+
+@dataclass(frozen=True)
+class Graph:
+    """What is drawn.
+
+    Attributes:
+        names: text of every box, the root's first.
+        batch: the first batch at which some user is there, 0 for the root.
+        links: the arrows.
+    """
+
+    names: tuple[str, ...]
+    batch: tuple[int, ...]
+    links: tuple[Link, ...]
+
+    @classmethod
+    def of(cls, pool: Pool, paths: Paths) -> Graph:
+        """The graph of a structure: ``Graph.of(model.pool, model.paths)``."""
+        first: dict[int, int] = {ROOT: 0}
+        for t in range(max(map(len, paths))):
+            for path in paths:
+                if t < len(path):
+                    first.setdefault(path[t], t + 1)
+        number = {mask: place for place, mask in enumerate(first)}
+        links = []
+        for parent, row in Counts.of(paths).rows.items():
+            total = sum(row.values())
+            links += [Link(number[parent], number[child], count, total) for child, count in row.items()]
+        links.sort(key=lambda link: (link.parent, link.child))
+        names = tuple(ROOT_TEXT if mask == ROOT else name_of(pool.composition(mask)) for mask in first)
+        return cls(names, tuple(first.values()), tuple(links))
+
+
+def name_of(composition: Composition) -> str:
+    """A composition's text for a figure."""
+    return composition.text or NOTHING
+
+
+def wrapped(name: str) -> str:
+    """A composition's text in lines: a product each, long products broken between their factors.
+
+    >>> print(wrapped("LIN[x] + PER[x]"))
+    LIN[x]
+    + PER[x]
+    """
+    lines = []
+    for place, product in enumerate(name.split(" + ")):
+        said = product if len(product) <= LONG else product.replace("*", "\n  * ")
+        lines.append(f"+ {said}" if place else said)
+    return "\n".join(lines)
+
+
+@dataclass(frozen=True)
+class Box:
+    """A rectangle on paper, in inches."""
+
+    x: float
+    y: float
+    width: float
+    height: float
+
+    def overlaps(self, other: Box) -> bool:
+        """Whether the two share any area."""
+        return (
+            abs(self.x - other.x) * 2 < self.width + other.width
+            and abs(self.y - other.y) * 2 < self.height + other.height
+        )
+
+    def holds(self, points: Array) -> int:
+        """How many points lie inside."""
+        inside = (abs(points[:, 0] - self.x) * 2 < self.width) & (abs(points[:, 1] - self.y) * 2 < self.height)
+        return int(inside.sum())
+
+
+@dataclass(frozen=True)
+class Arrow:
+    """An arrow on paper: the line, points on it, the head, and the box of its label."""
+
+    link: Link
+    line: Path
+    points: Array
+    head: Array
+    label: Box
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Where everything goes, in inches from the lower left.
+
+    Attributes:
+        width, height: of the paper.
+        size: of letters, in points.
+        boxes: of the names.
+        arrows: one for every link.
+        headings: text, x and y of what stands at each layer.
+        clear: whether no label overlaps a box or another label.
+    """
+
+    width: float
+    height: float
+    size: float
+    boxes: tuple[Box, ...]
+    arrows: tuple[Arrow, ...]
+    headings: tuple[tuple[str, float, float], ...]
+    clear: bool
