@@ -137,12 +137,14 @@ def demo(
     ),
     seed: Annotated[int, typer.Option("--seed", min=0, help="Seed of the simulated users.")] = 0,
 ) -> None:
-    """Simulate users, fit kernels as their data grow, and write a page that shows and explains the fits."""
+    """Learn a graph of kernels from simulated pilot users, follow new users on it, and write a page that explains it."""
     from kerneltrail import demo as demonstration
 
     with _progress(demonstration.STEPS) as tick:
         page = demonstration.run(out, seed=seed, tick=tick)
-    _console().print(f"Open {page}", soft_wrap=True, markup=False)
+    console = _console()
+    console.print(f"Open {page}", soft_wrap=True, markup=False)
+    console.print(f"Look at the model: kerneltrail show {out / demonstration.MODEL}", soft_wrap=True, markup=False)
 
 
 @app.command()

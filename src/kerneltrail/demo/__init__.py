@@ -1,4 +1,4 @@
-"""The demonstration: simulated users, kernels fitted as their data grow, and a page that shows and explains it all."""
+"""The demonstration: pilot users teach a graph of kernels, new users are followed on it, and a page explains it all."""
 
 from __future__ import annotations
 
@@ -7,16 +7,20 @@ from pathlib import Path
 
 from kerneltrail.demo.growing import growing_user
 from kerneltrail.demo.parts import Tick
+from kerneltrail.demo.pilot import STEPS as PILOT_STEPS
+from kerneltrail.demo.pilot import Study, pilot_users
 from kerneltrail.demo.trial import trial_user
 from kerneltrail.gp import one_blas_thread
 from kerneltrail.report import figures
-from kerneltrail.report.files import write
+from kerneltrail.report.files import check_writable, write
 from kerneltrail.report.page import page
 
-SECTIONS = (growing_user, trial_user)
-"""What the page shows, in order: functions of a seed and of `tick`, which each calls twice."""
-STEPS = 2 * len(SECTIONS) + 1
+SINGLE = (growing_user, trial_user)
+"""What the page shows of single users, after the group: functions of a seed and of `tick`, which each calls twice."""
+STEPS = PILOT_STEPS + 2 * len(SINGLE) + 1
 """How many times `run` calls `tick`."""
+MODEL = "pilot.trail"
+"""The file beside the page that holds the model learnt from the pilot users."""
 
 TITLE = "Kernels that grow with a user's data"
 LEAD = (
@@ -25,15 +29,22 @@ LEAD = (
 )
 
 
-def run(out: Path, *, seed: int = 0, tick: Tick = lambda said: None) -> Path:
-    """Write ``index.html`` and the figures as PNG into a folder; returns the page's path."""
+def run(out: Path, *, seed: int = 0, tick: Tick = lambda said: None, study: Study | None = None) -> Path:
+    """Write ``index.html``, the figures as PNG and the pilot users' model into a folder; returns the page's path.
+
+    `study` says how many users the story has; the default takes well under a minute on two cores.
+    """
+    check_writable(out / "index.html")
     with one_blas_thread():
-        parts = [section(seed, tick) for section in SECTIONS]
+        parts = [*pilot_users(seed, tick, study), *(single(seed, tick) for single in SINGLE)]
     tick("page")
-    for drawn in (drawn for part in parts for drawn in part.drawn):
-        write(out / f"{drawn.name}.png", figures.png(drawn.wide))
+    for part in parts:
+        for drawn in part.drawn:
+            write(out / f"{drawn.name}.png", figures.png(drawn.wide))
+        if part.model is not None:
+            part.model.save(out / MODEL)
     footer = f"Written by kerneltrail {version('kerneltrail')} with seed {seed}; every number is computed in this run."
     return write(out / "index.html", page(TITLE, LEAD, [part.section for part in parts], footer=footer))
 
 
-__all__ = ["SECTIONS", "STEPS", "run"]
+__all__ = ["MODEL", "STEPS", "Study", "run"]

@@ -14,6 +14,7 @@ from kerneltrail.gp import Posterior
 from kerneltrail.kernels import Product
 from kerneltrail.report import figures
 from kerneltrail.report.page import Picture, Section
+from kerneltrail.trajectory.model import TrajectoryModel
 
 Array = NDArray[np.float64]
 Tick = Callable[[str], None]
@@ -40,10 +41,11 @@ class Drawn:
 
 @dataclass(frozen=True)
 class Part:
-    """A section of the page and the figures in it, which are written as files too."""
+    """A section of the page, the figures in it, which are written as files too, and a model to keep beside them."""
 
     section: Section
     drawn: tuple[Drawn, ...]
+    model: TrajectoryModel | None = None
 
 
 def across(x: Array) -> Array:
@@ -74,3 +76,8 @@ def listed(numbers: Sequence[int]) -> str:
     """Numbers in a sentence."""
     *most, last = map(str, numbers)
     return f"{', '.join(most)} and {last}" if most else last
+
+
+def counted(number: int, one: str, several: str = "") -> str:
+    """A number with its noun."""
+    return f"{number} {one if number == 1 else several or one + 's'}"
