@@ -137,7 +137,7 @@ def demo(
     ),
     seed: Annotated[int, typer.Option("--seed", min=0, help="Seed of the simulated users.")] = 0,
 ) -> None:
-    """Learn a graph of kernels from simulated pilot users, follow new users on it, and write a page that explains it."""
+    """Learn a graph of kernels from simulated pilot users, follow new users on it, and write a page about it all."""
     from kerneltrail import demo as demonstration
 
     with _progress(demonstration.STEPS) as tick:
