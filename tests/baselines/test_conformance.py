@@ -172,11 +172,9 @@ def test_covariates_in_another_order(name):
     plain, turned = method(name), method(name, order=(1, 0))
     assert turned.covariates == COVARIATES[::-1]
     here, there = followed(plain, (X7, Y7)), followed(turned, (X7[:, ::-1], Y7))
-    if name in ("trajectory", "pooled", "pooled-mean", "memoryless", "final", "stratified"):
-        # Their searches are seeded by the content of the rows, or end by different roundings: alike, not equal.
-        same(here.predict(NEXT), there.predict(NEXT[:, ::-1]), rtol=0.05, atol=0.05)
-    else:
-        same(here.predict(NEXT), there.predict(NEXT[:, ::-1]), rtol=1e-4)
+    # Some searches are seeded by the content of the rows, columns in their order: then alike, not equal.
+    seeded_by_content = name in ("trajectory", "memoryless", "final", "stratified")
+    same(here.predict(NEXT), there.predict(NEXT[:, ::-1]), rtol=1e-2 if seeded_by_content else 1e-6)
     assert here.composition == there.composition
 
 
