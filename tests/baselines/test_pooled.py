@@ -80,7 +80,7 @@ def test_prediction_by_hand(population_mean):
         return lin + se + (0.0 if population_mean else 10.0)
 
     def mean(z):
-        return np.column_stack([np.ones(len(z)), z]) @ learner.frame.mean.weights if population_mean else 0.0
+        return np.column_stack([np.ones(len(z)), z]) @ learner.frame.mean.weights
 
     z, z_new = scaler.transform(X), scaler.transform(new)
     rest = scaler.transform_target(y) - mean(z)
@@ -103,6 +103,13 @@ def test_somebody_without_rows_is_predicted_by_the_population_mean():
     expected = learner.frame.schema.scaler.inverse_target(learner.frame.mean.at(z, None))
     np.testing.assert_allclose(said.mean, expected)
     assert np.ptp(said.mean) > 0.1
+
+
+def test_without_a_population_mean_by_the_mean_of_all_training_rows():
+    X = rows(4, seed=3)[0]
+    nobody = User("ann", COVARIATES, np.empty((0, 2)), [], ())
+    said = pooled().fit(nobody, None).predict(X, None)
+    np.testing.assert_allclose(said.mean, np.concatenate([user.y for user in training().raw]).mean())
 
 
 def test_population_mean_has_the_action_in_it():

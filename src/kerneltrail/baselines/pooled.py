@@ -24,7 +24,7 @@ from kerneltrail.kernels import Atom, Composition, Hyperparameters, Priors, Prod
 Array = NDArray[np.float64]
 
 CONSTANT = 10.0
-"""Prior variance of the constant mean, where there is no population mean: as in the reward model."""
+"""Prior variance of a user's own constant, where there is no population mean: as in the reward model."""
 
 
 @dataclass(frozen=True)
@@ -62,10 +62,10 @@ class PooledGP:
         Args:
             cohort: the training users.
             kernel: the composition; LIN and SE on every covariate if None.
-            population_mean: subtract a ridge regression on all training rows first.
+            population_mean: subtract a ridge regression on all training rows first; else their mean alone.
             priors: over hyperparameters; the paper's if None.
             reward: adds an action's advantage (the population mean has it too).
-            constant: prior variance of a constant mean; if None, 10 without a population mean, else none.
+            constant: prior variance of a constant of one's own; if None, 10 without a population mean, else none.
             starts, screen: of the search.
             seed: of its starts.
         """
@@ -73,9 +73,9 @@ class PooledGP:
             constant = 0.0 if population_mean else CONSTANT
         scaling = "none" if cohort.schema.scaling == "none" else "group"
         frame = Frame.of(cohort, scaling=scaling, reward=reward, constant=constant)  # type: ignore[arg-type]
-        if population_mean:
-            scaled = [frame.see(user).rows for user in cohort.raw]
-            frame = replace(frame, mean=PopulationMean.train(scaled, reward))
+        scaled = [frame.see(user).rows for user in cohort.raw]
+        mean = PopulationMean.train(scaled, reward) if population_mean else PopulationMean.constant(scaled)
+        frame = replace(frame, mean=mean)
         composition = additive(cohort.covariates) if kernel is None else kernel
         composition = parse(composition) if isinstance(composition, str) else composition
         seen = [frame.see(user) for user in cohort.raw if user.rows]

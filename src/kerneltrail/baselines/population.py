@@ -56,6 +56,13 @@ class PopulationMean:
         best = min(PENALTIES, key=error) if len(users) > 1 else 1.0
         return cls(ridge(gram, side, best), names, reward, best)
 
+    @classmethod
+    def constant(cls, users: Sequence[User]) -> PopulationMean:
+        """The mean of all training rows, whatever the covariates."""
+        weights = np.zeros(1 + len(users[0].covariates))
+        weights[0] = np.concatenate([user.y for user in users]).mean()
+        return cls(weights, users[0].covariates, None, float("inf"))
+
     def at(self, X: Array, action: Array | None) -> Array:
         """The mean at scaled rows."""
         return design(X, self.covariates, self.reward, action) @ self.weights
