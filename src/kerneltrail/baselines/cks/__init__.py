@@ -1,0 +1,32 @@
+"""CKS, the compositional kernel search (Duvenaud et al. 2013; SPEC §10): a grammar of kernels, searched by BIC."""
+
+from kerneltrail.baselines.cks.expression import Expression, leaf, plus, times
+from kerneltrail.baselines.cks.fit import Effort, bic, parameters
+from kerneltrail.baselines.cks.grammar import base_expressions, expand
+from kerneltrail.baselines.cks.guard import Guard
+from kerneltrail.baselines.cks.priors import wide_priors
+from kerneltrail.baselines.cks.search import SearchProgress, SearchSettings, search
+from kerneltrail.baselines.cks.selector import CKS, CKSFit, CKSLearner
+from kerneltrail.baselines.cks.tree import Node, SearchTree
+
+__all__ = [
+    "CKS",
+    "CKSFit",
+    "CKSLearner",
+    "Effort",
+    "Expression",
+    "Guard",
+    "Node",
+    "SearchProgress",
+    "SearchSettings",
+    "SearchTree",
+    "base_expressions",
+    "bic",
+    "expand",
+    "leaf",
+    "parameters",
+    "plus",
+    "search",
+    "times",
+    "wide_priors",
+]

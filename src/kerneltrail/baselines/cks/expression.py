@@ -1,0 +1,183 @@
+"""Kernel expressions: sums and products of atoms, nested as the grammar writes them. Immutable, canonical, hashable.
+
+An expression is what the search of SPEC §10 grows; what is fitted is its `composition`, the sum of products to which it
+multiplies out. *Each product has hyperparameters of its own*: in ``PER[x]*(LIN[x] + SE[x])`` the two products may end
+with two periods. One representation then serves every method of the package, at the price of counting the shared
+factor twice in BIC. Two expressions with one composition are therefore the same model, and only one of them is fitted.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+
+from kerneltrail.errors import KernelError
+from kerneltrail.kernels import Atom, Composition, Product
+
+
+class Expression(ABC):
+    """An atom, a sum or a product of expressions; build them with `leaf`, `plus` and `times`."""
+
+    @property
+    @abstractmethod
+    def parts(self) -> tuple[Expression, ...]:
+        """What is added or multiplied; nothing for an atom."""
+
+    @property
+    @abstractmethod
+    def size(self) -> int:
+        """Number of atoms."""
+
+    @property
+    @abstractmethod
+    def text(self) -> str:
+        """The nested text form; `kerneltrail.kernels.parse` reads it as the composition."""
+
+    @property
+    @abstractmethod
+    def composition(self) -> Composition:
+        """What it multiplies out to."""
+
+    @property
+    def key(self) -> tuple[int, str]:
+        """Smallest expressions first, then by text: the order of parts."""
+        return (self.size, self.text)
+
+    def __str__(self) -> str:
+        return self.text
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.text!r})"
+
+
+@dataclass(frozen=True, repr=False)
+class Leaf(Expression):
+    """One atom."""
+
+    atom: Atom
+
+    @property
+    def parts(self) -> tuple[Expression, ...]:
+        """Nothing: an atom has no parts."""
+        return ()
+
+    @property
+    def size(self) -> int:
+        """One."""
+        return 1
+
+    @property
+    def text(self) -> str:
+        """The atom's text."""
+        return str(self.atom)
+
+    @property
+    def composition(self) -> Composition:
+        """The atom alone."""
+        return Composition((Product((self.atom,)),))
+
+
+@dataclass(frozen=True, repr=False)
+class Sum(Expression):
+    """A sum of two or more different expressions, none of them a sum; build it with `plus`."""
+
+    terms: tuple[Expression, ...]
+
+    @property
+    def parts(self) -> tuple[Expression, ...]:
+        """What is added."""
+        return self.terms
+
+    @cached_property
+    def size(self) -> int:
+        """Number of atoms."""
+        return sum(part.size for part in self.parts)
+
+    @cached_property
+    def text(self) -> str:
+        """The parts' texts, joined."""
+        return " + ".join(part.text for part in self.parts)
+
+    @cached_property
+    def composition(self) -> Composition:
+        """The parts' products together."""
+        total = Composition()
+        for part in self.parts:
+            total = total + part.composition
+        return total
+
+
+@dataclass(frozen=True, repr=False)
+class Times(Expression):
+    """A product of two or more expressions, none of them a product; build it with `times`."""
+
+    factors: tuple[Expression, ...]
+
+    @property
+    def parts(self) -> tuple[Expression, ...]:
+        """What is multiplied."""
+        return self.factors
+
+    @cached_property
+    def size(self) -> int:
+        """Number of atoms."""
+        return sum(part.size for part in self.parts)
+
+    @cached_property
+    def text(self) -> str:
+        """The parts' texts, sums in brackets."""
+        return "*".join(f"({part})" if isinstance(part, Sum) else part.text for part in self.parts)
+
+    @cached_property
+    def composition(self) -> Composition:
+        """Every product of one part with every product of the others."""
+        first, *others = self.parts
+        total = first.composition
+        for part in others:
+            total = total * part.composition
+        return total
+
+
+def leaf(kind: str, covariate: str) -> Leaf:
+    """The expression of one atom."""
+    return Leaf(Atom(kind, covariate))
+
+
+def plus(*parts: Expression) -> Expression:
+    """The sum, in canonical form: flat, sorted, each part once (k + k is k with another amplitude).
+
+    >>> plus(leaf("SE", "x"), plus(leaf("LIN", "x"), leaf("SE", "x"))).text
+    'LIN[x] + SE[x]'
+    """
+    flat = sorted(set(_flat(parts, Sum)), key=lambda part: part.key)
+    return _single(flat) or Sum(tuple(flat))
+
+
+def times(*parts: Expression) -> Expression:
+    """The product, in canonical form: flat, sorted, and with what absorbs itself (SE×SE on one covariate) once.
+
+    >>> times(leaf("SE", "x"), plus(leaf("LIN", "x"), leaf("PER", "x")), leaf("SE", "x")).text
+    'SE[x]*(LIN[x] + PER[x])'
+    """
+    kept: list[Expression] = []
+    for part in sorted(_flat(parts, Times), key=lambda part: part.key):
+        if isinstance(part, Leaf) and part.atom.spec.idempotent and part in kept:
+            continue
+        kept.append(part)
+    return _single(kept) or Times(tuple(kept))
+
+
+def _flat(parts: Iterable[Expression], operation: type[Sum] | type[Times]) -> list[Expression]:
+    """The parts, with those of the same operation opened."""
+    flat: list[Expression] = []
+    for part in parts:
+        flat.extend(part.parts if isinstance(part, operation) else (part,))
+    return flat
+
+
+def _single(parts: list[Expression]) -> Expression | None:
+    if not parts:
+        raise KernelError("an expression needs at least one part")
+    return parts[0] if len(parts) == 1 else None

@@ -1,0 +1,54 @@
+"""Likely periods, read from a periodogram: where searches for a period start.
+
+The likelihood of a period has a mode near every fraction and multiple of the true one, each as narrow as the number of
+cycles is large: a start drawn from a wide prior finds none of them. Starts are all that this decides; what is kept is
+what the fit says.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.signal import lombscargle
+
+Array = NDArray[np.float64]
+
+OVERSAMPLING = 5.0
+"""Frequencies for each independent one, 1/range: enough not to step over a peak."""
+
+MOST = 20_000
+"""Frequencies tried at most."""
+
+
+def likely_periods(
+    x: Array, y: Array, shortest: float, longest: float = np.inf, *, count: int = 3, degree: int = 3
+) -> tuple[float, ...]:
+    """Periods at the highest peaks of the Lomb–Scargle periodogram of y over x, once a polynomial trend is removed.
+
+    Args:
+        x: covariate, (n,), in any order, with any gaps.
+        y: target, (n,).
+        shortest: no shorter period is tried.
+        longest: no longer period is tried, nor any beyond the range.
+        count: how many.
+        degree: of the trend.
+    """
+    values = np.unique(x)
+    spread = float(values[-1] - values[0]) if len(values) else 0.0
+    if len(values) < degree + 3 or not 0.0 < shortest < min(spread, longest):
+        return ()
+    centred = 2.0 * (x - values[0]) / spread - 1.0
+    trend = np.polynomial.Polynomial.fit(centred, y, degree, domain=[-1.0, 1.0])
+    rest = y - trend(centred)
+    size = float(rest.std())
+    if not size > 1e-12 * max(1.0, float(np.abs(y).max())):
+        return ()
+    total = int(min(MOST, np.ceil(OVERSAMPLING * spread / shortest)))
+    frequency = np.linspace(1.0 / min(spread, longest), 1.0 / shortest, max(total, 8))
+    power = lombscargle(x - x.mean(), rest / size, 2.0 * np.pi * frequency)
+    peak = np.ones(len(power), dtype=bool)
+    peak[1:] &= power[1:] >= power[:-1]
+    peak[:-1] &= power[:-1] > power[1:]
+    places = np.flatnonzero(peak)
+    best = places[np.argsort(-power[places], kind="stable")[:count]]
+    return tuple(float(1.0 / frequency[i]) for i in best)

@@ -1,0 +1,277 @@
+"""The compositional kernel search (Duvenaud et al. 2013; SPEC §10): greedy, level by level, by BIC."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+
+import joblib
+import numpy as np
+from numpy.typing import NDArray
+
+from kerneltrail.baselines.cks.expression import Expression
+from kerneltrail.baselines.cks.fit import Effort, Fitted, Periods, Problem, fit
+from kerneltrail.baselines.cks.grammar import KINDS, base_expressions, distinct, expand
+from kerneltrail.baselines.cks.guard import Guard, Limits
+from kerneltrail.baselines.cks.periods import likely_periods
+from kerneltrail.baselines.cks.priors import wide_priors
+from kerneltrail.baselines.cks.tree import Node, SearchTree
+from kerneltrail.data import User
+from kerneltrail.errors import DataError, KernelError, NumericalError
+from kerneltrail.gp import LinearBlock, Posterior, one_blas_thread
+from kerneltrail.kernels import Composition, Hyperparameters, Priors
+
+Array = NDArray[np.float64]
+
+THOROUGH = Effort(draws=0, kept=1, fresh=0, starts=1, screen=16, accuracy=1e-6)
+"""Effort for the few candidates of a level that are fitted to all rows."""
+
+
+@dataclass(frozen=True)
+class SearchSettings:
+    """How far and how hard to search.
+
+    Attributes:
+        depth: grammar steps at most. The original took 10; most series stop improving before 5.
+        seconds: no further fit is begun after this long; None for no limit. What was fitted in time then depends on
+            the machine, so only searches without it can be repeated exactly.
+        beam: how many of the newest level are expanded; 1 as in SPEC §10. Two that are close differ in what they can
+            become, so 2 finds better kernels, in about twice the time.
+        patience: stop after so many levels without a better BIC; None to go to the full depth, as the original did.
+        kinds: atom kinds to build from.
+        guard: which periods are rejected.
+        thin: rows on which candidates are looked at first.
+        refits: how many of each level are then fitted to all rows, more thoroughly; only these are expanded or win.
+        first: effort of the first look.
+        second: effort of the refit.
+        workers: processes that fit candidates in parallel.
+        seed: of random restarts.
+        tol: error allowed in a log evidence.
+    """
+
+    depth: int = 5
+    seconds: float | None = None
+    beam: int = 1
+    patience: int | None = 2
+    kinds: tuple[str, ...] = KINDS
+    guard: Guard = field(default_factory=Guard)
+    thin: int = 250
+    refits: int = 3
+    first: Effort = field(default_factory=Effort)
+    second: Effort = THOROUGH
+    workers: int = 1
+    seed: int = 0
+    tol: float = 1e-6
+
+    def __post_init__(self) -> None:
+        if self.depth < 0 or min(self.beam, self.refits, self.thin, self.workers) < 1 or not self.kinds:
+            raise KernelError("a search needs depth ≥ 0, beam, refits, thin and workers ≥ 1, and some atom kind")
+        if (self.patience is not None and self.patience < 1) or (self.seconds is not None and self.seconds < 0):
+            raise KernelError("patience must be 1 or more, and seconds 0 or more, or None")
+
+
+@dataclass(frozen=True)
+class SearchProgress:
+    """How far a search is.
+
+    Attributes:
+        level: the level being fitted.
+        done, total: candidates of the level.
+        best: the best kernel so far, and its BIC.
+        seconds: since the start.
+    """
+
+    level: int
+    done: int
+    total: int
+    best: tuple[str, float] | None
+    seconds: float
+
+
+@dataclass(frozen=True)
+class _Task:
+    """A candidate to be fitted."""
+
+    expression: Expression
+    parent: int | None
+    start: Hyperparameters | None
+    periods: Periods
+
+
+def search(
+    user: User,
+    priors: Priors | None = None,
+    settings: SearchSettings | None = None,
+    *,
+    block: LinearBlock | None = None,
+    progress: Callable[[SearchProgress], None] | None = None,
+) -> SearchTree:
+    """Search the kernels of SPEC §10's grammar for one user's rows.
+
+    Args:
+        user: the rows, scaled to what the priors are meant for; batches do not matter.
+        priors: over hyperparameters; `wide_priors` if None.
+        settings: budget and effort.
+        block: a linear block of a reward model.
+        progress: called after every fit.
+    """
+    if not user.rows:
+        raise DataError(f"user {user.name!r} has no rows yet, so there is nothing to search by")
+    return _Search(user, priors, settings or SearchSettings(), block, progress).run()
+
+
+class _Search:
+    """One search in progress."""
+
+    def __init__(
+        self,
+        user: User,
+        priors: Priors | None,
+        settings: SearchSettings,
+        block: LinearBlock | None,
+        progress: Callable[[SearchProgress], None] | None,
+    ) -> None:
+        self.began = time.perf_counter()
+        self.settings = settings
+        self.progress = progress
+        limits = settings.guard.limits(user.X, user.covariates)
+        self.problem = Problem(
+            user.with_ends((user.rows,)),
+            wide_priors(limits) if priors is None else priors,
+            limits,
+            self._periods(user, user.y, limits),
+            block,
+            settings.seed,
+            settings.tol,
+        )
+        self.fewer = self.problem.thinned(settings.thin)
+        self.base = base_expressions(user.covariates, settings.kinds)
+        self.nodes: list[Node] = []
+        self.visited: set[Composition] = set()
+        self.parallel = joblib.Parallel(n_jobs=settings.workers) if settings.workers > 1 else None
+
+    @staticmethod
+    def _periods(user: User, target: Array, limits: Limits) -> Periods:
+        found = {}
+        for name, column in zip(user.covariates, user.X.T, strict=True):
+            found[name] = likely_periods(column, target, *limits[name])
+        return found
+
+    @property
+    def elapsed(self) -> float:
+        return time.perf_counter() - self.began
+
+    @property
+    def late(self) -> bool:
+        return self.settings.seconds is not None and self.elapsed >= self.settings.seconds
+
+    def run(self) -> SearchTree:
+        tasks = [_Task(each, None, None, {}) for each in self.base]
+        best, quiet, stopped = np.inf, 0, "depth"
+        for level in range(self.settings.depth + 1):
+            newest = self._level(level, tasks)
+            if not newest or self.late:
+                stopped = "seconds" if self.late else "exhausted"
+                break
+            score = self.nodes[newest[0]].bic
+            quiet = 0 if score < best else quiet + 1
+            best = min(best, score)
+            if self.settings.patience is not None and quiet >= self.settings.patience:
+                stopped = "patience"
+                break
+            if level == self.settings.depth:
+                break
+            tasks = self._children(newest[: self.settings.beam])
+            if not tasks:
+                stopped = "exhausted"
+                break
+        return SearchTree(tuple(self.nodes), self.problem.user.rows, stopped, self.elapsed)
+
+    def _children(self, parents: Sequence[int]) -> list[_Task]:
+        """What one step makes of some nodes, without what was tried before."""
+        tasks: list[_Task] = []
+        known = set(self.visited)
+        for index in parents:
+            node = self.nodes[index]
+            theta = node.fitted.hyperparameters
+            assert theta is not None  # only fitted nodes are expanded
+            periods = self._periods(self.problem.user, self._left(theta), self.problem.limits)
+            for child in distinct(expand(node.expression, self.base), without=known):
+                known.add(child.composition)
+                tasks.append(_Task(child, index, theta, periods))
+        return tasks
+
+    def _left(self, theta: Hyperparameters) -> Array:
+        """What a fitted kernel leaves of the target: σ² K⁻¹ y."""
+        try:
+            with one_blas_thread():
+                posterior = Posterior.fit(self.problem.user, theta, block=self.problem.block)
+        except NumericalError:
+            return self.problem.user.y
+        return theta.values_array[-1] * posterior.alpha
+
+    def _level(self, level: int, tasks: Sequence[_Task]) -> list[int]:
+        """Fit a level's candidates, then the best of them to all rows; the indices of those, best first."""
+        start = len(self.nodes)
+        chunk = self.settings.workers
+        for first in range(0, len(tasks), chunk):
+            if self.nodes and self.late:
+                break
+            batch = tasks[first : first + chunk]
+            arguments = [(self.fewer, task.expression.composition, self.settings.first, task) for task in batch]
+            for task, fitted in zip(batch, self._map(arguments), strict=True):
+                self.nodes.append(Node(level, task.expression, task.parent, fitted))
+                self.visited.add(task.expression.composition)
+            self._tell(level, len(self.nodes) - start, len(tasks))
+        self._refit(range(start, len(self.nodes)), tasks, level)
+        return self._ranked(range(start, len(self.nodes)))
+
+    def _refit(self, places: range, tasks: Sequence[_Task], level: int) -> None:
+        """Fit the best of a level to all rows, more thoroughly."""
+        fitted = [i for i in places if self.nodes[i].fitted.hyperparameters is not None]
+        ranked = sorted(fitted, key=lambda i: (self.nodes[i].bic, self.nodes[i].expression.key))
+        chosen = ranked[: max(self.settings.refits, self.settings.beam)]
+        for first in range(0, len(chosen), self.settings.workers):
+            # Something has to be fitted to all rows, however late it is.
+            if self.late and self._ranked(range(len(self.nodes))):
+                return
+            batch = chosen[first : first + self.settings.workers]
+            arguments = [
+                (
+                    self.problem,
+                    self.nodes[i].expression.composition,
+                    self.settings.second,
+                    replace(tasks[i - places.start], start=self.nodes[i].fitted.hyperparameters),
+                )
+                for i in batch
+            ]
+            for i, again in zip(batch, self._map(arguments), strict=True):
+                old = self.nodes[i].fitted
+                # On the same rows the better of the two fits stands, whichever found it.
+                if old.rows < again.rows or again.bic < old.bic:
+                    self.nodes[i] = replace(self.nodes[i], fitted=again)
+            self._tell(level, len(places), len(tasks))
+
+    def _map(self, arguments: Sequence[tuple[Problem, Composition, Effort, _Task]]) -> list[Fitted]:
+        if self.parallel is None or len(arguments) == 1:
+            return [_fit(*each) for each in arguments]
+        return list(self.parallel(joblib.delayed(_fit)(*each) for each in arguments))
+
+    def _ranked(self, places: range) -> list[int]:
+        """The nodes among some that are fitted to all rows, best first."""
+        whole = self.problem.user.rows
+        fine = [i for i in places if self.nodes[i].fitted.rows == whole and np.isfinite(self.nodes[i].bic)]
+        return sorted(fine, key=lambda i: (self.nodes[i].bic, self.nodes[i].expression.key))
+
+    def _tell(self, level: int, done: int, total: int) -> None:
+        if self.progress is None:
+            return
+        ranked = self._ranked(range(len(self.nodes)))
+        best = (self.nodes[ranked[0]].expression.text, self.nodes[ranked[0]].bic) if ranked else None
+        self.progress(SearchProgress(level, done, total, best, self.elapsed))
+
+
+def _fit(problem: Problem, composition: Composition, effort: Effort, task: _Task) -> Fitted:
+    """A task's fit; at module level, so that another process can do it."""
+    return fit(problem, composition, effort, parent=task.start, periods=task.periods)

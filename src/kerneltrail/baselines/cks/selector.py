@@ -1,0 +1,190 @@
+"""CKS as a method of following a user: searched from scratch on every cumulative set (SPEC §10)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kerneltrail.baselines.cks.search import SearchProgress, SearchSettings, search
+from kerneltrail.baselines.cks.tree import SearchTree
+from kerneltrail.baselines.following import Follower
+from kerneltrail.baselines.frame import Frame, Seen, priors_for
+from kerneltrail.baselines.protocol import Fit
+from kerneltrail.data import Batching, Scaler, Schema, User, in_data_units
+from kerneltrail.gp import Posterior, Prediction
+from kerneltrail.kernels import Composition, Hyperparameters, Priors, parse
+
+Array = NDArray[np.float64]
+Preparation = Literal["automatic", "covariates", "none"]
+
+
+@dataclass(frozen=True)
+class CKSFit:
+    """What a search found for the rows so far.
+
+    Attributes:
+        seen: the rows, scaled.
+        hyperparameters: of the best kernel, in scaled units; of noise alone before any row.
+        kernel: the kernel's text as the grammar wrote it, sums inside products in brackets.
+        tree: the whole search; None before any row, and where the fit was read from a file.
+    """
+
+    seen: Seen
+    hyperparameters: Hyperparameters
+    kernel: str
+    tree: SearchTree | None = field(default=None, compare=False)
+
+    @property
+    def composition(self) -> Composition:
+        """The best kernel, multiplied out."""
+        return self.hyperparameters.composition
+
+    @cached_property
+    def posterior(self) -> Posterior:
+        """The Gaussian process given the rows, in scaled units."""
+        return self.seen.posterior(self.hyperparameters)
+
+    @property
+    def in_data_units(self) -> Hyperparameters:
+        """The hyperparameters in the units of the data: years, hours, passengers."""
+        return in_data_units(self.hyperparameters, self.seen.scaler)
+
+    def predict(self, X: Array, action: Array | None) -> Prediction:
+        """Mean and variance in data units."""
+        scaled, linear = self.seen.inputs_at(X, action)
+        return self.seen.in_data_units(self.posterior.predict(scaled, linear=linear), scaled, action)
+
+    def to_json(self) -> dict[str, Any]:
+        """As plain values, without the search."""
+        return {
+            "kernel": self.kernel,
+            "composition": self.composition.text,
+            "theta": list(self.hyperparameters.unconstrained),
+        }
+
+
+@dataclass(frozen=True)
+class CKSLearner:
+    """CKS as two functions of the rows; a `Learner`.
+
+    Attributes:
+        frame: how rows are scaled, and the linear block.
+        priors: over hyperparameters of scaled rows, the same as the other methods'; `wide_priors` if None, which are
+            meant for a standardised target.
+        settings: budget and effort of each search.
+        progress: called after every fit of a candidate.
+    """
+
+    frame: Frame
+    priors: Priors | None = None
+    settings: SearchSettings = field(default_factory=SearchSettings)
+    progress: Callable[[SearchProgress], None] | None = field(default=None, compare=False)
+
+    @property
+    def covariates(self) -> tuple[str, ...]:
+        """Columns of X, in order."""
+        return self.frame.covariates
+
+    @property
+    def takes_action(self) -> bool:
+        """Whether a reward model needs the action."""
+        return self.frame.takes_action
+
+    @property
+    def in_pieces(self) -> bool:
+        """Every search starts from scratch, so only the rows matter; how many fit into seconds is another matter."""
+        return self.settings.seconds is None
+
+    def fit(self, rows: User, before: Fit | None) -> CKSFit:
+        """The search on all rows so far; before any, noise alone around the mean."""
+        seen = self.frame.see(rows)
+        if not rows.rows:
+            return CKSFit(seen, self._nothing(), "")
+        tree = search(seen.whole, self.priors, self.settings, block=seen.block, progress=self.progress)
+        theta = tree.best.fitted.hyperparameters
+        assert theta is not None  # the best node of a search is a fitted one
+        return CKSFit(seen, theta, tree.best.expression.text, tree)
+
+    def _nothing(self) -> Hyperparameters:
+        """Noise alone, as large as the priors expect signal and noise to be together."""
+        total = 1.0  # a standardised target's
+        if self.priors is not None:
+            usual = parse(f"SE[{self.covariates[0]}]")
+            values = Hyperparameters(usual, tuple(self.priors.moments(usual)[0])).values_array
+            total = float(values[0] + values[-1])
+        return Hyperparameters(Composition(), (float(np.log(total)),))
+
+    def restore(self, rows: User, stored: Mapping[str, Any]) -> CKSFit:
+        """The fit of which `to_json` was kept."""
+        theta = Hyperparameters(parse(stored["composition"]), tuple(stored["theta"]))
+        return CKSFit(self.frame.see(rows), theta, str(stored["kernel"]))
+
+
+class CKS(Follower):
+    """Compositional kernel search on one's own rows, without training users: a `Selector` for any table or series.
+
+    Covariates are scaled to [0, 1] on the rows so far and the target is standardised, so years and thousands of
+    passengers are as good as hours and steps; predictions and `fit.in_data_units` are in the data's own units.
+
+    >>> import numpy as np
+    >>> x = np.linspace(0.0, 10.0, 40)
+    >>> user = CKS(["year"], settings=SearchSettings(depth=0))
+    >>> fit = user.update(x[:, None], 1000.0 + 50.0 * x)
+    >>> user.composition.text, round(float(user.predict([[12.0]]).mean[0]))
+    ('LIN[year]', 1600)
+    """
+
+    def __init__(
+        self,
+        covariates: Sequence[str],
+        *,
+        name: str = "new",
+        priors: Priors | None = None,
+        settings: SearchSettings | None = None,
+        scaling: Preparation = "automatic",
+        progress: Callable[[SearchProgress], None] | None = None,
+    ) -> None:
+        """Somebody whose rows are yet to come.
+
+        Args:
+            covariates: columns of X, in order.
+            name: of the user.
+            priors: over hyperparameters of scaled rows; if None, `wide_priors` under ``automatic`` scaling, else the
+                paper's.
+            settings: budget and effort of each search.
+            scaling: ``automatic`` scales covariates and target, ``covariates`` those alone, ``none`` nothing.
+            progress: called after every fit of a candidate.
+        """
+        frame = own_frame(covariates, scaling)
+        if priors is None and scaling != "automatic":
+            priors = priors_for(frame.schema)
+        super().__init__(CKSLearner(frame, priors, settings or SearchSettings(), progress), name)
+
+    @property
+    def found(self) -> CKSFit:
+        """The newest search's result: kernel, hyperparameters, tree."""
+        fit = self.fit
+        assert isinstance(fit, CKSFit)  # made by our own learner
+        return fit
+
+
+def own_frame(covariates: Sequence[str], scaling: Preparation = "automatic") -> Frame:
+    """A frame for rows of one's own: scaled by themselves, with no training users behind them."""
+    names = tuple(covariates)
+    # A schema names columns of a table; here there is none, so any names do that are not covariates'.
+    user, order, target = (label + "_" * sum(map(len, names)) for label in ("user", "order", "target"))
+    schema = Schema(
+        user,
+        order,
+        target,
+        names,
+        Batching(),
+        scaling="none" if scaling == "none" else "user",
+        target_scaling="standard" if scaling == "automatic" else "none",
+    )
+    return Frame(schema, Scaler.identity(names))

@@ -1,0 +1,109 @@
+"""The search as it went: every candidate, when it was tried, from which it was made and how it scored."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+from kerneltrail.baselines.cks.expression import Expression
+from kerneltrail.baselines.cks.fit import Fitted, parameters
+
+
+@dataclass(frozen=True)
+class Node:
+    """One candidate.
+
+    Attributes:
+        level: number of grammar steps from the atoms, from 0.
+        expression: the kernel as the grammar wrote it.
+        parent: index of the node it was made from; None for atoms.
+        fitted: its fit.
+    """
+
+    level: int
+    expression: Expression
+    parent: int | None
+    fitted: Fitted
+
+    @property
+    def bic(self) -> float:
+        """Its score; infinite where it could not be fitted."""
+        return self.fitted.bic
+
+
+@dataclass(frozen=True)
+class SearchTree:
+    """All candidates in the order in which they were tried.
+
+    Attributes:
+        nodes: the candidates.
+        rows: rows of the data. A node fitted on fewer was set aside after a first look; its BIC does not compare.
+        stopped: why the search ended: ``depth``, ``seconds``, ``patience`` or ``exhausted``.
+        seconds: how long it took.
+    """
+
+    nodes: tuple[Node, ...]
+    rows: int
+    stopped: str
+    seconds: float
+
+    @property
+    def best(self) -> Node:
+        """The smallest BIC over all levels, among those fitted to all rows; of equals, the simplest."""
+        return min(self.complete, key=lambda node: (node.bic, node.expression.key))
+
+    @property
+    def complete(self) -> tuple[Node, ...]:
+        """The nodes fitted to all rows."""
+        return tuple(node for node in self.nodes if node.fitted.rows == self.rows)
+
+    def upto(self, level: int) -> SearchTree:
+        """The tree of a search that ended after this level."""
+        return replace(self, nodes=tuple(node for node in self.nodes if node.level <= level), stopped="depth")
+
+    @property
+    def levels(self) -> int:
+        """Number of levels tried."""
+        return 1 + max(node.level for node in self.nodes)
+
+    def level(self, number: int) -> tuple[Node, ...]:
+        """The candidates of one level, best first; those set aside after a first look come last."""
+        own = [node for node in self.nodes if node.level == number]
+        return tuple(sorted(own, key=lambda node: (node.fitted.rows < self.rows, node.bic, node.expression.key)))
+
+    def to_rows(self) -> list[dict[str, Any]]:
+        """One plain row for each candidate, for a table."""
+        return [
+            {
+                "index": index,
+                "level": node.level,
+                "parent": node.parent,
+                "kernel": node.expression.text,
+                "composition": node.expression.composition.text,
+                "bic": node.bic,
+                "log_likelihood": node.fitted.log_likelihood,
+                "parameters": parameters(node.expression.composition),
+                "rows": node.fitted.rows,
+                "status": node.fitted.status,
+                "best": node is self.best,
+            }
+            for index, node in enumerate(self.nodes)
+        ]
+
+    def text(self, *, most: int = 5) -> str:
+        """The best `most` of each level with their BIC; ``>`` marks what was expanded, ``*`` what won."""
+        expanded = {node.parent for node in self.nodes if node.parent is not None}
+        places = {id(node): index for index, node in enumerate(self.nodes)}
+        lines = []
+        for number in range(self.levels):
+            own = self.level(number)
+            lines.append(f"level {number}: {len(own)} candidates")
+            for node in own[:most]:
+                mark = "*" if node is self.best else ">" if places[id(node)] in expanded else " "
+                score = f"{node.bic:12.2f}" if node.fitted.status == "fitted" else f"{node.fitted.status:>12}"
+                partial = "" if node.fitted.rows == self.rows else f"  (first look, {node.fitted.rows} rows)"
+                lines.append(f"{mark} {score}  {node.expression}{partial}")
+        return "\n".join(lines)
+
+    def __str__(self) -> str:
+        return self.text()
