@@ -2,7 +2,7 @@
 
 from html.parser import HTMLParser
 
-from kerneltrail.report.page import Paragraph, Picture, Section, Sentences, Table, page
+from kerneltrail.report.page import Lines, Paragraph, Picture, Section, Sentences, Table, page
 
 NASTY = "<script>alert('x')</script> & \"quotes\""
 
@@ -64,3 +64,12 @@ def test_tables_say_what_their_headers_are_of():
     assert reader.attributes.count(("scope", "col")) == 2
     assert reader.attributes.count(("scope", "row")) == 2
     assert reader.attributes.count(("class", "marked")) == 1
+
+
+def test_tables_of_words_and_preformatted_lines():
+    reader = Reader(
+        page("t", "l", [Section("s", [Table("c", ["a"], [["b"]], words=True), Lines("h", ["a", "  <b>"])])])
+    )
+    assert ("class", "words") in reader.attributes
+    assert "a\n  <b>" in reader.text
+    assert ("class", "words") not in Reader(whole()).attributes

@@ -172,8 +172,8 @@ def _chances(followed: Sequence[Followed], colours: Mapping[str, str]) -> Drawn:
         following.chances(panels, colours, columns=2, width=WIDE),
         following.chances(panels, colours, columns=1, width=NARROW),
         f"Probability of each kernel after each batch for {names}.",
-        "How probable each kernel is, batch after batch, for the users who were wrong most often: mistakes are made "
-        "while the probabilities are still divided.",
+        "How probable each kernel is, batch after batch, for those users of each kind whose selection was wrong most "
+        "often.",
     )
 
 

@@ -137,7 +137,7 @@ def _paths(simulation: Simulation, model: TrajectoryModel) -> Table:
         [name, simulation.truth[name].text, *(graph.name_of(kernel) for kernel in path)] for name, path in model.table()
     ]
     caption = "The pilot users' kernels after each batch, in the chosen structure"
-    return Table(caption, ("user", "truth", *(f"{end} rows" for end in ends)), rows)
+    return Table(caption, ("user", "truth", *(f"{end} rows" for end in ends)), rows, words=True)
 
 
 def _words(model: TrajectoryModel) -> list[Sentences]:

@@ -56,25 +56,28 @@ class Lines:
 
 @dataclass(frozen=True)
 class Table:
-    """Rows of text. The first column is left-aligned, the others right-aligned.
+    """Rows of text. The first column is left-aligned, the others right-aligned unless they are words.
 
     Attributes:
         caption: above it.
         columns: their names.
         rows: cells as they are to be read.
         marked: numbers of rows to set in bold.
+        words: whether the cells are words, which may take several lines, rather than numbers.
     """
 
     caption: str
     columns: Sequence[str]
     rows: Sequence[Sequence[str]]
     marked: Sequence[int] = ()
+    words: bool = False
 
     def html(self) -> str:
         """A table that scrolls sideways where the screen is narrow."""
         head = "".join(f'<th scope="col">{escape(name)}</th>' for name in self.columns)
         body = "".join(self._row(place, cells) for place, cells in enumerate(self.rows))
-        table = f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+        kind = ' class="words"' if self.words else ""
+        table = f"<table{kind}><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
         caption = f"<figcaption>{escape(self.caption)}</figcaption>"  # outside of what scrolls, unlike <caption>
         return f'<figure class="table">{caption}<div class="wide">{table}</div></figure>'
 
@@ -174,6 +177,7 @@ th, td { padding: .3rem .8rem .3rem 0; text-align: right; border-bottom: 1px sol
 th:first-child { text-align: left; }
 thead th { white-space: normal; vertical-align: bottom; }
 tbody th { font-weight: normal; white-space: normal; min-width: 4.5rem; }
+.words th, .words td { text-align: left; vertical-align: top; white-space: normal; }
 .marked th, .marked td { font-weight: 700; }
 @media (max-width: 640px) {
   main { padding-top: 1.25rem; }
