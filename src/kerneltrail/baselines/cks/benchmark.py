@@ -32,9 +32,9 @@ COLUMNS = {
 }
 """Published columns shown, by heading."""
 
-SETTINGS = SearchSettings(depth=5, patience=2, guard=Guard(gaps=3.0, spacings=0.0, cycles=2.0))
-"""How the series are searched. The guard is that of the published runs, not SPEC §10's: a week in daily values counts,
-and a period has to be seen five times."""
+SETTINGS = SearchSettings(guard=Guard(gaps=3.0, spacings=0.0, cycles=2.0))
+"""How the series are searched. The guard is not SPEC §10's: a week in daily values counts, and a period has to be seen
+twice."""
 
 
 @dataclass(frozen=True)
@@ -152,12 +152,13 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--published", type=Path, required=True, help="JSON file of published errors")
     parser.add_argument("--out", type=Path, required=True, help="file to which results are appended")
     parser.add_argument("--depth", type=int, default=SETTINGS.depth)
+    parser.add_argument("--beam", type=int, default=SETTINGS.beam)
     parser.add_argument("--workers", type=int, default=1)
     parser.add_argument("--series", nargs="*", help="names, or beginnings of them; all if not given")
     chosen = parser.parse_args(arguments)
     keep_freed_memory()
     published = published_errors(chosen.published)
-    settings = replace(SETTINGS, depth=chosen.depth, workers=chosen.workers)
+    settings = replace(SETTINGS, depth=chosen.depth, beam=chosen.beam, workers=chosen.workers)
     done = {each.series for each in read(chosen.out)}
     size = {name: len((chosen.folder / f"{name}-train.csv").read_text().splitlines()) for name in published}
     for name in sorted(published, key=lambda name: (size[name], name)):
