@@ -216,6 +216,19 @@ def test_selects_what_is_there_and_says_how_large():
     assert all(w.size <= w.share for w in fit.weights)
 
 
+def test_a_wave_on_a_steep_line_is_selected():
+    rng = np.random.default_rng(3)
+    x = rng.uniform(-4, 4, 60)
+    y = 8.0 * x + 1.2 * np.sin(2 * np.pi * x / 2.0) + 0.3 * rng.standard_normal(60)
+    user = User("ann", ("x",), x[:, None], y, (60,))
+    pool = Pool.of("LIN[x]", "PER[x]")
+    assert learner(pool, pairs=4).fit(user, None).composition.text == "LIN[x] + PER[x]"
+    by_share = learner(pool, pairs=4, clear=1.0).fit(user, None)
+    assert by_share.composition.text == "LIN[x]"
+    assert by_share.weights[1].share < 0.02
+    assert by_share.weights[1].clear > 0.5
+
+
 def test_noise_alone_selects_nothing():
     rng = np.random.default_rng(2)
     user = User("ann", ("x",), rng.uniform(-3, 3, (90, 1)), rng.standard_normal(90), (90,))

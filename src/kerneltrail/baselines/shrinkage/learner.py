@@ -34,6 +34,7 @@ class Weight:
         low, high: its central 90 % interval.
         share: expected share of the signal's variance over the rows.
         size: expected share of signal and noise together.
+        clear: expected share of the component and the noise together: ½ where it is as large as the noise.
     """
 
     product: Product
@@ -42,6 +43,7 @@ class Weight:
     high: float
     share: float
     size: float
+    clear: float
 
 
 @dataclass(frozen=True)
@@ -80,19 +82,19 @@ class ShrinkageFit:
         parts = problem.explained(self.factors)
         signal = parts.sum(axis=1, keepdims=True)
         share = np.divide(parts, signal, out=np.zeros_like(parts), where=signal > 0).mean(axis=0)
-        size = (parts / (signal + np.exp(self.factors.theta[-1]))).mean(axis=0)
+        noise = float(np.exp(self.factors.theta[-1]))
+        shares = (share, (parts / (signal + noise)).mean(axis=0), (parts / (parts + noise)).mean(axis=0))
         mean, variance = self.factors.log_weights
         wide = 1.6448536269514722 * np.sqrt(variance)  # the normal's 95 % point
         median, low, high = np.exp(0.5 * np.array([mean, mean - wide, mean + wide])).tolist()
-        columns = zip(self.learner.whole, median, low, high, share.tolist(), size.tolist(), strict=True)
+        columns = zip(self.learner.whole, median, low, high, *(each.tolist() for each in shares), strict=True)
         found = [Weight(*column) for column in columns]
         return tuple(sorted(found, key=lambda weight: -weight.share))
 
     @cached_property
     def composition(self) -> Composition:
-        """Components with at least `share` of the signal's variance and `size` of all; possibly none."""
-        chosen = (w.product for w in self.weights if w.share >= self.learner.share and w.size >= self.learner.size)
-        return Composition(tuple(chosen))
+        """Components with at least `share` of the signal's variance and `size` of all, or that are `clear`; or none."""
+        return Composition(tuple(weight.product for weight in self.weights if self.learner.selects(weight)))
 
     def predict(self, X: Array, action: Array | None) -> Prediction:
         """Mean and variance in data units."""
@@ -113,7 +115,9 @@ class Shrinkage:
         pool: the products on offer.
         priors: over their hyperparameters; amplitudes have none, the horseshoe takes their place.
         share: least expected share of the signal's variance of a selected component.
-        size: least expected share of signal and noise together: below it in all components, nothing is selected.
+        size: least expected share of signal and noise together that goes with it: weak signals select nothing.
+        clear: or, whatever its share, the component's least expected share of itself and the noise. A steep line may
+            have 99 % of the signal's variance, and a wave on it still stand out. 1 leaves the rule out.
         pairs: antithetic pairs of draws of the scales.
         iterations: of the search, at most.
         tolerance: relative change of the bound at which it ends.
@@ -125,16 +129,17 @@ class Shrinkage:
     priors: Priors
     share: float = 0.1
     size: float = 0.05
+    clear: float = 0.5
     pairs: int = 8
-    iterations: int = 150
-    tolerance: float = 1e-6
+    iterations: int = 500
+    tolerance: float = 1e-7
     seed: int = 0
 
     def __post_init__(self) -> None:
-        if not (0.0 < self.share < 1.0 and 0.0 <= self.size < 1.0) or self.pairs < 1 or self.iterations < 1:
-            raise DataError(
-                "shrinkage needs share between 0 and 1, size from 0 up, and at least one pair and iteration"
-            )
+        if not (0.0 < self.share <= 1.0 and 0.0 <= self.size <= 1.0 and 0.0 < self.clear <= 1.0):
+            raise DataError("shrinkage needs share, size and clear between 0 and 1")
+        if self.pairs < 1 or self.iterations < 1:
+            raise DataError("shrinkage needs at least one pair of draws and one iteration")
 
     @property
     def covariates(self) -> tuple[str, ...]:
@@ -150,6 +155,10 @@ class Shrinkage:
     def in_pieces(self) -> bool:
         """No: each batch starts from the optimum of the one before."""
         return False
+
+    def selects(self, weight: Weight) -> bool:
+        """Whether a component is selected."""
+        return (weight.share >= self.share and weight.size >= self.size) or weight.clear >= self.clear
 
     @cached_property
     def whole(self) -> Composition:
@@ -172,7 +181,7 @@ class Shrinkage:
         return Problem(inputs, mean[keep], variance[keep], self.draws)
 
     def fit(self, rows: User, before: Fit | None) -> ShrinkageFit:
-        """Maximise the bound from the batch before's optimum, from prior medians and from each kernel's own MAP."""
+        """Maximise the bound from each kernel's own MAP and from the batch before's optimum, or else prior medians."""
         seen = self.frame.see(rows)
         problem = self.problem(seen)
         if not rows.rows:
@@ -182,9 +191,10 @@ class Shrinkage:
         rng = np.random.default_rng([self.seed, rows.rows])
         size = float(np.var(seen.rows.y)) or 1.0
         alone = own_map(seen.whole, self.whole, self.priors, rng, seen.block)
-        starts = [start_of(theta, len(self.pool), size) for theta in (problem.mean, alone)]
+        other = start_of(problem.mean, len(self.pool), size)
         if isinstance(before, ShrinkageFit) and before.seen.rows.rows:
-            starts.append(before.factors)
+            other = before.factors
+        starts = [start_of(alone, len(self.pool), size), other]
         found = search(problem, starts, iterations=self.iterations, tolerance=self.tolerance)
         return ShrinkageFit(self, seen, found.factors, found.bound)
 

@@ -26,6 +26,9 @@ LOG_WEIGHT = 60.0
 LOG_SPREAD = (-10.0, 3.0)
 """Range of the log variance of a log scale: at 3 a scale is known to within a factor of 90 either way."""
 
+FIRST = 25
+"""Iterations after which starts are compared: by then the bound is within a few nats of where it will end."""
+
 REFUSED = 1e200
 """What a point is worth whose matrix could not be factorised: finite, so that a line search can step back from it."""
 
@@ -78,7 +81,7 @@ def own_map(
 
 
 def search(problem: Problem, starts: Sequence[Factors], *, iterations: int, tolerance: float) -> Found:
-    """Maximise the bound from every start: a tenth of the iterations for each, then the best one to the end."""
+    """Maximise the bound from every start: a few iterations for each, then the best one to the end."""
     scales = problem.draws.shape[1]
     sd = np.sqrt(problem.variance)
     centre = np.concatenate([np.zeros(2 * scales), problem.mean])
@@ -106,13 +109,13 @@ def search(problem: Problem, starts: Sequence[Factors], *, iterations: int, tole
             jac=True,
             method="L-BFGS-B",
             bounds=bounds,
-            options={"maxiter": most, "ftol": tolerance, "gtol": 1e-4, "maxcor": 20},
+            options={"maxiter": most, "ftol": tolerance, "gtol": 1e-4, "maxcor": 60},
         )
         return float(ended.fun), np.asarray(ended.x), int(ended.nit), bool(ended.success)
 
     points = [np.clip((start.packed - centre) / unit, low, high) for start in starts]
     if len(points) > 1:
-        points = [min((run(point, max(iterations // 10, 1)) for point in points), key=lambda end: end[0])[1]]
+        points = [min((run(point, min(FIRST, iterations)) for point in points), key=lambda end: end[0])[1]]
     value, point, taken, converged = run(points[0], iterations)
     if value >= REFUSED:
         raise NumericalError(
