@@ -36,7 +36,9 @@ def run(out: Path, *, seed: int = 0, tick: Tick = lambda said: None, study: Stud
     """
     check_writable(out / "index.html")
     with one_blas_thread():
-        parts = [*pilot_users(seed, tick, study), *(single(seed, tick) for single in SINGLE)]
+        # First, though shown last: what these compile on a first run, the workers of the fit find on disk.
+        singles = [single(seed, tick) for single in SINGLE]
+        parts = [*pilot_users(seed, tick, study), *singles]
     tick("page")
     for part in parts:
         for drawn in part.drawn:
