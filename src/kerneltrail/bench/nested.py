@@ -44,7 +44,7 @@ class Plan:
 
     sizes: tuple[int, ...] = (7, 17, 37)
     kernels: tuple[str, ...] = KERNELS
-    live: int = 400
+    live: int = 200
     others: int = 3
 
     @classmethod
@@ -138,6 +138,8 @@ def _nested(
         lambda u: mean + scale * ndtri(u),
         len(mean),
         nlive=live,
+        sample="rwalk",  # periods have many modes, around which ellipsoids for uniform draws are wasteful
+        walks=20,
         rstate=np.random.default_rng(seed),
     )
     sampler.run_nested(print_progress=False, dlogz=0.05)

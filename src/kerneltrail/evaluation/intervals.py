@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-DRAWS = 4000
-"""Bootstrap draws: the ends of a 90 % interval then move by about a hundredth of its width from seed to seed."""
+DRAWS = 2000
+"""Bootstrap draws: the ends of a 90 % interval then move by about a fiftieth of its width from seed to seed."""
 
 
 @dataclass(frozen=True)
@@ -47,8 +47,7 @@ def paired(first: ArrayLike, second: ArrayLike, *, level: float = 0.9, draws: in
     difference = np.asarray(first, dtype=np.float64) - np.asarray(second, dtype=np.float64)
     n = len(difference)
     rng = np.random.default_rng(seed)
-    # How often each user is drawn is multinomial, so no index array of size (draws, n) is gathered.
-    means = rng.multinomial(n, np.full(n, 1.0 / n), size=draws) @ difference / n
+    means = difference[rng.integers(n, size=(draws, n), dtype=np.int32)].mean(axis=1)
     tail = (1.0 - level) / 2.0
     low, high = np.quantile(means, [tail, 1.0 - tail])
     return Interval(float(difference.mean()), float(low), float(high), level, n)
