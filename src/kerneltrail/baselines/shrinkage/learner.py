@@ -34,7 +34,8 @@ class Weight:
         low, high: its central 90 % interval.
         share: expected share of the signal's variance over the rows.
         size: expected share of signal and noise together.
-        clear: expected share of the component and the noise together: ½ where it is as large as the noise.
+        clear: what its share of itself and the noise together is above in nine of ten draws of the scales: ½ where it
+            is almost surely as large as the noise.
     """
 
     product: Product
@@ -83,7 +84,8 @@ class ShrinkageFit:
         signal = parts.sum(axis=1, keepdims=True)
         share = np.divide(parts, signal, out=np.zeros_like(parts), where=signal > 0).mean(axis=0)
         noise = float(np.exp(self.factors.theta[-1]))
-        shares = (share, (parts / (signal + noise)).mean(axis=0), (parts / (parts + noise)).mean(axis=0))
+        clear = np.quantile(parts / (parts + noise), 0.1, axis=0)
+        shares = (share, (parts / (signal + noise)).mean(axis=0), clear)
         mean, variance = self.factors.log_weights
         wide = 1.6448536269514722 * np.sqrt(variance)  # the normal's 95 % point
         median, low, high = np.exp(0.5 * np.array([mean, mean - wide, mean + wide])).tolist()
@@ -116,8 +118,8 @@ class Shrinkage:
         priors: over their hyperparameters; amplitudes have none, the horseshoe takes their place.
         share: least expected share of the signal's variance of a selected component.
         size: least expected share of signal and noise together that goes with it: weak signals select nothing.
-        clear: or, whatever its share, the component's least expected share of itself and the noise. A steep line may
-            have 99 % of the signal's variance, and a wave on it still stand out. 1 leaves the rule out.
+        clear: or, whatever its share of the signal, its least share of itself and the noise, almost surely. A steep
+            line may have 99 % of the signal's variance, and a wave on it still stand out. 1 leaves the rule out.
         pairs: antithetic pairs of draws of the scales.
         iterations: of the search, at most.
         tolerance: relative change of the bound at which it ends.
