@@ -33,11 +33,11 @@ class SearchSettings:
     """How far and how hard to search.
 
     Attributes:
-        depth: grammar steps at most. The original took 10; most series stop improving before 5.
+        depth: grammar steps at most. The original took 10; 5 is a practical limit for a search at every batch.
         seconds: no further fit is begun after this long; None for no limit. What was fitted in time then depends on
             the machine, so only searches without it can be repeated exactly.
-        beam: how many of the newest level are expanded; 1 as in SPEC §10. Two that are close differ in what they can
-            become, so 2 finds better kernels, in about twice the time.
+        beam: how many of the newest level are expanded; 1 as in SPEC §10. Two that score alike differ in what they can
+            become.
         patience: stop after so many levels without a better BIC; None to go to the full depth, as the original did.
         kinds: atom kinds to build from.
         guard: which periods are rejected.
