@@ -123,7 +123,7 @@ def _contract(inputs: Inputs, values: Array, matrix: Array, parts: list[list[Arr
             others = matrix
             for part in rest[1:]:
                 others = others * part
-            slopes = kind.gradient(inputs.X[:, column], values[place], parts[p][a])
+            slopes = kind.gradient(inputs.columns[column], values[place], parts[p][a])
             if a == 0:  # dK/d log σ_f² is the product itself
                 slopes = [parts[p][0], *slopes]
             sums = [_inner(others, slope, rest[0]) if rest else np.vdot(others, slope) for slope in slopes]

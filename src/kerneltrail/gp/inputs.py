@@ -98,12 +98,13 @@ class Inputs:
     @cached_property
     def columns(self) -> Array:
         """X with a row for each covariate, (d, n), which the compiled loops run along."""
-        return np.ascontiguousarray(self.X.T)
+        return sealed(np.ascontiguousarray(self.X.T))
 
     @cached_property
     def fixed_features(self) -> Array:
         """Feature rows that depend on no hyperparameter: the linear block's, then y, (q + 1, n)."""
-        return self.y[None, :] if self.weighted is None else np.vstack([self.weighted.T, self.y])
+        rows = self.y[None, :] if self.weighted is None else np.vstack([self.weighted.T, self.y])
+        return sealed(np.ascontiguousarray(rows))
 
     @property
     def label(self) -> str:
@@ -144,6 +145,15 @@ class Inputs:
                 "square is no longer a number; the search for it has run away, or it was not given as a logarithm"
             )
         return self.layout.constrain(u)
+
+
+def sealed(array: Array) -> Array:
+    """A read-only view. Compiled code has a version for arrays that can be written and one for those that cannot: with
+    all of them sealed, one is enough.
+    """
+    view = array.view()
+    view.setflags(write=False)
+    return view
 
 
 def locate(

@@ -17,6 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 from kerneltrail.errors import DataError, KernelError
 from kerneltrail.gp import waves
 from kerneltrail.gp.features import Expansion, Plan, expand, plan_of
+from kerneltrail.gp.inputs import sealed
 from kerneltrail.gp.numerics import LOG_2PI, factorise, root, solve_lower, solve_upper
 from kerneltrail.gp.posterior import Component, Prediction, features_of, rows_of
 from kerneltrail.kernels.layout import Hyperparameters
@@ -76,7 +77,7 @@ class Basis:
         r, n = self.rank, len(X)
         rows = waves.empty_rows(r, n, self._plan.series_start)
         centre = 0.5 * (np.array(self.low) + np.array(self.high))
-        columns = np.ascontiguousarray(X.T)
+        columns = sealed(np.ascontiguousarray(X.T))
         waves.fill(columns, centre, self._plan.shape, self._expansion.terms(0), rows, np.empty((0, 0)))
         return rows.scale[:, None] * rows.features
 

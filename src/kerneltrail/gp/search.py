@@ -243,7 +243,7 @@ class Search:
             inputs.columns,
             inputs.reach,
             inputs.reach.mean(axis=0),
-            np.ascontiguousarray(inputs.fixed_features),
+            inputs.fixed_features,
             np.array([kind.family for kind in plan.series_atom], dtype=np.int64),
             tol,
         )

@@ -16,6 +16,7 @@ import numpy as np
 from kerneltrail.data import Cohort, User
 from kerneltrail.errors import DataError
 from kerneltrail.gp import Reward
+from kerneltrail.gp.warm import ensure_compiled
 from kerneltrail.kernels import Pool, Priors
 from kerneltrail.trajectory.candidates import support
 from kerneltrail.trajectory.chains import Chain, FitProgress, Problem, run_chains
@@ -61,6 +62,7 @@ def fit(
         changes: single settings, such as ``chains=2`` or ``seed=1``.
     """
     began = time.perf_counter()
+    ensure_compiled()  # a fit that is resumed must find the same bits
     if extend is not None:
         pool, priors = pool or extend.pool, priors or extend.priors
         settings, reward = settings or extend.settings, reward or extend.reward
