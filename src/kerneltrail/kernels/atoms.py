@@ -89,6 +89,26 @@ class AtomKind(ABC):
 
 
 @numba.njit(cache=True)
+def _outer(a: Array, b: Array) -> Array:
+    """a_i b_j; NumPy's own pays for each row of so short a matrix."""
+    out = np.empty((a.shape[0], b.shape[0]))
+    for i in range(a.shape[0]):
+        for j in range(b.shape[0]):
+            out[i, j] = a[i] * b[j]
+    return out
+
+
+@numba.njit(cache=True)
+def _cosines(cos_a: Array, sin_a: Array, cos_b: Array, sin_b: Array, factor: float) -> Array:
+    """factor · (cos(a_i - b_j) - 1), never above 0: equal rows give 0, not the rounding of it."""
+    out = np.empty((cos_a.shape[0], cos_b.shape[0]))
+    for i in range(cos_a.shape[0]):
+        for j in range(cos_b.shape[0]):
+            out[i, j] = min(factor * (cos_a[i] * cos_b[j] + sin_a[i] * sin_b[j] - 1.0), 0.0)
+    return out
+
+
+@numba.njit(cache=True)
 def _periodic_slopes(angle: Array, cosine: Array, sine: Array, covariance: Array, factor: float) -> tuple[Array, Array]:
     """dk/d log ℓ = k·2(1 - cos δ)/ℓ² and dk/d log p = k·δ sin δ/ℓ² of PER, δ = 2π(x-x')/p, in one pass.
 
@@ -125,7 +145,7 @@ class Linear(AtomKind):
     hyperparameters = (Hyperparameter("location", "location", positive=False, unit="location", fallback=(0.0, 0.1)),)
 
     def covariance(self, x: Array, z: Array, values: Array) -> Array:
-        return np.multiply.outer(x - values[0], z - values[0])
+        return _outer(x - values[0], z - values[0])
 
     def gradient(self, x: Array, values: Array, covariance: Array) -> list[Array]:
         shifted = x - values[0]
@@ -170,12 +190,8 @@ class Periodic(AtomKind):
     def covariance(self, x: Array, z: Array, values: Array) -> Array:
         lengthscale, period = values
         a, b = 2.0 * np.pi / period * x, 2.0 * np.pi / period * z
-        # -2 sin²(δ/2) = cos δ - 1, and cos(a-b) = cos a cos b + sin a sin b is a product of thin matrices: n + m
-        # cosines in place of nm.
-        angles = np.stack([np.cos(a), np.sin(a)], axis=1) @ np.stack([np.cos(b), np.sin(b)])
-        angles -= 1.0
-        np.minimum(angles, 0.0, out=angles)  # equal rows give 0, not the rounding of it
-        angles *= 1.0 / lengthscale**2
+        # -2 sin²(δ/2) = cos δ - 1, and cos(a-b) = cos a cos b + sin a sin b: n + m cosines in place of nm.
+        angles = _cosines(np.cos(a), np.sin(a), np.cos(b), np.sin(b), 1.0 / lengthscale**2)
         return np.exp(angles, out=angles)
 
     def gradient(self, x: Array, values: Array, covariance: Array) -> list[Array]:
