@@ -9,6 +9,7 @@ from collections.abc import Iterator
 import pytest
 from hypothesis import HealthCheck, settings
 
+import atoms_from_outside
 from kerneltrail.gp import one_blas_thread
 
 settings.register_profile(
@@ -24,4 +25,11 @@ settings.load_profile("kerneltrail")
 @pytest.fixture(scope="session", autouse=True)
 def _one_blas_thread() -> Iterator[None]:
     with one_blas_thread():
+        yield
+
+
+@pytest.fixture
+def new_atoms() -> Iterator[None]:
+    """RQ and MATERN52, registered from outside."""
+    with atoms_from_outside.registered():
         yield

@@ -8,9 +8,7 @@ from hypothesis import strategies as st
 from kerneltrail.data.user import User
 from kerneltrail.errors import KernelError, NumericalError
 from kerneltrail.gp import LinearBlock, Reward, evidence, evidence_of, inputs_for, log_evidence, slope_of
-from kerneltrail.gp.features import plan_of
-from kerneltrail.kernels import AtomKind, Hyperparameter, Priors, layout_of, parse, register
-from kerneltrail.kernels.atoms import _KINDS
+from kerneltrail.kernels import Priors, layout_of, parse
 
 from . import oracle
 from .strategies import COVARIATES, Problem, problems, seeds
@@ -258,57 +256,6 @@ def test_reward_block_is_its_covariance(method):
     inputs = inputs_for(user, parse("LIN[steps] + PER[hour]"), block=block)
     expected = oracle.precise_gradient(user, parse("LIN[steps] + PER[hour]"), theta[0], block)
     np.testing.assert_allclose(slope_of(inputs, theta, method=method).gradient[0], expected, rtol=1e-6, atol=1e-6)
-
-
-class RationalQuadratic(AtomKind):
-    """RQ: (1 + (x-x')²/(2αℓ²))^-α."""
-
-    name = "RQ"
-    title = "rational-quadratic"
-    hyperparameters = (Hyperparameter("lengthscale", "lengthscale"), Hyperparameter("mixture", "mixture"))
-
-    def covariance(self, x, z, values):
-        return (1.0 + np.subtract.outer(x, z) ** 2 / (2.0 * values[1] * values[0] ** 2)) ** -values[1]
-
-    def gradient(self, x, values, covariance):
-        ell, alpha = values
-        squared = np.subtract.outer(x, x) ** 2 / (2.0 * alpha * ell**2)
-        base = 1.0 + squared
-        return [covariance * 2.0 * alpha * squared / base, covariance * alpha * (squared / base - np.log(base))]
-
-    def diagonal(self, x, values):
-        return np.ones_like(x)
-
-    def phrase(self, covariate, values, unit):
-        raise NotImplementedError
-
-
-class Matern52(RationalQuadratic):
-    """MATERN52: (1 + s + s²/3)·e^-s with s = √5|x-x'|/ℓ."""
-
-    name = "MATERN52"
-    title = "Matérn-5/2"
-    hyperparameters = (Hyperparameter("lengthscale", "lengthscale"),)
-
-    def covariance(self, x, z, values):
-        s = np.sqrt(5.0) * np.abs(np.subtract.outer(x, z)) / values[0]
-        return (1.0 + s + s**2 / 3.0) * np.exp(-s)
-
-    def gradient(self, x, values, covariance):
-        s = np.sqrt(5.0) * np.abs(np.subtract.outer(x, x)) / values[0]
-        return [s**2 * (1.0 + s) / 3.0 * np.exp(-s)]
-
-
-@pytest.fixture
-def new_atoms():
-    before = dict(_KINDS)
-    register(RationalQuadratic())
-    register(Matern52())
-    yield
-    _KINDS.clear()
-    _KINDS.update(before)
-    for cached in (layout_of, plan_of):
-        cached.cache_clear()
 
 
 @pytest.mark.usefixtures("new_atoms")

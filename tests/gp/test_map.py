@@ -12,8 +12,7 @@ from kerneltrail.data.user import User
 from kerneltrail.errors import DataError, KernelError, KerneltrailError
 from kerneltrail.gp import LinearBlock, find_map, find_map_path, log_evidence
 from kerneltrail.gp.map import LEAST_CURVATURE, MapResult
-from kerneltrail.kernels import AtomKind, Hyperparameter, Hyperparameters, Priors, layout_of, parse, register
-from kerneltrail.kernels.atoms import _KINDS
+from kerneltrail.kernels import Hyperparameters, Priors, layout_of, parse
 
 PRIORS = Priors.synthetic()
 
@@ -385,40 +384,9 @@ def test_what_cannot_be_fitted_is_refused_by_name():
 # A kernel without a spectral form
 
 
-class Matern52(AtomKind):
-    """(1 + s + s²/3)·e^-s with s = √5|x-x'|/ℓ; defined here, without a series."""
-
-    name = "M52MAP"
-    title = "Matérn-5/2"
-    hyperparameters = (Hyperparameter("lengthscale", "lengthscale", unit="length"),)
-
-    def covariance(self, x, z, values):
-        s = math.sqrt(5.0) * np.abs(np.subtract.outer(x, z)) / values[0]
-        return (1.0 + s + s**2 / 3.0) * np.exp(-s)
-
-    def gradient(self, x, values, covariance):
-        s = math.sqrt(5.0) * np.abs(np.subtract.outer(x, x)) / values[0]
-        return [s**2 * (1.0 + s) / 3.0 * np.exp(-s)]
-
-    def diagonal(self, x, values):
-        return np.ones_like(x)
-
-    def phrase(self, covariate, values, unit):
-        raise NotImplementedError
-
-
-@pytest.fixture
-def matern():
-    before = dict(_KINDS)
-    register(Matern52())
-    yield
-    _KINDS.clear()
-    _KINDS.update(before)
-
-
-@pytest.mark.usefixtures("matern")
+@pytest.mark.usefixtures("new_atoms")
 def test_a_kernel_without_a_series_is_fitted_densely():
-    composition, user = parse("M52MAP[x] + LIN[z]"), user_of("m", 40)
+    composition, user = parse("MATERN52[x] + LIN[z]"), user_of("m", 40)
     found = find_map(user, composition, PRIORS, rng=rng())
     assert found.converged
     assert_stationary(lambda u: log_posterior(user, composition, u), found)
