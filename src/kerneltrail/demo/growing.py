@@ -8,10 +8,11 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from kerneltrail.data import User, simulate_paper
-from kerneltrail.demo.parts import Drawn, Part, Tick, across, listed, shares
+from kerneltrail.demo.parts import Part, Tick, across, listed, shares
 from kerneltrail.gp import MapResult, Posterior, find_map_path
 from kerneltrail.kernels import Priors, parse
 from kerneltrail.report import figures
+from kerneltrail.report.drawn import Drawn
 from kerneltrail.report.figures import GREEN, NARROW, VERMILION, WIDE, Curve, Dots, Panel
 from kerneltrail.report.page import Block, Paragraph, Section, Sentences, Table
 from kerneltrail.report.words import describe

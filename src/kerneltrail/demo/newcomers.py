@@ -10,10 +10,11 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from kerneltrail.data import Simulation, User
-from kerneltrail.demo.parts import Drawn, Part, Tick, across, counted, listed
+from kerneltrail.demo.parts import Part, Tick, across, counted, listed
 from kerneltrail.gp import Prediction
 from kerneltrail.kernels import Composition
 from kerneltrail.report import figures, following, graph
+from kerneltrail.report.drawn import Drawn
 from kerneltrail.report.figures import NARROW, STYLE, WIDE, Curve, Dots, Panel
 from kerneltrail.report.following import Chances, Tally
 from kerneltrail.report.page import Block, Paragraph, Section, Sentences, Table

@@ -6,14 +6,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 from kerneltrail.data import User
 from kerneltrail.gp import Posterior
 from kerneltrail.kernels import Product
-from kerneltrail.report import figures
-from kerneltrail.report.page import Picture, Section
+from kerneltrail.report.drawn import Drawn
+from kerneltrail.report.page import Section
 from kerneltrail.trajectory.model import TrajectoryModel
 
 Array = NDArray[np.float64]
@@ -22,21 +21,6 @@ Tick = Callable[[str], None]
 
 POINTS = 240
 """Points at which curves are drawn."""
-
-
-@dataclass(frozen=True)
-class Drawn:
-    """A figure under a name, in both widths, with the words that go with it."""
-
-    name: str
-    wide: Figure
-    narrow: Figure
-    alt: str
-    caption: str
-
-    def block(self) -> Picture:
-        """For the page."""
-        return Picture(figures.svg(self.wide), figures.svg(self.narrow), self.alt, self.caption)
 
 
 @dataclass(frozen=True)

@@ -7,9 +7,10 @@ from dataclasses import dataclass, field, replace
 from kerneltrail.commands.graph import graph_lines
 from kerneltrail.data import Simulation, simulate_paper
 from kerneltrail.demo.newcomers import new_users
-from kerneltrail.demo.parts import Drawn, Part, Tick, counted, listed
+from kerneltrail.demo.parts import Part, Tick, counted, listed
 from kerneltrail.kernels import Hyperparameters, Pool
 from kerneltrail.report import graph
+from kerneltrail.report.drawn import Drawn
 from kerneltrail.report.figures import NARROW, WIDE
 from kerneltrail.report.page import Block, Lines, Paragraph, Section, Sentences, Table
 from kerneltrail.report.words import describe

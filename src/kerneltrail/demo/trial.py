@@ -6,10 +6,11 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from kerneltrail.data import Scaler, Simulation, User, in_data_units, simulate_mhealth
-from kerneltrail.demo.parts import POINTS, Drawn, Part, Tick, along, shares, with_unit
+from kerneltrail.demo.parts import POINTS, Part, Tick, along, shares, with_unit
 from kerneltrail.gp import LinearBlock, MapResult, Posterior, Reward, find_map_path
 from kerneltrail.kernels import Composition, Priors, parse
 from kerneltrail.report import figures
+from kerneltrail.report.drawn import Drawn
 from kerneltrail.report.figures import BLUE, NARROW, ORANGE, PURPLE, VERMILION, WIDE, Curve, Dots, Panel
 from kerneltrail.report.page import Block, Paragraph, Section, Sentences, Table
 from kerneltrail.report.words import describe
