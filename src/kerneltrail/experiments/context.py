@@ -1,0 +1,188 @@
+"""Where an experiment runs: its folder, its seed, and the stages that are kept so that a stopped run goes on."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from kerneltrail.errors import DataError
+from kerneltrail.experiments.store import JSON, Codec, code_of, fingerprint, key_of
+from kerneltrail.report.files import check_writable, write
+from kerneltrail.trajectory.chains import FitProgress
+from kerneltrail.trajectory.file import load
+from kerneltrail.trajectory.model import TrajectoryModel
+
+STAGES = "stages"
+"""Folder of what is kept, inside the experiment's."""
+
+
+@dataclass(frozen=True)
+class Told:
+    """How far a stage is.
+
+    Attributes:
+        stage: its name.
+        done, total: steps; total is 0 where nobody knows how many there will be.
+        said: what is being done.
+        kept: whether the stage was finished by an earlier run.
+    """
+
+    stage: str
+    done: int = 0
+    total: int = 0
+    said: str = ""
+    kept: bool = False
+
+
+@dataclass
+class Context:
+    """Where an experiment runs.
+
+    Attributes:
+        name: of the experiment.
+        out: its folder.
+        seed: of everything random.
+        quick: whether a smaller version is wanted, of three minutes at most.
+        data: the user's own copy of the data, where the experiment needs one.
+        workers: processes.
+        hear: called as stages go on.
+        seconds: what each stage took, in the run that computed it; filled by `stage` and `model`.
+    """
+
+    name: str
+    out: Path
+    seed: int = 0
+    quick: bool = False
+    data: Path | None = None
+    workers: int = field(default_factory=lambda: os.cpu_count() or 1)
+    hear: Callable[[Told], None] = lambda told: None
+    seconds: dict[str, float] = field(default_factory=dict)
+    _checkpoints: dict[str, Path] = field(default_factory=dict, repr=False)
+
+    def begin(self) -> None:
+        """Refuse a folder that cannot be written, or that holds another experiment, before any work is done."""
+        results = self.out / "results.json"
+        check_writable(results)
+        try:
+            held = json.loads(results.read_text(encoding="utf-8")).get("experiment")
+        except FileNotFoundError:
+            return
+        except (ValueError, AttributeError):
+            held = "something else"
+        if held != self.name:
+            raise DataError(f"{self.out} holds the results of {held}, not of {self.name}; name another folder")
+
+    def tell(self, stage: str, done: int = 0, total: int = 0, said: str = "") -> None:
+        """Say how far a stage is."""
+        self.hear(Told(stage, done, total, said))
+
+    def stage(
+        self,
+        name: str,
+        compute: Callable[[], Any],
+        *,
+        about: Mapping[str, Any] | None = None,
+        codec: Codec = JSON,
+    ) -> Any:
+        """What `compute` returns, or what it returned in an earlier run with the same settings.
+
+        Args:
+            name: of the stage; a file name.
+            compute: a function of a module (a lambda will do); it may call `tell`.
+            about: all that the result depends on besides seed, data and code, as plain values.
+            codec: how the result is kept: `JSON` for plain values, `ARRAYS` for arrays by name.
+        """
+        stored = self._file(name, compute, about, codec.suffix)
+        kept = self._finished(stored, codec.load)
+        if kept is not None:
+            self._done(name, kept[1], kept=True)
+            return kept[0]
+        self.tell(name)
+        began = time.perf_counter()
+        data = codec.save(compute())
+        seconds = time.perf_counter() - began
+        self._keep(stored, data, seconds)
+        self._done(name, seconds)
+        return codec.load(data)
+
+    def model(
+        self,
+        name: str,
+        learn: Callable[[Path, Callable[[FitProgress], None]], TrajectoryModel],
+        *,
+        about: Mapping[str, Any] | None = None,
+        fits_of: str | None = None,
+    ) -> TrajectoryModel:
+        """A fitted model, kept as a model file; a fit that was stopped halfway goes on from its checkpoint.
+
+        Args:
+            name: of the stage.
+            learn: makes the model; gets a folder for its checkpoint, and whom to tell of progress.
+            about: all that the model depends on besides seed, data and code, as plain values.
+            fits_of: a model stage before this one with the same users, pool, priors, reward model and MAP settings,
+                whose fits of candidates are used again.
+        """
+        stored = self._file(name, learn, about, "trail")
+        checkpoint = self._checkpoints[name] = stored.with_suffix(".fit")
+        kept = self._finished(stored, lambda data: load(stored))
+        if kept is not None:
+            self._done(name, kept[1], kept=True)
+            return kept[0]
+        if fits_of is not None:
+            self._share(fits_of, checkpoint)
+
+        def hear(progress: FitProgress) -> None:
+            said = {"fits": "fitting candidates", "chains": "sampling paths"}.get(progress.stage, progress.stage)
+            self.tell(name, progress.done, progress.total, said)
+
+        self.tell(name)
+        began = time.perf_counter()
+        made = learn(checkpoint, hear)
+        seconds = time.perf_counter() - began
+        made.save(stored)
+        self._keep(stored, None, seconds)
+        self._done(name, seconds)
+        return load(stored)
+
+    def _file(self, name: str, compute: Callable[..., Any], about: Mapping[str, Any] | None, suffix: str) -> Path:
+        depends = {
+            "experiment": self.name,
+            "stage": name,
+            "seed": self.seed,
+            "about": dict(about or {}),
+            "data": None if self.data is None else fingerprint(self.data),
+            "code": code_of(compute),
+        }
+        return self.out / STAGES / f"{name}-{key_of(depends)}.{suffix}"
+
+    def _finished(self, stored: Path, read: Callable[[bytes], Any]) -> tuple[Any, float] | None:
+        """Value and seconds of a finished stage; None where there is none, or its files are damaged."""
+        try:
+            seconds = float(json.loads(_seal(stored).read_bytes())["seconds"])
+            return read(stored.read_bytes()), seconds
+        except (OSError, ValueError, KeyError, TypeError):
+            return None  # compute it again
+
+    def _keep(self, stored: Path, data: bytes | None, seconds: float) -> None:
+        if data is not None:
+            write(stored, data)
+        write(_seal(stored), json.dumps({"seconds": seconds}))  # last: its presence says that the stage is finished
+
+    def _done(self, name: str, seconds: float, *, kept: bool = False) -> None:
+        self.seconds[name] = seconds
+        self.hear(Told(name, 1, 1, f"{seconds:.1f} s", kept=kept))
+
+    def _share(self, other: str, checkpoint: Path) -> None:
+        """Put the fits of a model stage before this one where a checkpoint is read from."""
+        fits, goal = self._checkpoints[other] / "fits.jsonl", checkpoint / "fits.jsonl"
+        if fits.exists() and not goal.exists():
+            write(goal, fits.read_bytes())
+
+
+def _seal(stored: Path) -> Path:
+    return stored.with_name(f"{stored.name}.done")

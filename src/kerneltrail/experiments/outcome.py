@@ -1,0 +1,123 @@
+"""What an experiment hands back, and how it is written: results.json, tables, figures, the model and the page."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from kerneltrail.bench.rows import machine
+from kerneltrail.experiments.agreement import Agreement
+from kerneltrail.experiments.context import Context
+from kerneltrail.report import figures
+from kerneltrail.report.drawn import Drawn
+from kerneltrail.report.files import write
+from kerneltrail.report.page import Section, page
+from kerneltrail.trajectory.model import TrajectoryModel
+
+RESULTS, PAGE, MODEL = "results.json", "index.html", "model.trail"
+"""Files of every experiment, beside the folders ``tables`` and ``figures``."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """All that an experiment found.
+
+    Attributes:
+        title, lead: of the page.
+        results: what goes into results.json, as plain values (arrays, dataclasses with `to_json` and NaN are turned
+            into such); experiment, seed, versions and seconds are added.
+        tables: tidy tables by name, a mapping per row: each becomes a CSV, and is in results.json too.
+        drawn: figures, written as PNG and SVG.
+        sections: of the page, in order; every number in them must be in `results` or `tables`.
+        agreements: what the paper says, beside this.
+        model: written beside the page.
+    """
+
+    title: str
+    lead: str
+    results: Mapping[str, Any]
+    tables: Mapping[str, Sequence[Mapping[str, Any]]] = field(default_factory=dict)
+    drawn: tuple[Drawn, ...] = ()
+    sections: tuple[Section, ...] = ()
+    agreements: tuple[Agreement, ...] = ()
+    model: TrajectoryModel | None = None
+
+
+def write_outcome(outcome: Outcome, context: Context) -> Path:
+    """Write everything into the experiment's folder, results.json last; returns the page's path."""
+    out = context.out
+    for name, rows in outcome.tables.items():
+        write(out / "tables" / f"{name}.csv", csv_of(rows))
+    for drawn in outcome.drawn:
+        write(out / "figures" / f"{drawn.name}.png", figures.png(drawn.wide))
+        write(out / "figures" / f"{drawn.name}.svg", figures.svg(drawn.wide))
+    if outcome.model is not None:
+        outcome.model.save(out / MODEL)
+    write(out / PAGE, page(outcome.title, outcome.lead, outcome.sections, footer=footer(context)))
+    write(out / RESULTS, json.dumps(plain(results_of(outcome, context)), indent=1, ensure_ascii=False) + "\n")
+    return out / PAGE
+
+
+def results_of(outcome: Outcome, context: Context) -> dict[str, Any]:
+    """The content of results.json."""
+    about = machine()
+    return {
+        "experiment": context.name,
+        "seed": context.seed,
+        "quick": context.quick,
+        "data": None if context.data is None else context.data.name,
+        "versions": about.pop("versions"),
+        "machine": about,
+        "seconds": dict(context.seconds),
+        **outcome.results,
+        "agreement": [each.to_json() for each in outcome.agreements],
+        "tables": {name: list(rows) for name, rows in outcome.tables.items()},
+        "figures": [f"figures/{drawn.name}.png" for drawn in outcome.drawn],
+    }
+
+
+def footer(context: Context) -> str:
+    """Where a page comes from."""
+    about = machine()
+    size = ", quick version" if context.quick else ""
+    return (
+        f"Written by kerneltrail {about['versions']['kerneltrail']}, experiment {context.name}, seed {context.seed}"
+        f"{size}; {sum(context.seconds.values()):.0f} s of computing. Every number is in results.json beside this page."
+    )
+
+
+def plain(value: Any) -> Any:
+    """As JSON has it: arrays as lists, results as mappings, what is not finite as None.
+
+    >>> plain({"a": (1, float("nan")), 3: np.array([1.5])})
+    {'a': [1, None], '3': [1.5]}
+    """
+    if hasattr(value, "to_json"):
+        value = value.to_json()
+    if isinstance(value, np.ndarray | np.generic):
+        value = value.tolist()
+    if isinstance(value, Mapping):
+        return {str(key): plain(own) for key, own in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(own) for own in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value
+
+
+def csv_of(rows: Sequence[Mapping[str, Any]]) -> str:
+    """Rows as CSV; columns in order of first appearance, empty where a row has none."""
+    columns = list(dict.fromkeys(name for row in rows for name in row))
+    text = io.StringIO(newline="")
+    writer = csv.DictWriter(text, columns, restval="", lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
+    return text.getvalue()

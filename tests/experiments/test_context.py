@@ -1,0 +1,146 @@
+"""Stages are computed once, kept whole, and depend on all they should."""
+
+import numpy as np
+import pytest
+
+from kerneltrail.data import simulate_paper
+from kerneltrail.errors import DataError
+from kerneltrail.experiments import ARRAYS, Context
+from kerneltrail.kernels import Pool
+from kerneltrail.trajectory.fit import fit
+from kerneltrail.trajectory.maps import MapSettings
+from kerneltrail.trajectory.settings import Settings
+
+TINY = Settings(chains=2, sweeps=16, check=8, largest=1, maps=MapSettings(starts=1, screen=4))
+
+
+def counted(value):
+    """A stage that counts how often it is computed."""
+
+    def compute():
+        compute.times += 1
+        return value
+
+    compute.times = 0
+    return compute
+
+
+def test_a_finished_stage_is_not_computed_again(tmp_path):
+    compute = counted({"a": [1.0, float("nan"), 0.1 + 0.2], "b": None})
+    first = Context("mine", tmp_path).stage("one", compute)
+    heard = []
+    again = Context("mine", tmp_path, hear=heard.append).stage("one", compute)
+    assert compute.times == 1
+    assert repr(first) == repr(again) == repr({"a": [1.0, float("nan"), 0.1 + 0.2], "b": None})
+    assert [told.kept for told in heard] == [True]
+
+
+def test_arrays_come_back_to_the_bit(tmp_path):
+    values = {"x": np.random.default_rng(0).normal(size=(3, 2)), "n": np.arange(4)}
+    compute = counted(values)
+    for _ in range(2):
+        found = Context("mine", tmp_path).stage("one", compute, codec=ARRAYS)
+        assert all(np.array_equal(found[name], values[name]) for name in values)
+    assert compute.times == 1
+
+
+@pytest.mark.parametrize(
+    "change", [{"seed": 1}, {"name": "other"}, {"about": {"users": 2}}, {"stage": "two"}, {"data": "other"}]
+)
+def test_a_stage_depends_on_seed_experiment_settings_name_and_data(tmp_path, change):
+    (tmp_path / "data.csv").write_text("a\n1\n")
+    (tmp_path / "other.csv").write_text("a\n2\n")
+    compute = counted(1)
+
+    def ask(name="mine", seed=0, about=None, stage="one", data="data"):
+        Context(name, tmp_path / "out", seed=seed, data=tmp_path / f"{data}.csv").stage(stage, compute, about=about)
+
+    ask()
+    ask()
+    assert compute.times == 1
+    ask(**change)
+    assert compute.times == 2
+
+
+def test_a_stage_that_is_interrupted_leaves_nothing_and_those_before_it_stay(tmp_path):
+    before, context = counted("kept"), Context("mine", tmp_path)
+    context.stage("before", before)
+    there = set(tmp_path.rglob("*"))
+
+    def interrupted():
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        context.stage("long", interrupted)
+    assert set(tmp_path.rglob("*")) == there
+    assert Context("mine", tmp_path).stage("before", before) == "kept"
+    assert before.times == 1
+
+
+@pytest.mark.parametrize("damage", [b"", b'{"a": 1'])
+def test_a_damaged_stage_is_computed_again(tmp_path, damage):
+    compute = counted([1])
+    Context("mine", tmp_path).stage("one", compute)
+    for file in (tmp_path / "stages").iterdir():
+        if file.suffix == ".json":
+            file.write_bytes(damage)
+    assert Context("mine", tmp_path).stage("one", compute) == [1]
+    assert compute.times == 2
+
+
+def test_a_folder_that_cannot_be_written_is_refused_at_once(tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(DataError, match=r"file/out/results\.json cannot be written"):
+        Context("mine", tmp_path / "file" / "out").begin()
+
+
+@pytest.mark.parametrize("held", ['{"experiment": "distinct"}', "[1, 2]", "no json"])
+def test_a_folder_with_other_results_is_refused(tmp_path, held):
+    (tmp_path / "results.json").write_text(held)
+    with pytest.raises(DataError, match=r"holds the results of .*, not of mine; name another folder"):
+        Context("mine", tmp_path).begin()
+    (tmp_path / "results.json").write_text('{"experiment": "mine"}')
+    Context("mine", tmp_path).begin()
+
+
+def learner(stop_after=None):
+    cohort = simulate_paper(2, 1, seed=0, batches=(4, 8)).train
+    seen = []
+
+    def learn(folder, tell):
+        def hear(progress):
+            seen.append(progress)
+            if stop_after is not None and len(seen) > stop_after:
+                raise KeyboardInterrupt
+            tell(progress)
+
+        pool = Pool.of("LIN[x]", "SE[x]")
+        return fit(cohort, pool=pool, settings=TINY, workers=1, progress=hear, checkpoint=folder)
+
+    return learn, seen
+
+
+def test_a_fit_that_was_stopped_goes_on_to_the_same_model(tmp_path):
+    whole, progress = learner()
+    expected = Context("mine", tmp_path / "a").model("fit", whole)
+    stopped, _ = learner(stop_after=len(progress) - 2)
+    with pytest.raises(KeyboardInterrupt):
+        Context("mine", tmp_path / "b").model("fit", stopped)
+    assert not list((tmp_path / "b" / "stages").glob("*.trail"))
+    rest, seen = learner()
+    found = Context("mine", tmp_path / "b").model("fit", rest)
+    assert sum(p.stage == "fits" and p.done > 0 for p in seen) < sum(p.stage == "fits" and p.done > 0 for p in progress)
+    assert found.structures == expected.structures
+    assert np.array_equal(found.diagnostics.log_joint, expected.diagnostics.log_joint)
+    never = Context("mine", tmp_path / "b").model("fit", lambda folder, tell: pytest.fail("fitted again"))
+    assert never.structures == expected.structures
+
+
+def test_fits_are_shared_between_models_of_the_same_users(tmp_path):
+    context = Context("mine", tmp_path)
+    first, _ = learner()
+    context.model("first", first)
+    second, seen = learner()
+    context.model("second", second, fits_of="first")
+    assert not any(p.stage == "fits" and p.done > 0 for p in seen)
+    assert any(p.stage == "chains" for p in seen)
