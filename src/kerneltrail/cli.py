@@ -116,7 +116,7 @@ def bench(
 ) -> None:
     """Measure this machine: evidence, MAP, updates, training and selection, beside LAPACK and other libraries."""
     from kerneltrail import bench as benches
-    from kerneltrail.report.files import check_writable
+    from kerneltrail.files import check_writable
 
     if json is not None:
         check_writable(json)

@@ -101,7 +101,7 @@ def fit(
     from kerneltrail.config import Config, read_config
     from kerneltrail.data import Cohort
     from kerneltrail.data.table import read_table
-    from kerneltrail.report.files import check_writable
+    from kerneltrail.files import check_writable
     from kerneltrail.trajectory.fit import fit as learn
 
     if (batch_size is None) == (batch_column is None):

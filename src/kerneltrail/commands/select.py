@@ -49,7 +49,7 @@ def select(
     from kerneltrail.commands.terminal import say, user_bar
     from kerneltrail.data import Batching
     from kerneltrail.errors import DataError
-    from kerneltrail.report.files import check_writable, write
+    from kerneltrail.files import check_writable, write
     from kerneltrail.trajectory.file import load
 
     if predictions is not None and predictions.resolve() == out.resolve():

@@ -10,9 +10,9 @@ from kerneltrail.demo.parts import Tick
 from kerneltrail.demo.pilot import STEPS as PILOT_STEPS
 from kerneltrail.demo.pilot import Study, pilot_users
 from kerneltrail.demo.trial import trial_user
+from kerneltrail.files import check_writable, write
 from kerneltrail.gp import one_blas_thread
 from kerneltrail.report import figures
-from kerneltrail.report.files import check_writable, write
 from kerneltrail.report.page import page
 
 SINGLE = (growing_user, trial_user)

@@ -3,7 +3,7 @@
 import pytest
 
 from kerneltrail.errors import DataError
-from kerneltrail.report.files import check_writable, write
+from kerneltrail.files import check_writable, write
 
 
 def test_folders_are_made_and_nothing_is_left_beside(tmp_path):
