@@ -10,6 +10,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from kerneltrail.baselines.registry import build, methods
     from kerneltrail.data import (
         Cohort,
         Scaler,
@@ -28,6 +29,9 @@ if TYPE_CHECKING:
         simulate_user,
     )
     from kerneltrail.errors import DataError, KernelError, KernelSyntaxError, KerneltrailError, NumericalError
+    from kerneltrail.evaluation.harness import evaluate
+    from kerneltrail.evaluation.result import Evaluation
+    from kerneltrail.evaluation.tables import load_evaluation
     from kerneltrail.gp import (
         Evidence,
         LinearBlock,
@@ -67,12 +71,16 @@ if TYPE_CHECKING:
     from kerneltrail.trajectory.user_file import load_user, save_user
 
 _HOMES = {
+    "kerneltrail.baselines.registry": ("build", "methods"),
     "kerneltrail.data": (
         "Cohort", "Scaler", "Schema", "Simulation", "User", "in_data_units", "load_fitbit", "load_heartsteps",
         "paper_split", "simulate_complex", "simulate_distinct", "simulate_mhealth", "simulate_paper",
         "simulate_similar", "simulate_user",
     ),
     "kerneltrail.errors": ("DataError", "KernelError", "KernelSyntaxError", "KerneltrailError", "NumericalError"),
+    "kerneltrail.evaluation.harness": ("evaluate",),
+    "kerneltrail.evaluation.result": ("Evaluation",),
+    "kerneltrail.evaluation.tables": ("load_evaluation",),
     "kerneltrail.gp": (
         "Evidence", "LinearBlock", "MapResult", "OnlineState", "Posterior", "Prediction", "Reward", "evidence",
         "find_map", "find_map_path", "log_evidence", "one_blas_thread", "prior_only",
@@ -112,6 +120,7 @@ __all__ = [
     "Cohort",
     "Composition",
     "DataError",
+    "Evaluation",
     "Evidence",
     "Hyperparameter",
     "Hyperparameters",
@@ -135,7 +144,9 @@ __all__ = [
     "Simulation",
     "TrajectoryModel",
     "User",
+    "build",
     "describe",
+    "evaluate",
     "evidence",
     "explain",
     "find_map",
@@ -143,11 +154,13 @@ __all__ = [
     "fit",
     "in_data_units",
     "load",
+    "load_evaluation",
     "load_fitbit",
     "load_heartsteps",
     "load_user",
     "log_evidence",
     "log_normal",
+    "methods",
     "normal",
     "one_blas_thread",
     "paper_split",

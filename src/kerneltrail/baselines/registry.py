@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from kerneltrail.baselines.ard import se_ard
@@ -22,12 +23,14 @@ from kerneltrail.baselines.shrinkage import Shrinkage
 from kerneltrail.baselines.stratified import Stratified
 from kerneltrail.baselines.trajectory import Trajectory
 from kerneltrail.data import Cohort
+from kerneltrail.data.names import nearest
 from kerneltrail.data.scaling import TargetScaling
 from kerneltrail.errors import DataError
 from kerneltrail.gp import Reward
 from kerneltrail.kernels import Pool, Priors
 from kerneltrail.trajectory.fit import fit
 from kerneltrail.trajectory.model import TrajectoryModel
+from kerneltrail.trajectory.settings import Settings
 
 Factory = Callable[..., Method]
 """Called with the training cohort, ``seed=`` and settings by name; what it takes is in its signature."""
@@ -36,6 +39,9 @@ _FACTORIES: dict[str, Factory] = {}
 
 SHARED = ("pool", "priors", "reward")
 """Settings that may be given to every method at once; one that has no use for them leaves them aside."""
+
+OWN_ROWS = ("se-ard", "memoryless", "cks", "shrinkage")
+"""Methods that learn nothing from training users but, before a user's first row, how rows are scaled."""
 
 
 def register(name: str, factory: Factory) -> None:
@@ -59,16 +65,33 @@ def build(name: str, cohort: Cohort, settings: Mapping[str, Any] | None = None, 
         settings: by name, as in the factory's signature; `SHARED` ones are left aside where they have no use.
         seed: of everything random.
     """
-    try:
-        factory = _FACTORIES[name]
-    except KeyError:
-        raise DataError(f"no method is called {name!r}; there are {', '.join(methods())}") from None
-    known = set(inspect.signature(factory).parameters) - {"cohort", "seed"}
+    return prepared(name, settings, seed=seed)(cohort)
+
+
+def prepared(name: str, settings: Mapping[str, Any] | None = None, *, seed: int = 0) -> Callable[[Cohort], Method]:
+    """What `build` calls with the training users; names and settings are checked already."""
+    factory, known = _factory_of(name), _settings(name)
     given = {key: value for key, value in (settings or {}).items() if key in known or key not in SHARED}
     unknown = sorted(set(given) - known)
     if unknown:
-        raise DataError(f"{name} has no setting {unknown[0]!r}; it has {', '.join(sorted(known)) or 'none'}")
-    return factory(cohort, seed=seed, **given)
+        raise DataError(f"{name} has no setting {unknown[0]!r}; {nearest(unknown[0], sorted(known), 'it has')}")
+    return partial(factory, seed=seed, **given)
+
+
+def takes(name: str, setting: str) -> bool:
+    """Whether a method has a setting of that name."""
+    return setting in _settings(name)
+
+
+def _factory_of(name: str) -> Factory:
+    try:
+        return _FACTORIES[name]
+    except KeyError:
+        raise DataError(f"no method is called {name!r}; {nearest(name, methods(), 'there are')}") from None
+
+
+def _settings(name: str) -> set[str]:
+    return set(inspect.signature(_factory_of(name)).parameters) - {"cohort", "seed"}
 
 
 def _trajectory(
@@ -80,13 +103,15 @@ def _trajectory(
     priors: Priors | None = None,
     reward: Reward | None = None,
     workers: int = 1,
+    settings: Settings | None = None,
     changes: Mapping[str, Any] | None = None,
 ) -> Method:
-    """The trajectory model: a given one, or fitted with `changes` of its settings."""
+    """The trajectory model: a given one, or fitted with `settings` and `changes` of single ones."""
     if model is not None:
         return Trajectory(model)
     more = {"seed": seed, **(changes or {})}
-    return Trajectory(fit(cohort, pool=pool, priors=priors, reward=reward, workers=workers, **more))
+    found = fit(cohort, pool=pool, priors=priors, reward=reward, workers=workers, settings=settings, **more)
+    return Trajectory(found)
 
 
 def _mean(cohort: Cohort, *, seed: int) -> Method:

@@ -1,0 +1,300 @@
+"""All methods on all test users: built once, followed in parallel, kept as they finish."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from importlib.metadata import version
+from multiprocessing import current_process
+from typing import Any
+
+import joblib
+
+from kerneltrail.baselines.protocol import Method
+from kerneltrail.baselines.registry import OWN_ROWS, prepared, takes
+from kerneltrail.baselines.trajectory import Trajectory
+from kerneltrail.data import Cohort, User
+from kerneltrail.errors import DataError
+from kerneltrail.evaluation.identity import cohort_digest, described, digest, own_digest
+from kerneltrail.evaluation.machine import machine
+from kerneltrail.evaluation.pieces import Pieces
+from kerneltrail.evaluation.prequential import Piece, prequential
+from kerneltrail.evaluation.result import Evaluation
+from kerneltrail.evaluation.steps import Failure, Step
+from kerneltrail.gp import keep_freed_memory, one_blas_thread
+from kerneltrail.gp.warm import ensure_compiled
+from kerneltrail.kernels import Composition
+
+Spec = str | tuple[str, Mapping[str, Any]]
+"""A method's name in the registry, alone or with its settings."""
+
+
+@dataclass(frozen=True)
+class Progress:
+    """How far an evaluation is.
+
+    Attributes:
+        stage: ``build`` (methods) or ``follow`` (users times methods).
+        done, total: how many.
+        said: what comes next, or has just been done.
+    """
+
+    stage: str
+    done: int
+    total: int
+    said: str
+
+
+@dataclass(frozen=True)
+class _Plan:
+    """One method of an evaluation: what was asked for, and what its results are kept under."""
+
+    label: str
+    name: str
+    settings: Mapping[str, Any]
+    make: Callable[[Cohort], Method]
+    key: str | None
+
+
+@dataclass(frozen=True)
+class _Built:
+    """A method that was built, with how long it took and where its pieces belong.
+
+    Attributes:
+        plan: what was asked for.
+        method: what came of it.
+        seconds: for building it.
+        own: digest of what matters to a user with rows, for methods that learn nothing from training users.
+    """
+
+    plan: _Plan
+    method: Method
+    seconds: float
+    own: str | None
+
+
+def evaluate(
+    train: Cohort,
+    test: Cohort | Sequence[User],
+    methods: Mapping[str, Spec] | Sequence[str],
+    *,
+    seed: int = 0,
+    workers: int | None = None,
+    truth: Mapping[str, Composition] | None = None,
+    out: str | os.PathLike[str] | None = None,
+    share: str | os.PathLike[str] | None = None,
+    run: str = "",
+    progress: Callable[[Progress], None] | None = None,
+) -> Evaluation:
+    """Build methods from training users, follow test users with each, and judge every prediction of a next batch.
+
+    A method that cannot be built, or a user whom a method fails on, is recorded in the result's `failures`; everything
+    else goes on.
+
+    Args:
+        train: the training users.
+        test: the test users: a cohort, or users in data units.
+        methods: by label, a name in the registry, alone or with settings: ``{"published": ("trajectory", {...})}``.
+        seed: of every method.
+        workers: processes; all cores if None. Times are comparable between methods in any case: every process has one
+            BLAS thread.
+        truth: the true composition by user's name, where it is known.
+        out: folder where finished pieces and models are kept; an evaluation that was stopped goes on from it, to the
+            same result but for times. Pieces are kept by a digest of data, settings, seed and package version: after a
+            change of the code under the same version, name another folder.
+        share: folder for pieces of methods that learn nothing from the training users (CKS, shrinkage, SE-ARD,
+            memoryless). They are the same for every split of the same users, and are computed once; only the prediction
+            before the first row, scaled as the training users, is made anew. `out` if None.
+        run: label of this run, for evaluations that are to be `merged`.
+        progress: called as it goes on.
+    """
+    began = datetime.now(UTC)
+    tell = progress or (lambda said: None)
+    users = tuple(test.raw if isinstance(test, Cohort) else test)
+    _check(train, users)
+    ensure_compiled()  # before anything is timed, and for the same bits when it goes on
+    count = workers if workers is not None else (os.cpu_count() or 1)
+    kept = None if out is None else Pieces.at(out)
+    shared = kept if share is None else Pieces.at(share)
+    plans = _plans(train, methods, seed, count)
+    with joblib.Parallel(n_jobs=count, return_as="generator_unordered") as parallel:
+        built, failures = _build_all(parallel, train, plans, kept, tell)
+        pieces = _follow_all(parallel, built, users, kept, shared, tell)
+    steps: list[Step] = []
+    for each in built:
+        for user in users:
+            piece = pieces[each.plan.label, user.name]
+            right = None if truth is None else truth.get(user.name)
+            steps += [_labelled(step, run, each.plan.label, right) for step in piece.steps]
+            failures += [replace(failure, method=each.plan.label) for failure in piece.failures]
+    about = {
+        "version": version("kerneltrail"),
+        "machine": machine(),
+        "runs": [
+            {
+                "run": run,
+                "seed": seed,
+                "workers": count,
+                "began": began.isoformat(timespec="seconds"),
+                "ended": datetime.now(UTC).isoformat(timespec="seconds"),
+                "train": {"digest": cohort_digest(train), "users": list(train.names)},
+                "test": {user.name: user.fingerprint for user in users},
+                "methods": {plan.label: {"method": plan.name, "settings": _told(plan.settings)} for plan in plans},
+                "build_seconds": {each.plan.label: each.seconds for each in built},
+            }
+        ],
+    }
+    return Evaluation(tuple(steps), tuple(replace(failure, run=run) for failure in failures), about)
+
+
+def _check(train: Cohort, users: Sequence[User]) -> None:
+    if not users:
+        raise DataError("an evaluation needs at least one test user")
+    for user in users:
+        if user.covariates != train.covariates:
+            raise DataError(
+                f"test user {user.name!r} has covariates {', '.join(user.covariates)}, the training users "
+                f"{', '.join(train.covariates)}"
+            )
+    names = [user.name for user in users]
+    twice = next((name for name in names if names.count(name) > 1), None)
+    if twice is not None:
+        raise DataError(f"two test users are named {twice!r}")
+    rows = {user.fingerprint for user in train.raw}
+    both = next((user.name for user in users if user.fingerprint in rows), None)
+    if both is not None:
+        raise DataError(f"user {both!r} is both a training and a test user")
+
+
+def _plans(train: Cohort, methods: Mapping[str, Spec] | Sequence[str], seed: int, workers: int) -> tuple[_Plan, ...]:
+    """What was asked for; unknown names and settings are refused before anything is computed."""
+    if isinstance(methods, str):
+        raise DataError(f"methods must be a list or a mapping, such as [{methods!r}]")
+    specs = methods if isinstance(methods, Mapping) else dict(zip(methods, methods, strict=True))
+    if not specs:
+        raise DataError("an evaluation needs at least one method")
+    group = cohort_digest(train)
+    plans = []
+    for label, spec in specs.items():
+        name, settings = (spec, {}) if isinstance(spec, str) else spec
+        if takes(name, "workers"):
+            settings = {"workers": workers, **settings}
+        make = prepared(name, settings, seed=seed)
+        # How many processes build a method changes nothing but the time.
+        telling = {key: value for key, value in settings.items() if key != "workers"}
+        try:
+            key: str | None = digest(group, name, telling, seed)
+        except DataError:
+            key = None  # it can be evaluated, but not kept
+        plans.append(_Plan(label, name, settings, make, key))
+    return tuple(plans)
+
+
+def _build_all(
+    parallel: joblib.Parallel,
+    train: Cohort,
+    plans: Sequence[_Plan],
+    kept: Pieces | None,
+    tell: Callable[[Progress], None],
+) -> tuple[list[_Built], list[Failure]]:
+    """All methods: those that share out their own work here, with all processes; the others one process each."""
+    found: dict[str, _Built | Failure] = {}
+    total = len(plans)
+    alone = [plan for plan in plans if not takes(plan.name, "workers")]
+    for plan in plans:
+        if plan in alone:
+            continue
+        tell(Progress("build", len(found), total, plan.label))
+        found[plan.label] = _build(train, plan, kept)
+    if alone:
+        tell(Progress("build", len(found), total, alone[0].label))
+    jobs = (joblib.delayed(_build)(train, plan, kept) for plan in alone)
+    for each in parallel(jobs):
+        label = each.plan.label if isinstance(each, _Built) else each.method
+        found[label] = each
+        tell(Progress("build", len(found), total, label))
+    every = [found[plan.label] for plan in plans]
+    return [e for e in every if isinstance(e, _Built)], [e for e in every if isinstance(e, Failure)]
+
+
+def _build(train: Cohort, plan: _Plan, kept: Pieces | None) -> _Built | Failure:
+    began = time.perf_counter()
+    model = None if kept is None or plan.key is None else kept.model(plan.key)
+    try:
+        with one_blas_thread():
+            method = plan.make(train) if model is None else Trajectory(model)
+        if model is None and isinstance(method, Trajectory) and kept is not None and plan.key is not None:
+            kept.put_model(plan.key, method.model)
+        own = own_digest(method) if plan.name in OWN_ROWS and plan.key is not None else None
+    except Exception as problem:
+        return Failure.of(problem, "build", method=plan.label)
+    return _Built(plan, method, time.perf_counter() - began, own)
+
+
+def _follow_all(
+    parallel: joblib.Parallel,
+    built: Sequence[_Built],
+    users: Sequence[User],
+    kept: Pieces | None,
+    shared: Pieces | None,
+    tell: Callable[[Progress], None],
+) -> dict[tuple[str, str], Piece]:
+    found: dict[tuple[str, str], Piece] = {}
+    total = len(built) * len(users)
+    # User by user, so that a look at what is there so far compares all methods.
+    jobs = (joblib.delayed(_follow)(each, user, kept, shared) for user in users for each in built)
+    for label, name, piece in parallel(jobs):
+        found[label, name] = piece
+        tell(Progress("follow", len(found), total, f"{label}: {name}"))
+    return found
+
+
+def _follow(each: _Built, user: User, kept: Pieces | None, shared: Pieces | None) -> tuple[str, str, Piece]:
+    """One piece: as it was kept, or computed and then kept."""
+    if current_process().name != "MainProcess":
+        keep_freed_memory()  # ours to decide in a process of our own
+    place = kept if each.own is None else shared
+    base = each.plan.key if each.own is None else each.own
+    key = None if base is None else digest(base, user.fingerprint)
+    piece = None if place is None or key is None else place.get(key)
+    with one_blas_thread():
+        if piece is None:
+            _warm_up(each, user)
+            piece = prequential(each.method, user)
+            if place is not None and key is not None:
+                place.put(key, piece)
+        elif each.own is not None:
+            # Kept with other training users, perhaps: before the first row their scaler matters.
+            opening = prequential(each.method, user, last=0)
+            piece = Piece((*opening.steps[:1], *piece.steps[1:]), opening.failures)
+    return each.plan.label, user.name, piece
+
+
+_WARM: set[str] = set()
+
+
+def _warm_up(each: _Built, user: User) -> None:
+    """Follow the first batch once for nothing, in every process: compiled code is loaded, and not timed."""
+    if each.plan.label in _WARM or not user.batches:
+        return
+    _WARM.add(each.plan.label)
+    prequential(each.method, user.upto(1))
+
+
+def _labelled(step: Step, run: str, label: str, truth: Composition | None) -> Step:
+    right = None if truth is None else step.composition == truth.text
+    return replace(step, run=run, method=label, right=right)
+
+
+def _told(settings: Mapping[str, Any]) -> Any:
+    """Settings for people to read, whatever they are."""
+    told = {}
+    for name, value in settings.items():
+        try:
+            told[name] = described(value)
+        except DataError:
+            told[name] = repr(value)
+    return told

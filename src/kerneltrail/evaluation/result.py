@@ -1,0 +1,192 @@
+"""The result of an evaluation: a tidy table of steps, what failed, averages over users, and paired differences."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import asdict, dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from kerneltrail.data.names import nearest
+from kerneltrail.errors import DataError
+from kerneltrail.evaluation.intervals import Interval, over_users
+from kerneltrail.evaluation.steps import METRICS, Failure, Step
+
+
+@dataclass(frozen=True)
+class Average:
+    """The mean of one metric over users, with a bootstrap interval.
+
+    Attributes:
+        method, t, metric: of what.
+        mean, low, high, level: the mean, the ends of the interval and its nominal coverage.
+        users: persons averaged over.
+        values: users times runs.
+    """
+
+    method: str
+    t: int
+    metric: str
+    mean: float
+    low: float
+    high: float
+    level: float
+    users: int
+    values: int
+
+    def to_json(self) -> dict[str, Any]:
+        """As plain values."""
+        return asdict(self)
+
+
+@dataclass(frozen=True)
+class Difference:
+    """The mean of first - second over the same users, with a bootstrap interval over users.
+
+    Attributes:
+        first, second: labels of the methods.
+        t, metric: of what.
+        mean, low, high, level: the mean difference, the ends of the interval and its nominal coverage.
+        users: persons that both have a value for.
+        values: users times runs.
+    """
+
+    first: str
+    second: str
+    t: int
+    metric: str
+    mean: float
+    low: float
+    high: float
+    level: float
+    users: int
+    values: int
+
+    def to_json(self) -> dict[str, Any]:
+        """As plain values."""
+        return asdict(self)
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """All that was measured.
+
+    Attributes:
+        steps: one for each method, user and number of batches seen.
+        failures: what raised, and is missing from the steps.
+        about: version, machine, and for every run its settings, seed, users and seconds for building each method.
+    """
+
+    steps: tuple[Step, ...]
+    failures: tuple[Failure, ...] = ()
+    about: Mapping[str, Any] = field(default_factory=dict)
+
+    @cached_property
+    def methods(self) -> tuple[str, ...]:
+        """Labels of the methods that have steps, in order."""
+        return tuple(dict.fromkeys(step.method for step in self.steps))
+
+    @property
+    def runs(self) -> tuple[str, ...]:
+        """Labels of the runs."""
+        return tuple(dict.fromkeys(step.run for step in self.steps))
+
+    @property
+    def first(self) -> str | None:
+        """What differences are taken from unless said otherwise: ``trajectory``, or else the first method."""
+        return "trajectory" if "trajectory" in self.methods else next(iter(self.methods), None)
+
+    @cached_property
+    def _by_time(self) -> Mapping[tuple[str, int], tuple[Step, ...]]:
+        found: dict[tuple[str, int], list[Step]] = {}
+        for step in self.steps:
+            found.setdefault((step.method, step.t), []).append(step)
+        return {key: tuple(steps) for key, steps in found.items()}
+
+    @property
+    def times(self) -> tuple[int, ...]:
+        """Every t that somebody reached."""
+        return tuple(sorted({step.t for step in self.steps}))
+
+    def at(self, method: str, t: int) -> tuple[Step, ...]:
+        """The steps of a method after t batches."""
+        return self._by_time.get((method, t), ())
+
+    def summary(self, *, level: float = 0.9) -> tuple[Average, ...]:
+        """Every metric of every method at every t, averaged over the users who have it; all runs together.
+
+        Users are resampled with all their runs: the same rows in two runs are one person.
+        """
+        return tuple(
+            Average(method, t, metric, *_numbers(interval), len(values))
+            for method in self.methods
+            for t in self.times
+            for metric, values, interval in _measured(((s, None) for s in self.at(method, t)), level)
+        )
+
+    def paired(self, against: str | None = None, *, level: float = 0.9) -> tuple[Difference, ...]:
+        """`against` minus every other method, on the same users and runs, for every metric at every t.
+
+        Users whom one of the two has no value for, such as those without a batch t+1, are left out at that t.
+        """
+        first = self.first if against is None else against
+        if first is None:
+            return ()
+        if first not in self.methods:
+            raise DataError(f"no method {first!r} was evaluated; {nearest(first, self.methods)}")
+        return tuple(
+            Difference(first, second, t, metric, *_numbers(interval), len(values))
+            for second in self.methods
+            if second != first
+            for t in self.times
+            for metric, values, interval in _measured(_pairs(self.at(first, t), self.at(second, t)), level)
+        )
+
+    def save(self, folder: str | os.PathLike[str], *, against: str | None = None) -> tuple[Path, ...]:
+        """Write the tables and everything as JSON into a folder; `load_evaluation` reads it back."""
+        from kerneltrail.evaluation.tables import save
+
+        return save(self, folder, against=against)
+
+
+def merged(evaluations: Iterable[Evaluation]) -> Evaluation:
+    """Evaluations over other seeds or splits, as one. Their runs must have different labels."""
+    every = list(evaluations)
+    labels = [run for evaluation in every for run in evaluation.runs]
+    if len(set(labels)) < len(labels):
+        raise DataError(f"evaluations to be joined need a run label each, got {', '.join(map(repr, labels))}")
+    about = dict(every[0].about) if every else {}
+    about["runs"] = [run for evaluation in every for run in evaluation.about.get("runs", ())]
+    return Evaluation(
+        tuple(step for evaluation in every for step in evaluation.steps),
+        tuple(failure for evaluation in every for failure in evaluation.failures),
+        about,
+    )
+
+
+def _pairs(first: Iterable[Step], second: Iterable[Step]) -> Iterator[tuple[Step, Step]]:
+    other = {(step.run, step.user): step for step in second}
+    for step in first:
+        if (step.run, step.user) in other:
+            yield step, other[step.run, step.user]
+
+
+def _measured(pairs: Iterable[tuple[Step, Step | None]], level: float) -> Iterator[tuple[str, list[float], Interval]]:
+    """Metrics that somebody has a value for, of steps or of their differences."""
+    every = list(pairs)
+    for metric in METRICS:
+        values, persons = [], []
+        for step, other in every:
+            value = step.value(metric) - (0.0 if other is None else other.value(metric))
+            if not math.isnan(value):
+                values.append(value)
+                persons.append(step.person)
+        if values:
+            yield metric, values, over_users(values, persons, level=level)
+
+
+def _numbers(interval: Interval) -> tuple[float, float, float, float, int]:
+    return interval.mean, interval.low, interval.high, interval.level, interval.users

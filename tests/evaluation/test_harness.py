@@ -1,0 +1,243 @@
+"""The harness: all methods, all users, in parallel or not, stopped or not, with failures that stop nobody."""
+
+import json
+import math
+from dataclasses import replace
+
+import pytest
+
+from baselines.common import training
+from evaluation.toys import SPECS, Toy, cohort, everything, newcomer, user
+from kerneltrail.baselines import methods
+from kerneltrail.baselines.registry import _FACTORIES, OWN_ROWS, register
+from kerneltrail.errors import DataError
+from kerneltrail.evaluation import evaluate, splits
+from kerneltrail.evaluation import harness as module
+
+TIMES = ("seconds", "cpu_seconds", "predict_seconds")
+
+
+@pytest.fixture
+def toys():
+    """A way to register methods for one test."""
+    before = dict(_FACTORIES)
+
+    def add(name, **how):
+        register(name, lambda cohort, *, seed, noise=1.0: Toy(noise=noise, **how))
+
+    yield add
+    _FACTORIES.clear()
+    _FACTORIES.update(before)
+
+
+def without_times(steps):
+    return [repr(replace(step, **dict.fromkeys(TIMES, 0.0))) for step in steps]
+
+
+class TestAllMethods:
+    def test_every_method_follows_everybody_to_the_end(self):
+        """A user with one batch and one with a constant target among them."""
+        found = everything()
+        assert found.failures == ()
+        assert found.methods == methods()
+        for method in methods():
+            own = [(s.user, s.t) for s in found.steps if s.method == method]
+            assert own == [
+                *(("ann", t) for t in range(4)),
+                *(("short", t) for t in range(2)),
+                *(("constant", t) for t in range(4)),
+            ]
+
+    def test_predictions_are_judged_wherever_there_is_a_next_batch(self):
+        for step in everything().steps:
+            assert math.isfinite(step.log_density) == (step.predicted > 0)
+            assert math.isfinite(step.seconds) == (step.t > 0)
+            assert step.run == "one"
+
+    def test_right_is_known_where_the_truth_is(self):
+        found = everything()
+        assert all(step.right is None for step in found.steps if step.user != "ann")
+        own = [step for step in found.steps if step.user == "ann"]
+        assert all(step.right == (step.composition == "LIN[steps] + SE[hour]") for step in own)
+
+    def test_what_was_done_is_said(self):
+        (run,) = everything().about["runs"]
+        assert (run["run"], run["seed"], run["workers"]) == ("one", 1, 1)
+        assert run["methods"]["cks"]["method"] == "cks"
+        assert run["methods"]["cks"]["settings"]["search"]["SearchSettings"]["depth"] == 0
+        assert set(run["build_seconds"]) == set(methods())
+        assert list(run["test"]) == ["ann", "short", "constant"]
+        json.dumps(everything().about)
+
+    def test_processes_make_no_difference(self):
+        few = ("mean", "se-ard", "final")
+        test = [newcomer("ann"), newcomer("bob")]
+        one, two = (
+            evaluate(training(), test, {name: SPECS[name] for name in few}, workers=workers) for workers in (1, 2)
+        )
+        assert without_times(one.steps) == without_times(two.steps)
+
+
+class TestFailures:
+    def test_a_method_that_cannot_be_built_is_reported_and_the_others_go_on(self, toys):
+        def broken(cohort, *, seed):
+            raise ZeroDivisionError("nothing to divide by")
+
+        toys("toy")
+        register("broken", broken)
+        found = evaluate(cohort(["p", "q"]), [user("ann")], ["broken", "toy"], workers=1, run="a")
+        assert found.methods == ("toy",)
+        (failure,) = found.failures
+        assert (failure.run, failure.method, failure.user, failure.t) == ("a", "broken", "", None)
+        assert (failure.stage, failure.type, failure.message) == ("build", "ZeroDivisionError", "nothing to divide by")
+        assert "broken: build failed with ZeroDivisionError" in str(failure)
+
+    def test_a_user_whom_a_method_fails_on_is_reported_and_the_others_go_on(self, toys):
+        toys("toy")
+        toys("weak", fail=("update", 1, "bob"))
+        found = evaluate(cohort(["p", "q"]), [user("ann"), user("bob")], ["weak", "toy"], workers=1)
+        assert [(f.method, f.user, f.t) for f in found.failures] == [("weak", "bob", 1)]
+        assert [(s.user, s.t) for s in found.steps if s.method == "weak"] == [
+            ("ann", 0), ("ann", 1), ("ann", 2), ("ann", 3), ("bob", 0), ("bob", 1),
+        ]  # fmt: skip
+        assert len([s for s in found.steps if s.method == "toy"]) == 8
+
+    @pytest.mark.parametrize(
+        ("methods", "said"),
+        [
+            (["shrinkag"], "did you mean 'shrinkage'"),
+            ({"a": ("se-ard", {"start": 3})}, "se-ard has no setting 'start'; did you mean 'starts'"),
+            ([], "at least one method"),
+            ("mean", r"such as \['mean'\]"),
+        ],
+    )
+    def test_unknown_names_are_refused_at_once(self, methods, said):
+        with pytest.raises(DataError, match=said):
+            evaluate(cohort(["p"]), [user("ann")], methods)
+
+    def test_users_are_checked(self):
+        train = cohort(["p", "q"])
+        for test, said in [
+            ([], "at least one test user"),
+            ([user("ann"), user("ann")], "two test users are named 'ann'"),
+            ([user("p")], "'p' is both a training and a test user"),
+            ([user("ann", covariates=("z",))], "has covariates z, the training users x"),
+        ]:
+            with pytest.raises(DataError, match=said):
+                evaluate(train, test, ["mean"])
+
+
+class TestKept:
+    def few(self, **more):
+        chosen = {name: SPECS[name] for name in ("trajectory", "mean", "se-ard")}
+        return evaluate(training(), [newcomer("ann"), newcomer("bob")], chosen, workers=1, **more)
+
+    def test_stopped_anywhere_it_goes_on_to_the_same_result(self, tmp_path, monkeypatch):
+        whole = without_times(self.few().steps)
+        computed = []
+        real = module.prequential
+
+        def stopping(method, user, **more):
+            if len(computed) == 3:
+                raise KeyboardInterrupt
+            computed.append(user.name)
+            return real(method, user, **more)
+
+        monkeypatch.setattr(module, "_warm_up", lambda each, user: None)
+        monkeypatch.setattr(module, "prequential", stopping)
+        with pytest.raises(KeyboardInterrupt):
+            self.few(out=tmp_path)
+        monkeypatch.setattr(module, "prequential", real)
+        monkeypatch.setattr("kerneltrail.baselines.registry.fit", lambda *a, **k: pytest.fail("fitted again"))
+        assert without_times(self.few(out=tmp_path).steps) == whole
+
+    def test_what_is_there_is_not_computed_again_and_keeps_its_times(self, tmp_path, monkeypatch):
+        first = self.few(out=tmp_path)
+        followed = []
+        real = module.prequential
+        monkeypatch.setattr(
+            module, "prequential", lambda m, u, last=None: followed.append(last) or real(m, u, last=last)
+        )
+        again = self.few(out=tmp_path)
+        assert set(followed) == {0}  # what comes before the first row of a method that is shared between splits
+        own = [repr(s) for s in first.steps if s.method != "se-ard" or s.t]
+        assert [repr(s) for s in again.steps if s.method != "se-ard" or s.t] == own
+
+    def test_other_data_settings_or_seeds_are_computed_anew(self, tmp_path):
+        toys = {"se-ard": ("se-ard", {"starts": 1, "screen": 2})}
+        train, ann = training(), newcomer("ann")
+
+        def files(**changes):
+            evaluate(**{"train": train, "test": [ann], "methods": toys, "out": tmp_path, "workers": 1, **changes})
+            return len(list(tmp_path.glob("*.json")))
+
+        assert files() == 1
+        assert files() == 1
+        assert files(seed=1) == 2
+        assert files(methods={"se-ard": ("se-ard", {"starts": 1, "screen": 4})}) == 3
+        assert files(test=[newcomer("bob")]) == 4
+
+    def test_a_damaged_piece_is_computed_again(self, tmp_path):
+        first = self.few(out=tmp_path)
+        for path in tmp_path.glob("*.json"):
+            path.write_text(path.read_text()[:-9])
+        assert without_times(self.few(out=tmp_path).steps) == without_times(first.steps)
+
+    def test_failures_are_not_kept(self, toys, tmp_path):
+        toys("weak", fail=("update", 1, "bob"))
+        for _ in range(2):
+            found = evaluate(cohort(["p"]), [user("bob")], ["weak"], workers=1, out=tmp_path)
+            assert len(found.failures) == 1
+        assert not list(tmp_path.glob("*.json"))
+
+    def test_a_setting_that_cannot_be_described_is_evaluated_but_not_kept(self, toys, tmp_path):
+        toys("toy")
+        odd = {"toy": ("toy", {"noise": type("Odd", (float,), {})(1.0)}), "odd": ("toy", {"noise": _Odd()})}
+        found = evaluate(cohort(["p"]), [user("bob")], odd, workers=1, out=tmp_path)
+        assert not found.failures
+        assert len(list(tmp_path.glob("*.json"))) == 1
+
+
+class _Odd:
+    """Acts as a number of 1.0, and says nothing of itself."""
+
+    def __sub__(self, other):
+        return 1.0 - other
+
+
+class TestShared:
+    def test_methods_without_training_users_are_followed_once_for_all_splits(self, tmp_path, monkeypatch):
+        """And the result is the one that an evaluation of its own would have: before the first row, too."""
+        ann = newcomer("ann")
+        first = training()
+        second = first.subset(first.names[:2])
+        second = replace(second, schema=second.schema.fitted(second.raw))
+        chosen = {name: SPECS[name] for name in OWN_ROWS}
+        alone = evaluate(second, [ann], chosen, workers=1)
+        evaluate(first, [ann], chosen, workers=1, share=tmp_path)
+        monkeypatch.setattr(module, "_warm_up", lambda each, user: pytest.fail("followed again"))
+        shared = evaluate(second, [ann], chosen, workers=1, share=tmp_path)
+        assert not shared.failures
+        assert without_times(shared.steps) == without_times(alone.steps)
+
+    def test_methods_that_learn_from_training_users_are_not_shared(self, tmp_path):
+        few = {name: SPECS[name] for name in ("mean", "linear")}
+        evaluate(training(), [newcomer("ann")], few, workers=1, share=tmp_path)
+        assert not list(tmp_path.glob("*.json"))
+
+
+def test_progress_tells_of_every_method_and_user(toys):
+    toys("toy")
+    said = []
+    evaluate(cohort(["p"]), [user("ann"), user("bob")], ["toy"], workers=1, progress=said.append)
+    assert [(p.stage, p.done, p.total) for p in said][-3:] == [("build", 1, 1), ("follow", 1, 2), ("follow", 2, 2)]
+
+
+def test_splits_are_seeded_and_in_order():
+    names = [f"u{i}" for i in range(9)]
+    found = list(splits(names, 3, 20, seed=4))
+    assert found == list(splits(names, 3, 20, seed=4)) != list(splits(names, 3, 20, seed=5))
+    assert all(len(set(test)) == 3 and list(test) == sorted(test) for test in found)
+    assert len({name for test in found for name in test}) == 9
+    with pytest.raises(DataError, match="1 to 8 test users, got 9"):
+        list(splits(names, 9, 1))

@@ -1,0 +1,143 @@
+"""Averages and paired differences by hand, and evaluations as files."""
+
+import csv
+import json
+import math
+
+import numpy as np
+import pytest
+
+from evaluation.toys import Toy, everything, user
+from kerneltrail.errors import DataError
+from kerneltrail.evaluation import METRICS, Evaluation, load_evaluation, merged, over_users, prequential
+from kerneltrail.evaluation.harness import _labelled
+from kerneltrail.kernels import parse
+
+
+def small(run="", people=("ann", "bob", "eve"), seeds=(0, 0, 0)):
+    truth = parse("LIN[x]")
+    steps = []
+    for label, noise in (("one", 1.0), ("two", 4.0)):
+        for name, seed in zip(people, seeds, strict=True):
+            who = user(name, batches=(3, 2) if name == "eve" else (3, 2, 4), seed=seed)
+            steps += [_labelled(s, run, label, truth) for s in prequential(Toy(noise=noise), who).steps]
+    return Evaluation(tuple(steps), (), {"runs": [{"run": run}]})
+
+
+def pick(rows, **wanted):
+    (row,) = [r for r in rows if all(getattr(r, name) == value for name, value in wanted.items())]
+    return row
+
+
+def test_averages_are_over_the_users_who_have_a_value():
+    found = small()
+    rows = found.summary()
+    own = [s.rmse for s in found.at("one", 2) if s.user != "eve"]  # eve has no third batch
+    row = pick(rows, method="one", t=2, metric="rmse")
+    assert (row.mean, row.users, row.values) == (pytest.approx(np.mean(own)), 2, 2)
+    assert pick(rows, method="one", t=2, metric="right").mean == 1.0
+    assert pick(rows, method="one", t=2, metric="right").users == 3
+    assert pick(rows, method="one", t=3, metric="right").mean == 0.0
+    assert not [r for r in rows if r.t == 3 and r.metric == "rmse"]
+    assert {r.metric for r in rows} == set(METRICS)
+
+
+def test_intervals_of_averages_are_bootstrap_intervals():
+    found = small()
+    values = [s.log_density for s in found.at("two", 1)]
+    expected = over_users(values)
+    row = pick(found.summary(), method="two", t=1, metric="log_density")
+    assert (row.mean, row.low, row.high) == pytest.approx((expected.mean, expected.low, expected.high))
+
+
+def test_differences_are_of_the_same_users():
+    found = small()
+    row = pick(found.paired("two"), second="one", t=2, metric="log_density")
+    values = {(s.method, s.user): s.log_density for s in found.steps if s.t == 2 and s.user != "eve"}
+    differences = [values["two", name] - values["one", name] for name in ("ann", "bob")]
+    assert row.first == "two"
+    assert row.mean == pytest.approx(np.mean(differences))
+    assert (row.low, row.high) == pytest.approx((min(differences), max(differences)))
+    assert row.users == 2
+    assert all(r.mean == r.low == r.high == 0.0 for r in found.paired() if r.metric in ("rmse", "products"))
+
+
+def test_a_user_missing_under_one_method_is_left_out():
+    whole = small()
+    less = Evaluation(tuple(s for s in whole.steps if (s.method, s.user) != ("two", "bob")))
+    assert pick(less.paired("one"), t=1, metric="rmse").users == 2  # eve's last prediction, and ann's
+
+
+def test_an_unknown_method_is_refused():
+    with pytest.raises(DataError, match="no method 'tow' was evaluated; did you mean 'two'"):
+        small().paired("tow")
+
+
+def test_one_person_in_two_runs_is_one_user():
+    same = merged([small("a"), small("b")])
+    row = pick(same.summary(), method="one", t=1, metric="rmse")
+    assert (row.users, row.values) == (3, 6)
+    alone = pick(small().summary(), method="one", t=1, metric="rmse")
+    assert (row.mean, row.low, row.high) == pytest.approx((alone.mean, alone.low, alone.high))
+    others = merged([small("a"), small("b", seeds=(1, 1, 1))])
+    assert pick(others.summary(), method="one", t=1, metric="rmse").users == 6
+    assert same.runs == ("a", "b")
+    assert [run["run"] for run in same.about["runs"]] == ["a", "b"]
+
+
+def test_runs_to_be_joined_need_labels():
+    with pytest.raises(DataError, match="run label each"):
+        merged([small("a"), small("a")])
+
+
+def test_a_person_is_resampled_with_all_values():
+    """Two persons: draws are (a, a), (a, b) or (b, b), and the ends of a 90 % interval the outer two."""
+    found = over_users([1.0, 3.0, 10.0], ["a", "a", "b"])
+    assert (found.mean, found.low, found.high) == (pytest.approx(14 / 3), 2.0, 10.0)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("result") / "deep" / "er"
+    everything().save(folder)
+    return folder
+
+
+class TestFiles:
+    def test_it_reads_back(self, folder):
+        again = load_evaluation(folder)
+        assert repr(again.steps) == repr(everything().steps)
+        assert again.failures == everything().failures
+        assert again.about == json.loads(json.dumps(everything().about))
+        assert repr(again.summary()) == repr(everything().summary())
+
+    def test_tables_are_tidy(self, folder):
+        with (folder / "steps.csv").open(newline="") as file:
+            rows = list(csv.DictReader(file))
+        assert len(rows) == len(everything().steps)
+        first = rows[0]
+        assert (first["method"], first["user"], first["t"], first["seconds"]) == ("trajectory", "ann", "0", "")
+        assert {row["covariate_names"] for row in rows} <= {"", "hour", "steps", "hour;steps"}
+        with (folder / "paired.csv").open(newline="") as file:
+            pairs = list(csv.DictReader(file))
+        assert {row["first"] for row in pairs} == {"trajectory"}
+        assert {row["second"] for row in pairs} == set(everything().methods) - {"trajectory"}
+        assert (folder / "failures.csv").read_text().startswith("run,method,user,t,stage,type,message")
+        assert (folder / "summary.csv").exists()
+
+    def test_the_parquet_table_has_the_same_rows(self, folder):
+        table = pytest.importorskip("pyarrow.parquet").read_table(folder / "steps.parquet").to_pylist()
+        for row, step in zip(table, everything().steps, strict=True):
+            assert (row["method"], row["user"], row["t"], row["right"]) == (step.method, step.user, step.t, step.right)
+            assert row["rmse"] == step.rmse or math.isnan(step.rmse)
+            assert tuple(row["covariate_names"]) == step.covariate_names
+
+    def test_what_is_no_evaluation_is_refused(self, tmp_path):
+        with pytest.raises(DataError, match=r"evaluation\.json cannot be read"):
+            load_evaluation(tmp_path)
+        (tmp_path / "evaluation.json").write_text("[]")
+        with pytest.raises(DataError, match="is not an evaluation"):
+            load_evaluation(tmp_path)
+        (tmp_path / "evaluation.json").write_text('{"schema": 9}')
+        with pytest.raises(DataError, match="schema 9; this version reads 1"):
+            load_evaluation(tmp_path)
