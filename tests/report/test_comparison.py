@@ -26,7 +26,7 @@ def test_every_method_has_a_line_of_its_own_and_the_first_stands_out():
     assert max(lines, key=lambda line: line.get_linewidth()) is lines[4]
     for i, line in enumerate(lines):
         assert line.get_ydata() == pytest.approx([1.0 + i, 2.0 + i, 3.0 + i])
-        assert np.round(line.get_xdata()) == pytest.approx([0, 1, 2])
+        assert np.round(np.asarray(line.get_xdata(), dtype=float)) == pytest.approx([0, 1, 2])
 
 
 def test_times_run_on_a_log_scale():
