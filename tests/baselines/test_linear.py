@@ -6,10 +6,10 @@ from scipy import stats
 
 from kerneltrail.baselines.linear import LinearRegression, Weights, learn_prior
 from kerneltrail.baselines.mean import RunningMean
-from kerneltrail.baselines.population import PENALTIES, PopulationMean, design, ridge
 from kerneltrail.data import Cohort, User
 from kerneltrail.errors import DataError
 from kerneltrail.gp import Reward
+from kerneltrail.gp.population import PENALTIES, PopulationMean, design, ridge
 
 from .common import COVARIATES, REWARD, rows, training
 

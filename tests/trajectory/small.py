@@ -1,9 +1,12 @@
 """A trajectory model made by hand: no fits, no chains, every field filled with something that is not its default."""
 
+from dataclasses import replace
+
 import numpy as np
 
 from kerneltrail.data import Cohort, User
 from kerneltrail.gp import Reward
+from kerneltrail.gp.population import PopulationMean
 from kerneltrail.kernels import Pool, Priors, log_normal, parse
 from kerneltrail.trajectory.group import group_of
 from kerneltrail.trajectory.maps import MapSettings
@@ -73,3 +76,11 @@ def small_model(*, reward=None, allow_empty=False, settings=None, scaling="group
 def rewarded_model():
     """The same with a reward model."""
     return small_model(reward=Reward(("hour",), advantage_variance=0.3, constant_variance=2.0))
+
+
+def mean_model():
+    """With a reward model whose spread was learnt, around a population mean."""
+    model = small_model(reward=Reward(("hour",), variances=(0.5, 0.25, 0.125)), settings=Settings(mean="population"))
+    weights = np.array([0.5, -1.25, 0.75, 0.3, -0.2])
+    mean = PopulationMean(weights, COVARIATES, Reward(("hour",)), 0.1)
+    return replace(model, mean=mean)

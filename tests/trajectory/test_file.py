@@ -16,11 +16,12 @@ from kerneltrail.trajectory.model import TrajectoryModel
 from kerneltrail.trajectory.settings import Settings
 from kerneltrail.trajectory.user_file import load_user, save_user, user_from_bytes, user_to_bytes
 
-from .small import rewarded_model, rows, small_model
+from .small import mean_model, rewarded_model, rows, small_model
 
 MODELS = {
     "plain": small_model,
     "reward": rewarded_model,
+    "population mean": mean_model,
     "empty allowed": lambda: small_model(allow_empty=True),
     "published": lambda: small_model(settings=Settings.published(seed=3, refine=6)),
     "all": lambda: small_model(settings=Settings(memory="all", refine=6)),
@@ -296,3 +297,23 @@ class TestWriting:
         assert head["content"]["compositions"][0] == "SE[hour]"
         assert head["schema"] == container.SCHEMA
         assert head["content"]["settings"]["seed"] == 7
+
+
+def test_files_from_before_the_population_mean_are_read():
+    """Written without the keys that came later, a model loads as it was, and its users go on."""
+    model, seen = rewarded_model(), rows("new", 16, seed=9)
+    user = model.new_user()
+    follow(user, seen, (1, 2))
+    kept = user_to_bytes(user)
+    content, arrays = container.unpack(to_bytes(model), "model", "it")
+    del content["settings"]["mean"], content["reward"]["variances"]
+    older = from_bytes(container.pack("model", content, arrays))
+    assert difference(older, model) is None
+    assert fingerprint(older) == fingerprint(model)
+    assert follow(user_from_bytes(kept, older), seen, (3,))[0] == follow(user, seen, (3,))[0]
+
+
+def test_another_population_mean_is_another_model():
+    one = mean_model()
+    other = replace(one, mean=replace(one.mean, weights=one.mean.weights + 1.0))
+    assert fingerprint(one) != fingerprint(other)

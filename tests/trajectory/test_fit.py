@@ -8,6 +8,7 @@ import pytest
 from kerneltrail.data import Cohort, simulate_paper
 from kerneltrail.errors import DataError
 from kerneltrail.gp import Reward
+from kerneltrail.gp.population import PopulationMean, spread
 from kerneltrail.kernels import Composition, Pool, Priors, parse
 from kerneltrail.trajectory import Counts, State, TrajectoryError, Urn, path_agreement, split_rhat
 from kerneltrail.trajectory.evidences import last_use, node_group
@@ -181,6 +182,32 @@ def test_a_reward_model_is_fitted_with_its_actions():
     assert model.reward == Reward(("x",))
     with pytest.raises(DataError, match="no actions"):
         run(reward=Reward(("x",)), sweeps=16)
+
+
+def test_a_population_mean_is_learnt_with_the_spread_around_it():
+    """The fits are those of users less the ridge regression, under the reward model with its learnt variances."""
+    cohort, reward = tiny.cohort(4, action=True), Reward(("x",))
+    model = run(cohort=cohort, reward=reward, sweeps=16, mean="population")
+    mean = PopulationMean.train(cohort.users, reward)
+    centred = [user.with_y(user.y - mean.at(user.X, user.action)) for user in cohort.users]
+    assert model.reward == spread(centred, reward)
+    assert model.provenance["users"] == {user.name: user.fingerprint for user in cohort.users}
+    node = model.nodes[0]
+    fits = MapTable(centred, tiny.POOL, tiny.PRIORS, tiny.QUICK, model.reward)
+    own = [
+        fits.get(m, node.mask).theta[t] for m, p in enumerate(model.paths) for t, k in enumerate(p) if k == node.mask
+    ]
+    np.testing.assert_allclose(node.thetas, own, rtol=1e-9)
+    before = model.new_user().predict([[1.0], [-2.0]], action=[1, 0])
+    np.testing.assert_allclose(before.mean, mean.at(np.array([[1.0], [-2.0]]), np.array([1.0, 0.0])))
+
+
+def test_extending_a_model_with_a_population_mean_learns_it_anew():
+    model = run(cohort=tiny.cohort(action=True), reward=Reward(("x",)), sweeps=16, mean="population")
+    wider = fit(tiny.cohort(5, action=True), extend=model, workers=1)
+    assert wider.settings.mean == "population"
+    assert wider.reward.variances != model.reward.variances
+    assert len(wider.mean.weights) == 4
 
 
 def test_defaults_follow_the_cohort():

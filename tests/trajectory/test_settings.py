@@ -24,6 +24,7 @@ OTHER = Settings(
     margin=0.5,
     selection="greedy",
     memory="all",
+    mean="population",
     refine=10,
     seed=4,
     maps=MapSettings(3, 5, 1e-5, 1e-4),

@@ -10,11 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kerneltrail.baselines.frame import Frame, Seen, priors_for
-from kerneltrail.baselines.population import design
 from kerneltrail.baselines.protocol import Fit
 from kerneltrail.data import Cohort, User
 from kerneltrail.errors import DataError
 from kerneltrail.gp import Prediction, Reward
+from kerneltrail.gp.population import design
 from kerneltrail.kernels import Atom, Composition, Priors, Product
 
 Array = NDArray[np.float64]

@@ -12,13 +12,13 @@ from scipy.special import ndtri
 
 from kerneltrail.baselines.frame import Frame, Seen, priors_for
 from kerneltrail.baselines.gaussian import Mixture
-from kerneltrail.baselines.population import PopulationMean
 from kerneltrail.baselines.protocol import Fit
 from kerneltrail.data import Cohort, User
 from kerneltrail.errors import DataError, NumericalError
 from kerneltrail.gp import Inputs, Reward, inputs_for, slope_of
 from kerneltrail.gp.map import Prior
 from kerneltrail.gp.optimise import minimise
+from kerneltrail.gp.population import PopulationMean
 from kerneltrail.kernels import Atom, Composition, Hyperparameters, Priors, Product, parse
 
 Array = NDArray[np.float64]

@@ -71,12 +71,15 @@ class Reward:
         advantage_variance: prior variance of each advantage weight.
         constant_variance: prior variance of the constant mean; 0 leaves it out.
         intercept: whether the advantage has a constant of its own (the action's main effect).
+        variances: prior variance of every feature's weight, in the order of `names`, where they were learnt from a
+            group (`population.spread`); None for the two above.
     """
 
     features: tuple[str, ...] = ()
     advantage_variance: float = 1.0
     constant_variance: float = 10.0
     intercept: bool = True
+    variances: tuple[float, ...] | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "features", tuple(self.features))
@@ -84,6 +87,10 @@ class Reward:
             raise DataError("a reward model needs advantage_variance > 0 and constant_variance ≥ 0")
         if not self.features and not self.intercept:
             raise DataError("a reward model's advantage needs at least one feature or an intercept")
+        if self.variances is not None:
+            object.__setattr__(self, "variances", tuple(float(v) for v in self.variances))
+            if len(self.variances) != len(self.names) or not min(self.variances) > 0:
+                raise DataError(f"a reward model of {', '.join(self.names)} needs as many variances above 0")
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -97,6 +104,16 @@ class Reward:
         """Which of the block's features belong to the advantage."""
         return slice(1 if self.constant_variance > 0 else 0, None)
 
+    @property
+    def weight_variances(self) -> Array:
+        """Prior variance of every feature's weight, (q,)."""
+        if self.variances is not None:
+            return np.array(self.variances)
+        variances = np.full(len(self.names), self.advantage_variance)
+        if self.constant_variance > 0:
+            variances[0] = self.constant_variance
+        return variances
+
     def contexts(self, X: Array, covariates: Sequence[str]) -> Array:
         """[1, φ(s)] for each row: what the action is multiplied with."""
         missing = [name for name in self.features if name not in covariates]
@@ -107,6 +124,12 @@ class Reward:
         columns = [np.ones(len(X))] if self.intercept else []
         columns += [np.asarray(X, dtype=np.float64)[:, list(covariates).index(name)] for name in self.features]
         return np.stack(columns, axis=1)
+
+    def advantage_of(self, mean: Array, covariance: Array, X: Array, covariates: Sequence[str]) -> tuple[Array, Array]:
+        """Mean and variance of the advantage at rows of X, from those of the block's weights."""
+        contexts = self.contexts(X, covariates)
+        own = covariance[self.advantage, self.advantage]
+        return contexts @ mean[self.advantage], np.maximum(np.einsum("ij,jk,ik->i", contexts, own, contexts), 0.0)
 
     def design(self, X: Array, covariates: Sequence[str], action: ArrayLike) -> Array:
         """[1, a, a·φ(s)] for each row, shape (n, q)."""
@@ -119,7 +142,4 @@ class Reward:
     def block(self, X: Array, covariates: Sequence[str], action: ArrayLike) -> LinearBlock:
         """The linear block for rows of data and the actions taken."""
         design = self.design(X, covariates, action)
-        variances = np.full(len(self.names), self.advantage_variance)
-        if self.constant_variance > 0:
-            variances[0] = self.constant_variance
-        return LinearBlock(design, np.diag(variances), self.names)
+        return LinearBlock(design, np.diag(self.weight_variances), self.names)

@@ -18,6 +18,7 @@ from kerneltrail.errors import DataError, KernelError
 from kerneltrail.gp import waves
 from kerneltrail.gp.features import Expansion, Plan, expand, plan_of
 from kerneltrail.gp.inputs import sealed
+from kerneltrail.gp.linear import Reward
 from kerneltrail.gp.numerics import LOG_2PI, factorise, root, solve_lower, solve_upper
 from kerneltrail.gp.posterior import Component, Prediction, features_of, rows_of
 from kerneltrail.kernels.layout import Hyperparameters
@@ -241,6 +242,22 @@ class OnlineState:
         v = solve_lower(lower, stacked)
         noise = float(self.hyperparameters.values_array[-1])
         return Prediction(mean @ stacked, noise * np.einsum("ij,ij->j", v, v), noise)
+
+    def weights(self) -> tuple[Array, Array]:
+        """Posterior mean (q,) and covariance (q, q) of the linear block's weights w = Ru, u ~ N(0, I) beforehand."""
+        if self.linear is None:
+            raise DataError(f"the online state of {self.hyperparameters.composition} has no linear block")
+        lower, mean, _ = self._solution
+        q = len(self.linear)
+        own = np.zeros((len(mean), q))
+        own[-q:] = np.eye(q)
+        v = solve_lower(lower, own) @ self._root.T
+        noise = float(self.hyperparameters.values_array[-1])
+        return self._root @ mean[-q:], noise * (v.T @ v)
+
+    def advantage(self, X: ArrayLike, reward: Reward) -> tuple[Array, Array]:
+        """Mean and variance of f_advantage(s) = r(s,1) - r(s,0) at the rows of X (SPEC §8), in closed form."""
+        return reward.advantage_of(*self.weights(), rows_of(X, self.basis.covariates), self.basis.covariates)
 
     def components(self, X: ArrayLike, *, linear: ArrayLike | None = None) -> tuple[Component, ...]:
         """Mean and variance of every product's own part at the rows of X, and of the linear block's last."""

@@ -202,16 +202,16 @@ class Posterior:
 
     def advantage(self, X: ArrayLike, reward: Reward) -> tuple[Array, Array]:
         """Mean and variance of f_advantage(s) = r(s,1) - r(s,0) at the rows of X (SPEC §8), in closed form."""
-        contexts = reward.contexts(self._points(X), self.covariates)
-        mean, covariance = self.weights()
+        points = self._points(X)
+        reward.contexts(points, self.covariates)  # refuses features that are not there, whatever the block has
+        weights = self.weights()
         names = () if self.inputs.block is None else self.inputs.block.names
         if names != reward.names:
             raise DataError(
                 f"the posterior's linear block has the features {', '.join(names)}, the reward model "
                 f"{', '.join(reward.names)}"
             )
-        own = covariance[reward.advantage, reward.advantage]
-        return contexts @ mean[reward.advantage], np.maximum(np.einsum("ij,jk,ik->i", contexts, own, contexts), 0.0)
+        return reward.advantage_of(*weights, points, self.covariates)
 
     def grow(self, X: ArrayLike, y: ArrayLike, *, linear: ArrayLike | None = None) -> Posterior:
         """The posterior with a batch of rows added, exactly, without factorising the old rows again.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from itertools import pairwise
 from typing import Any
 
@@ -15,12 +15,16 @@ from numpy.typing import NDArray
 from kerneltrail.data import Schema
 from kerneltrail.errors import KernelSyntaxError, KerneltrailError, ModelFileError
 from kerneltrail.gp import Reward
+from kerneltrail.gp.population import PopulationMean
 from kerneltrail.kernels import Composition, Pool, Prior, Priors, layout_of, parse
 from kerneltrail.trajectory.container import Arrays, digest_of, pack, read_bytes, unpack, write_bytes
 from kerneltrail.trajectory.group import Group
 from kerneltrail.trajectory.model import Diagnostics, Node, TrajectoryModel
 from kerneltrail.trajectory.settings import Settings
 from kerneltrail.trajectory.structure import Structure
+
+_LATER = (("mean", "none"), ("variances", None))
+"""Keys, with the values that change nothing, which files of before do not have."""
 
 
 def save(model: TrajectoryModel, path: str | os.PathLike[str]) -> None:
@@ -60,7 +64,10 @@ def fingerprint(model: TrajectoryModel) -> str:
     parts = ("schema", "pool", "priors", "settings", "batches", "nodes", "reward")
     said = {name: content[name] for name in parts}
     said["compositions"] = content["compositions"][: len(model.nodes)]  # those of the alternatives come after
-    used = {name: array for name, array in arrays.items() if name.startswith("nodes.")}
+    # What came later is left out where it is as before: a user followed on an older model's file still fits it.
+    said["settings"] = {k: v for k, v in content["settings"].items() if (k, v) not in _LATER}
+    said["reward"] = content["reward"] and {k: v for k, v in content["reward"].items() if (k, v) not in _LATER}
+    used = {name: array for name, array in arrays.items() if name.startswith(("nodes.", "mean."))}
     return digest_of(said, {**used, "paths": arrays["structures.paths"][:1]})
 
 
@@ -125,6 +132,9 @@ def _encode(model: TrajectoryModel) -> tuple[dict[str, Any], dict[str, NDArray[A
         },
         "provenance": dict(model.provenance),
     }
+    if model.mean is not None:
+        arrays["mean.weights"] = model.mean.weights
+        content["mean"] = {"penalty": model.mean.penalty}
     return content, arrays
 
 
@@ -166,7 +176,19 @@ def _decode(content: Mapping[str, Any], arrays: Arrays) -> TrajectoryModel:
             seconds=told["seconds"],
         ),
         provenance=content["provenance"],
+        mean=_decode_mean(content, arrays),
     )
+
+
+def _decode_mean(content: Mapping[str, Any], arrays: Arrays) -> PopulationMean | None:
+    """Files written before there was a population mean do not speak of one."""
+    stored = content.get("mean")
+    if stored is None:
+        return None
+    reward = content["reward"]
+    names = Schema.from_json(content["schema"]).covariates
+    effect = None if reward is None else replace(Reward(**reward), variances=None)
+    return PopulationMean(arrays["mean.weights"], names, effect, stored["penalty"])
 
 
 def _decode_pool(stored: Mapping[str, Any]) -> Pool:

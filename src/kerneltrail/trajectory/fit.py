@@ -16,6 +16,7 @@ import numpy as np
 from kerneltrail.data import Cohort, User
 from kerneltrail.errors import DataError
 from kerneltrail.gp import Reward
+from kerneltrail.gp.population import PopulationMean, spread
 from kerneltrail.gp.warm import ensure_compiled
 from kerneltrail.kernels import Pool, Priors
 from kerneltrail.trajectory.candidates import support
@@ -24,7 +25,7 @@ from kerneltrail.trajectory.checkpoint import Checkpoint
 from kerneltrail.trajectory.diagnostics import bulk_ess, path_agreement, split_rhat
 from kerneltrail.trajectory.evidences import last_use, make_evidence, node_group
 from kerneltrail.trajectory.joint import Joint
-from kerneltrail.trajectory.maps import MapTable
+from kerneltrail.trajectory.maps import MapTable, block_of
 from kerneltrail.trajectory.model import Diagnostics, Node, TrajectoryModel
 from kerneltrail.trajectory.settings import Settings
 from kerneltrail.trajectory.state import State
@@ -73,11 +74,12 @@ def fit(
     _check(cohort, pool)
     begin = {} if extend is None else _known_paths(extend, cohort, pool)
     count = workers if workers is not None else (os.cpu_count() or 1)
-    table = MapTable(cohort.users, pool, priors, settings.maps, reward)
+    key = _key(cohort.users, pool, priors, settings, reward, begin)
+    mean, users, reward = _around(cohort.users, settings, reward)
+    table = MapTable(users, pool, priors, settings.maps, reward)
     # Before the work begins: both may refuse their settings.
     urn = Urn(pool, alpha=settings.alpha, keep=settings.keep)
     Problem(table, urn, settings, ()).sweep(Joint(urn, make_evidence(settings.evidence, table, settings.largest)))
-    key = _key(cohort.users, pool, priors, settings, reward, begin)
     keeper = None if checkpoint is None else Checkpoint(checkpoint, key)
     if keeper is not None:
         keeper.read_fits(table)
@@ -94,7 +96,22 @@ def fit(
     chains = run_chains(problem, count, progress, keeper)
     model = _conclude(cohort, problem, priors, reward, chains)
     seconds = {"fits": fitted - began, "chains": time.perf_counter() - fitted}
-    return replace(model, diagnostics=replace(model.diagnostics, seconds=seconds))
+    return replace(model, mean=mean, diagnostics=replace(model.diagnostics, seconds=seconds))
+
+
+def _around(
+    users: Sequence[User], settings: Settings, reward: Reward | None
+) -> tuple[PopulationMean | None, tuple[User, ...], Reward | None]:
+    """What users vary around, the users less that, and the reward model with what was learnt of its spread."""
+    for user in users if reward is not None else ():
+        block_of(user, reward)  # refuses users without actions
+    if settings.mean == "none":
+        return None, tuple(users), reward
+    if reward is not None:
+        reward = replace(reward, variances=None)  # what an extended model had learnt is learnt anew
+    mean = PopulationMean.train(users, reward)
+    centred = tuple(mean.centred(user) for user in users)
+    return mean, centred, None if reward is None else spread(centred, reward)
 
 
 def _known_paths(model: TrajectoryModel, cohort: Cohort, pool: Pool) -> dict[int, tuple[int, ...]]:
@@ -193,7 +210,7 @@ def _conclude(
         diagnostics,
         {
             "version": version("kerneltrail"),
-            "users": {user.name: user.fingerprint for user in table.users},
+            "users": {user.name: user.fingerprint for user in cohort.users},
             "candidates": [table.pool.composition(mask).text for mask in problem.candidates],
         },
     )

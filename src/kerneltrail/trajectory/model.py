@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from kerneltrail.data import Scaler, Schema
 from kerneltrail.errors import DataError
 from kerneltrail.gp import Reward
+from kerneltrail.gp.population import PopulationMean
 from kerneltrail.kernels import Composition, Pool, Priors
 from kerneltrail.trajectory.group import Group
 from kerneltrail.trajectory.settings import Settings
@@ -101,6 +102,7 @@ class TrajectoryModel:
         reward: the reward model, if there is one.
         diagnostics: of the chains.
         provenance: package version, fingerprints of the users, and the like.
+        mean: what users vary around, or None for zero.
     """
 
     schema: Schema
@@ -113,6 +115,7 @@ class TrajectoryModel:
     reward: Reward | None
     diagnostics: Diagnostics
     provenance: Mapping[str, Any]
+    mean: PopulationMean | None = None
 
     @property
     def paths(self) -> Paths:

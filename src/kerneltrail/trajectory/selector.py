@@ -17,7 +17,9 @@ from numpy.typing import ArrayLike, NDArray
 from kerneltrail.data import Scaler, User
 from kerneltrail.errors import DataError
 from kerneltrail.gp import LinearBlock, Prediction
+from kerneltrail.gp.posterior import rows_of
 from kerneltrail.kernels import Composition, Hyperparameters
+from kerneltrail.trajectory.advantage import Advantage, mixed
 from kerneltrail.trajectory.errors import TrajectoryError
 from kerneltrail.trajectory.judge import Judge, View
 from kerneltrail.trajectory.maps import block_of
@@ -59,7 +61,8 @@ class UserState:
         rows, batches: seen so far.
         history: what happened at each batch.
         judges: one per node of the model, in its order.
-        kept: the rows that some judge still needs, scaled; None where sums have replaced them all.
+        kept: the rows that some judge still needs, scaled and less the population mean; None where sums have replaced
+            them all.
         prior: probabilities of the nodes before the newest batch's evidence.
         weights: probabilities of the nodes.
         current: index of the selected node, None before any batch.
@@ -219,22 +222,35 @@ class NewUser:
             if action is None:
                 raise DataError("this model has a reward model: predict needs action=")
             linear = reward.design(scaled, self.model.covariates, _numbers(action, 1))
-        mean, second, noise = np.zeros(len(scaled)), np.zeros(len(scaled)), 0.0
-        for weight, view in zip(self._weights.tolist(), self._seen(), strict=True):
-            if weight < 1e-4:  # a node that improbable cannot be seen in the average
-                continue
-            part = view.predict(scaled, linear)
-            mean += weight * part.mean
-            second += weight * (part.variance + part.mean**2)
-            noise += weight * part.noise
-        total = float(self._weights[self._weights >= 1e-4].sum())
-        mean, second, noise = mean / total, second / total, noise / total
-        variance = np.maximum(second - mean**2, 0.0)
+        weights, views = self._counted()
+        parts = [view.predict(scaled, linear) for view in views]
+        mean, variance = mixed(weights, np.array([p.mean for p in parts]), np.array([p.variance for p in parts]))
+        noise = float(weights @ [p.noise for p in parts]) / float(weights.sum())
+        if self.model.mean is not None:
+            mean = mean + self.model.mean.at(scaled, None if action is None else _numbers(action, 1))
         return Prediction(
             self._scaler.inverse_target(mean),
             self._scaler.inverse_variance(variance),
             float(self._scaler.inverse_variance(np.array([noise]))[0]),
         )
+
+    def advantage(self, X: ArrayLike) -> Advantage:
+        """What acting adds at each row of X, in the target's units, averaged over nodes by their probability."""
+        reward = self.model.reward
+        if reward is None:
+            raise DataError("this model has no reward model, so it knows of no advantage; fit it with an action column")
+        scaled = rows_of(self._scaler.transform(_numbers(X, 2)), self.model.covariates)
+        weights, views = self._counted()
+        parts = [view.posterior.advantage(scaled, reward) for view in views]
+        mean, variance = mixed(weights, np.array([p[0] for p in parts]), np.array([p[1] for p in parts]))
+        if self.model.mean is not None:
+            mean = mean + self.model.mean.advantage(scaled)
+        return Advantage(self._scaler.scale * mean, self._scaler.inverse_variance(variance))
+
+    def _counted(self) -> tuple[Array, list[View]]:
+        """The nodes that can be seen in an average, with their probabilities."""
+        seen = self._weights >= 1e-4
+        return self._weights[seen], [view for view, counts in zip(self._seen(), seen, strict=True) if counts]
 
     def _seen(self) -> tuple[View, ...]:
         if self._views is None:
@@ -269,7 +285,8 @@ class NewUser:
             (len(target),),
             action=None if action is None else _numbers(action, 1),
         )
-        return self._scaler.apply(user)
+        scaled = self._scaler.apply(user)
+        return scaled if self.model.mean is None else self.model.mean.centred(scaled)
 
     def _design(self, batch: User) -> Array | None:
         block = block_of(batch, self.model.reward)

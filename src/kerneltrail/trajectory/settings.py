@@ -15,6 +15,7 @@ from kerneltrail.trajectory.moves import EXACT, MOVES, PUBLISHED
 Selection = Literal["filter", "greedy"]
 Memory = Literal["newest", "all"]
 Start = Literal["apart", "best"]
+Mean = Literal["none", "population"]
 
 
 @dataclass(frozen=True)
@@ -38,6 +39,9 @@ class Settings:
         margin: a sampled structure within so many nats of the best log joint may be preferred for being simpler.
         selection: how new users are followed: ``filter`` or ``greedy`` (SPEC §7).
         memory: for the filter, whether only the newest cumulative set speaks or all of them.
+        mean: what users vary around: ``none``, zero; or ``population``, a ridge regression on all pilot users' rows,
+            with the spread of a reward model's constant and advantage between users learnt too. So a new user has a
+            prediction before the first batch (SPEC §10).
         refine: rows up to which a new user's hyperparameters are refined; later rows use what was found.
         seed: of the chains.
         maps: settings of the MAP searches.
@@ -58,6 +62,7 @@ class Settings:
     margin: float = 2.0
     selection: Selection = "filter"
     memory: Memory = "newest"
+    mean: Mean = "none"
     refine: int = 400
     seed: int = 0
     maps: MapSettings = field(default_factory=MapSettings)
@@ -80,6 +85,7 @@ class Settings:
             ("selection", ("filter", "greedy")),
             ("memory", ("newest", "all")),
             ("start", ("apart", "best")),
+            ("mean", ("none", "population")),
         ):
             if getattr(self, name) not in allowed:
                 raise TrajectoryError(f"{name} must be one of {', '.join(allowed)}, got {getattr(self, name)!r}")

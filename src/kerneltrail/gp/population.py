@@ -1,9 +1,12 @@
-"""The population mean: one ridge regression on all training rows, so that nobody starts from nothing (SPEC §10)."""
+"""The population: a ridge regression on all training rows (SPEC §10), and how far users lie from it.
+
+So nobody starts from nothing, and what is said of somebody without rows is as wide as users differ.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import scipy.linalg
@@ -11,9 +14,12 @@ from numpy.typing import NDArray
 
 from kerneltrail.data import User
 from kerneltrail.errors import DataError
-from kerneltrail.gp import Reward
+from kerneltrail.gp.linear import Reward
 
 Array = NDArray[np.float64]
+
+ROUNDS = 200
+"""Most rounds of EM: each costs next to nothing, and the likelihood never falls."""
 
 PENALTIES = tuple(float(p) for p in np.logspace(-2, 5, 15))
 """Ridge penalties tried, in units of one row's noise per squared unit of a scaled covariate."""
@@ -21,7 +27,7 @@ PENALTIES = tuple(float(p) for p in np.logspace(-2, 5, 15))
 
 @dataclass(frozen=True, eq=False)
 class PopulationMean:
-    """β₀ + β'z (+ a·β_a'[1, φ(z)]) of scaled rows; a `Mean` of a frame.
+    """β₀ + β'z (+ a·β_a'[1, φ(z)]) of scaled rows; what users vary around.
 
     Attributes:
         weights: constant first, then the covariates in order, then the action's.
@@ -66,6 +72,54 @@ class PopulationMean:
     def at(self, X: Array, action: Array | None) -> Array:
         """The mean at scaled rows."""
         return design(X, self.covariates, self.reward, action) @ self.weights
+
+    def centred(self, user: User) -> User:
+        """A scaled user with the mean subtracted from the target."""
+        return user.with_y(user.y - self.at(user.X, user.action)) if user.rows else user
+
+    def advantage(self, X: Array) -> Array:
+        """What the action adds to the mean at scaled rows; 0 without a reward model."""
+        if self.reward is None:
+            return np.zeros(len(X))
+        return self.reward.contexts(X, self.covariates) @ self.weights[1 + len(self.covariates) :]
+
+
+def spread(users: Sequence[User], reward: Reward) -> Reward:
+    """The reward model with the variances of its weights between users, learnt from scaled users who are centred.
+
+    EM for y_m = B_m w_m + ε with w_m ~ N(0, diag(v)). E: each user's posterior of w_m. M: v = (v₀ + Σ_m E[w_m²]) /
+    (M + 1), where v₀ are the reward model's own, counted as one user's, so that few users do not end at zero; σ² is the
+    mean squared residual. The baseline's composition is not in it: what users share of that is in the mean already.
+    """
+    known = [user for user in users if user.rows]
+    if not known:
+        raise DataError("the spread of a population needs at least one training row")
+    blocks = [(reward.block(u.X, u.covariates, _action_of(u)).features, u.y) for u in known]
+    before = reward.weight_variances
+    v, rows = before, sum(len(y) for _, y in blocks)
+    noise = max(float(sum((y**2).sum() for _, y in blocks)) / rows, 1e-12)
+    for _ in range(ROUNDS):
+        squares, residual = before.copy(), 0.0
+        for features, y in blocks:
+            # (diag(1/v) + B'B/σ²)⁻¹, written so that a small v does no harm.
+            root = np.sqrt(v)
+            inner = np.eye(len(v)) + (root[:, None] * (features.T @ features) * root) / noise
+            covariance = root[:, None] * np.linalg.inv(inner) * root
+            mean = covariance @ (features.T @ y) / noise
+            squares += mean**2 + np.diagonal(covariance)
+            residual += float(((y - features @ mean) ** 2).sum())
+            residual += float(np.einsum("ij,jk,ik->", features, covariance, features))
+        last, v = v, squares / (len(blocks) + 1)
+        noise = max(residual / rows, 1e-12)
+        if np.allclose(v, last, rtol=1e-6, atol=0.0):
+            break
+    return replace(reward, variances=tuple(float(each) for each in v))
+
+
+def _action_of(user: User) -> Array:
+    if user.action is None:
+        raise DataError(f"a reward model needs an action column, but user {user.name!r} has no actions")
+    return user.action
 
 
 def design(X: Array, covariates: tuple[str, ...], reward: Reward | None, action: Array | None) -> Array:

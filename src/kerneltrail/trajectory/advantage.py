@@ -1,0 +1,53 @@
+"""What an action adds, per context, with its uncertainty: r(s,1) - r(s,0) of a reward model (SPEC §8)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import ndtr, ndtri
+
+from kerneltrail.errors import DataError
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Advantage:
+    """The advantage of acting at m contexts, a Normal at each, in the target's units.
+
+    Attributes:
+        mean: (m,).
+        variance: (m,).
+    """
+
+    mean: Array
+    variance: Array
+
+    @property
+    def sd(self) -> Array:
+        """Standard deviation, (m,)."""
+        return np.sqrt(self.variance)
+
+    @property
+    def positive(self) -> Array:
+        """Probability that acting helps, (m,); where nothing is uncertain, 0 or 1."""
+        with np.errstate(divide="ignore", invalid="ignore"):
+            ratio = np.where(self.variance > 0, self.mean / self.sd, np.inf * np.sign(self.mean))
+        return np.asarray(ndtr(np.where(np.isnan(ratio), 0.0, ratio)))
+
+    def interval(self, level: float = 0.9) -> tuple[Array, Array]:
+        """The central interval that holds the advantage with probability `level`: (low, high), each (m,)."""
+        if not 0.0 < level < 1.0:
+            raise DataError(f"the level of an interval lies between 0 and 1, got {level}")
+        half = float(ndtri(0.5 + 0.5 * level)) * self.sd
+        return self.mean - half, self.mean + half
+
+
+def mixed(weights: Array, means: Array, variances: Array) -> tuple[Array, Array]:
+    """Mean and variance of a mixture of S Normals at m places, from (S,), (S, m) and (S, m)."""
+    share = weights / weights.sum()
+    mean = share @ means
+    # Around the joint mean, not as a difference of squares: targets may be large.
+    return mean, share @ (variances + (means - mean) ** 2)
