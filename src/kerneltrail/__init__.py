@@ -62,6 +62,7 @@ if TYPE_CHECKING:
         register,
     )
     from kerneltrail.report.words import describe, explain
+    from kerneltrail.trajectory.advantage import Advantage
     from kerneltrail.trajectory.arviz import to_arviz
     from kerneltrail.trajectory.file import load, save
     from kerneltrail.trajectory.fit import fit
@@ -94,6 +95,7 @@ _HOMES = {
     "kerneltrail.trajectory.file": ("load", "save"),
     "kerneltrail.trajectory.fit": ("fit",),
     "kerneltrail.trajectory.model": ("TrajectoryModel",),
+    "kerneltrail.trajectory.advantage": ("Advantage",),
     "kerneltrail.trajectory.selector": ("NewUser",),
     "kerneltrail.trajectory.settings": ("Settings",),
     "kerneltrail.trajectory.user_file": ("load_user", "save_user"),
@@ -115,6 +117,7 @@ def __dir__() -> list[str]:
 
 
 __all__ = [
+    "Advantage",
     "Atom",
     "AtomKind",
     "Cohort",
