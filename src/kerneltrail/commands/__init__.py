@@ -1,4 +1,4 @@
-"""Commands on models and tables: `fit`, `show`, `select`, `evaluate`. Each imports the library inside."""
+"""Commands on models, tables and experiments. Each module imports the library inside its command."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ import typer
 def register(app: typer.Typer) -> None:
     """Add the commands to the command line."""
     from kerneltrail.commands.evaluate import evaluate
+    from kerneltrail.commands.experiment import experiment
     from kerneltrail.commands.fit import fit
     from kerneltrail.commands.select import select
     from kerneltrail.commands.show import show
 
-    for command in (fit, show, select, evaluate):
+    for command in (fit, show, select, evaluate, experiment):
         app.command()(command)

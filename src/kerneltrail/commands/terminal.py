@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from kerneltrail.experiments import Told
     from kerneltrail.trajectory.chains import FitProgress
 
 
@@ -84,3 +85,26 @@ def user_bar(total: int) -> Iterator[Callable[[str], None]]:
             begun = True
 
         yield tell
+
+
+@contextmanager
+def experiment_bar() -> Iterator[Callable[[Told], None]]:
+    """A bar for each stage of an experiment, which stays when the stage is done. Silent when nobody watches."""
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
+
+    console = Console(stderr=True)
+    columns = (
+        TextColumn("{task.fields[stage]}", markup=False), BarColumn(), TimeElapsedColumn(),
+        TextColumn("{task.description}", markup=False),
+    )  # fmt: skip
+    with Progress(*columns, console=console, disable=not console.is_terminal) as bar:
+        tasks: dict[str, TaskID] = {}
+
+        def hear(told: Told) -> None:
+            if told.stage not in tasks:
+                tasks[told.stage] = bar.add_task("", stage=told.stage, total=None)
+            said = f"{told.said}, kept from an earlier run" if told.kept else told.said
+            bar.update(tasks[told.stage], completed=told.done, total=told.total or None, description=said)
+
+        yield hear

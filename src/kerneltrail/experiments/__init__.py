@@ -15,17 +15,18 @@ An *experiment* is an object with a name, a line about itself, and ``run(context
 
     EXPERIMENT = Mine()
 
-**Stages.** All that takes time is done in ``context.stage(name, compute, about=…)`` or ``context.model(…)``. What they
-return is kept in ``DIR/stages``, written beside and renamed, under a key of the experiment, the stage, `about`, the
-seed, the content of the data, and the code (the library's computing folders and the module of `compute`). A run that
-was stopped goes on with what is there, and ends with the same results; a fit goes on from its checkpoint. So *draw in
-another module than you compute in*: then a figure can be changed without computing anything again. What `compute`
-returns is passed through its file form even when it is new, so a resumed run cannot differ from one that was not
-stopped. Use ``context.tell(stage, done, total, said)`` within long stages; ``context.workers`` for processes;
-``context.quick`` to choose smaller sizes, which belong in `about`.
+**Stages.** All that takes time is done in ``context.stage(name, compute, about=…)``, ``context.model(…)`` or
+``context.evaluation(…)``. What they return is kept in ``DIR/stages``, written beside and renamed, under a key of the
+experiment, the stage, `about`, the seed, the content of the data, and the code (the library's computing folders and the
+module of `compute`). A run that was stopped goes on with what is there, and ends with the same results; a fit goes on
+from its checkpoint, an evaluation from its pieces. So *draw in another module than you compute in*: then a figure can
+be changed without computing anything again. What `compute` returns is passed through its file form even when it is new,
+so a resumed run cannot differ from one that was not stopped. Use ``context.tell(stage, done, total, said)`` within long
+stages; ``context.workers`` for processes; ``context.quick`` to choose smaller sizes, which belong in `about`.
 
 **Outcome.** ``results`` (plain values), ``tables`` (tidy, a mapping per row), ``drawn`` (figures), ``sections`` (of the
-page), ``agreements`` (the paper's claims beside what was found, computed) and ``model``. `run` writes them:
+page), ``agreements`` (the paper's claims beside what was found, computed) and ``model``. `methods` turns an evaluation
+into the rows of ``metrics`` and ``paired``. `run` writes them:
 
     DIR/results.json   everything, with seed, versions, machine and seconds; written last
     DIR/tables/*.csv   DIR/figures/*.png and *.svg   DIR/model.trail   DIR/index.html   DIR/stages/
@@ -63,7 +64,13 @@ class Experiment(Protocol):
         ...
 
 
-MODULES: dict[str, str] = {}
+_KNOWN = "kerneltrail.experiments.known.experiment"
+MODULES: dict[str, str] = {
+    "synthetic": f"{_KNOWN}:SYNTHETIC",
+    "distinct": f"{_KNOWN}:DISTINCT",
+    "similar": f"{_KNOWN}:SIMILAR",
+    "complex": f"{_KNOWN}:COMPLEX",
+}
 """Where each experiment is: a module whose ``EXPERIMENT`` it is, or ``module:name``."""
 
 

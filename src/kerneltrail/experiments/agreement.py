@@ -19,6 +19,7 @@ class Agreement:
         ours: what was found.
         agrees: whether the claim holds for what was found; None where the run cannot say.
         where: in the paper.
+        topic: which part of the page it belongs to.
         of: which of our procedures it is about, such as a preset; "" if all.
     """
 
@@ -28,6 +29,7 @@ class Agreement:
     agrees: bool | None
     where: str = ""
     of: str = ""
+    topic: str = ""
 
     @property
     def verdict(self) -> str:
@@ -40,6 +42,11 @@ class Agreement:
 
 
 def agreement_table(found: Sequence[Agreement], caption: str = "Beside the paper") -> Table:
-    """Claims as a table for the page."""
-    rows = [[a.claim, a.of, a.paper, a.ours, a.verdict] for a in found]
-    return Table(caption, ("the paper's claim", "procedure", "paper", "this run", ""), rows, words=True)
+    """Claims as a table for the page; what differs is bold, the procedure is named where there are several."""
+    several = len({each.of for each in found}) > 1
+    rows = [
+        [each.claim, *([each.of or "both"] if several else []), each.paper, each.ours, each.verdict] for each in found
+    ]
+    columns = ("claim", *(["preset"] if several else []), "paper", "this run", "")
+    marked = [place for place, each in enumerate(found) if each.agrees is False]
+    return Table(caption, columns, rows, marked, words=True)

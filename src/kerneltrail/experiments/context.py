@@ -11,8 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from kerneltrail.errors import DataError
+from kerneltrail.evaluation import Evaluation, Progress, load_evaluation
 from kerneltrail.experiments.store import JSON, Codec, code_of, fingerprint, key_of
-from kerneltrail.report.files import check_writable, write
+from kerneltrail.files import check_writable, write
 from kerneltrail.trajectory.chains import FitProgress
 from kerneltrail.trajectory.file import load
 from kerneltrail.trajectory.model import TrajectoryModel
@@ -51,7 +52,7 @@ class Context:
         data: the user's own copy of the data, where the experiment needs one.
         workers: processes.
         hear: called as stages go on.
-        seconds: what each stage took, in the run that computed it; filled by `stage` and `model`.
+        seconds: what each stage took, in the run that computed it; filled as stages finish.
     """
 
     name: str
@@ -98,7 +99,7 @@ class Context:
             codec: how the result is kept: `JSON` for plain values, `ARRAYS` for arrays by name.
         """
         stored = self._file(name, compute, about, codec.suffix)
-        kept = self._finished(stored, codec.load)
+        kept = self._finished(stored, lambda path: codec.load(path.read_bytes()))
         if kept is not None:
             self._done(name, kept[1], kept=True)
             return kept[0]
@@ -129,7 +130,7 @@ class Context:
         """
         stored = self._file(name, learn, about, "trail")
         checkpoint = self._checkpoints[name] = stored.with_suffix(".fit")
-        kept = self._finished(stored, lambda data: load(stored))
+        kept = self._finished(stored, load)
         if kept is not None:
             self._done(name, kept[1], kept=True)
             return kept[0]
@@ -149,6 +150,37 @@ class Context:
         self._done(name, seconds)
         return load(stored)
 
+    def evaluation(
+        self,
+        name: str,
+        measure: Callable[[Path, Callable[[Progress], None]], Evaluation],
+        *,
+        about: Mapping[str, Any] | None = None,
+    ) -> Evaluation:
+        """Methods evaluated, kept as a folder of tables; an evaluation that was stopped halfway goes on.
+
+        Args:
+            name: of the stage.
+            measure: evaluates; gets a folder for finished pieces, and whom to tell of progress.
+            about: all that the evaluation depends on besides seed, data and code, as plain values.
+        """
+        stored = self._file(name, measure, about, "evaluation")
+        kept = self._finished(stored, load_evaluation)
+        if kept is not None:
+            self._done(name, kept[1], kept=True)
+            return kept[0]
+        self.tell(name)
+        began = time.perf_counter()
+        made = measure(
+            stored.with_suffix(".pieces"),
+            lambda progress: self.tell(name, progress.done, progress.total, progress.said),
+        )
+        seconds = time.perf_counter() - began
+        made.save(stored)
+        self._keep(stored, None, seconds)
+        self._done(name, seconds)
+        return load_evaluation(stored)
+
     def _file(self, name: str, compute: Callable[..., Any], about: Mapping[str, Any] | None, suffix: str) -> Path:
         depends = {
             "experiment": self.name,
@@ -160,11 +192,11 @@ class Context:
         }
         return self.out / STAGES / f"{name}-{key_of(depends)}.{suffix}"
 
-    def _finished(self, stored: Path, read: Callable[[bytes], Any]) -> tuple[Any, float] | None:
+    def _finished(self, stored: Path, read: Callable[[Path], Any]) -> tuple[Any, float] | None:
         """Value and seconds of a finished stage; None where there is none, or its files are damaged."""
         try:
             seconds = float(json.loads(_seal(stored).read_bytes())["seconds"])
-            return read(stored.read_bytes()), seconds
+            return read(stored), seconds
         except (OSError, ValueError, KeyError, TypeError):
             return None  # compute it again
 

@@ -13,12 +13,12 @@ from typing import Any
 
 import numpy as np
 
-from kerneltrail.bench.rows import machine
+from kerneltrail.evaluation.machine import machine
 from kerneltrail.experiments.agreement import Agreement
 from kerneltrail.experiments.context import Context
+from kerneltrail.files import write
 from kerneltrail.report import figures
 from kerneltrail.report.drawn import Drawn
-from kerneltrail.report.files import write
 from kerneltrail.report.page import Section, page
 from kerneltrail.trajectory.model import TrajectoryModel
 

@@ -1,0 +1,1 @@
+"""Experiments on simulated users, of whom the true kernel is known."""
