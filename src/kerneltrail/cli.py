@@ -52,6 +52,7 @@ class Benchmark(StrEnum):
 
     evidence = "evidence"
     map = "map"
+    methods = "methods"
     nested = "nested"
     recovery = "recovery"
     update = "update"

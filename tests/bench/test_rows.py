@@ -6,6 +6,7 @@ from importlib.util import find_spec
 import numpy as np
 import pytest
 
+from kerneltrail.baselines import methods as registered
 from kerneltrail.bench import (
     BENCHES,
     KEYS,
@@ -13,6 +14,7 @@ from kerneltrail.bench import (
     machine,
     map,
     markdown,
+    methods,
     run,
     save,
     select,
@@ -129,6 +131,29 @@ def test_selection_steps_are_compared_with_the_first_size(rows):
     assert set(found) == {(way, *size) for way in ways for size in ((101, 40), (101, 100), (141, 40))}
     assert all(found[way, 101, 40]["ratio_to_first"] == 1.0 for way in ways)
     assert all(row["case"] == "select" and row["seconds"] <= row["median"] for row in rows["select"])
+
+
+def test_every_method_is_timed_after_every_batch(capsys):
+    from rich.console import Console
+
+    quick = {"trajectory": {"changes": {"largest": 1, "chains": 2, "sweeps": 24, "check": 8, "maps": QUICK.maps}}}
+    plan = methods.Plan(("trajectory", "mean", "cks"), train=2, users=2, batches=(2, 3), settings=quick)
+    said = []
+    found = list(methods.run(plan, 0, said.append))
+    assert len(said) == plan.steps
+    assert [(row["method"], row["t"], row["n"]) for row in found] == [
+        (name, *at) for name in plan.methods for at in ((1, 2), (2, 5))
+    ]
+    for row in found:
+        assert set(KEYS) < set(row)
+        assert (row["bench"], row["case"], row["samples"]) == ("methods", "update", 2)
+        assert row["seconds"] > 0.0
+        assert (row["predict_seconds"] is None) == (row["t"] == 2)
+    (table,) = tables(found)
+    Console(width=80).print(table)
+    assert "5 rows" in capsys.readouterr().out
+    assert methods.Plan().methods == registered()
+    assert (methods.Plan().train, methods.Plan().batches) == (6, (3, 4, 10, 20, 50, 100))
 
 
 def test_plans_are_those_of_the_contract():

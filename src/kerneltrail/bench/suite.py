@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from kerneltrail.bench import evidence, map, nested, recovery, select, train, update
+from kerneltrail.bench import evidence, map, methods, nested, recovery, select, train, update
 from kerneltrail.bench.rows import Row
 from kerneltrail.errors import KerneltrailError
 
 BENCHES = {"evidence": evidence, "map": map, "update": update, "train": train, "select": select}
 
-LONG = {"nested": nested, "recovery": recovery}
-"""Minutes each, and about quality rather than speed: only when asked for by name, not part of `all`."""
+LONG = {"methods": methods, "nested": nested, "recovery": recovery}
+"""Minutes each, and about other methods or about quality: only when asked for by name, not part of `all`."""
 
 
 def _chosen(which: str) -> list[str]:

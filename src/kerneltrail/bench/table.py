@@ -16,6 +16,7 @@ TITLES = {
     "update": "One batch more, after n rows",
     "train": "Learning a trajectory model (size: users × batches); authors' sweep of 'distinct': 339 s",
     "select": "One selection step of a new user, n rows seen in the end; {nodes} nodes",
+    "methods": "One update of every method, by rows seen in the end: median over {samples} users",
     "nested": "Log evidences beside nested sampling: errors in nats",
     "recovery": "New users followed to their true kernel; log density and error of each batch before it is seen",
 }
@@ -79,6 +80,15 @@ def _update(title: str, rows: Sequence[Row]) -> Table:
     return table
 
 
+def _methods(title: str, rows: Sequence[Row]) -> Table:
+    """Methods down, batches across."""
+    times = list(dict.fromkeys((found["t"], found["n"]) for found in rows))
+    table = _table(title, "method", *(f"{n} rows" for _, n in times))
+    for method, group in groupby(rows, key=lambda found: found["method"]):
+        table.add_row(method, *(duration(found["seconds"]) for found in group))
+    return table
+
+
 def _nested(title: str, rows: Sequence[Row]) -> Table:
     from kerneltrail.bench.nested import summary
 
@@ -128,6 +138,7 @@ def _train(title: str, rows: Sequence[Row]) -> Table:
 _MAKERS = {
     "evidence": _evidence,
     "map": _map,
+    "methods": _methods,
     "nested": _nested,
     "recovery": _recovery,
     "update": _update,
