@@ -61,6 +61,7 @@ if TYPE_CHECKING:
         parse,
         register,
     )
+    from kerneltrail.report.trail import follow_users, trail_page
     from kerneltrail.report.words import describe, explain
     from kerneltrail.trajectory.advantage import Advantage
     from kerneltrail.trajectory.arviz import to_arviz
@@ -90,6 +91,7 @@ _HOMES = {
         "Atom", "AtomKind", "Composition", "Hyperparameter", "Hyperparameters", "Pool", "Priors", "Product",
         "log_normal", "normal", "parse", "register",
     ),
+    "kerneltrail.report.trail": ("follow_users", "trail_page"),
     "kerneltrail.report.words": ("describe", "explain"),
     "kerneltrail.trajectory.arviz": ("to_arviz",),
     "kerneltrail.trajectory.file": ("load", "save"),
@@ -155,6 +157,7 @@ __all__ = [
     "find_map",
     "find_map_path",
     "fit",
+    "follow_users",
     "in_data_units",
     "load",
     "load_evaluation",
@@ -179,4 +182,5 @@ __all__ = [
     "simulate_similar",
     "simulate_user",
     "to_arviz",
+    "trail_page",
 ]

@@ -10,8 +10,9 @@ def register(app: typer.Typer) -> None:
     from kerneltrail.commands.evaluate import evaluate
     from kerneltrail.commands.experiment import experiment
     from kerneltrail.commands.fit import fit
+    from kerneltrail.commands.report import report
     from kerneltrail.commands.select import select
     from kerneltrail.commands.show import show
 
-    for command in (fit, show, select, evaluate, experiment):
+    for command in (fit, show, select, report, evaluate, experiment):
         app.command()(command)

@@ -21,8 +21,8 @@ Array = NDArray[np.float64]
 # Okabe and Ito's palette: told apart by people with any form of colour blindness, and in print.
 BLUE, VERMILION, GREEN, ORANGE, PURPLE = "#0072B2", "#D55E00", "#009E73", "#E69F00", "#CC79A7"
 INK, FAINT, RULE = "#222222", "#9A9A9A", "#DDDDDD"
-WITHIN_95 = 1.959964
-"""Standard deviations on either side that hold 95% of a normal distribution."""
+WITHIN_95, WITHIN_90 = 1.959964, 1.644854
+"""Standard deviations on either side that hold 95% and 90% of a normal distribution."""
 
 STYLE = {
     "font.family": "DejaVu Sans",  # comes with matplotlib, so figures look alike everywhere
@@ -91,7 +91,8 @@ class Panel:
         colour: of the curve.
         truth: the true curve, (x, y), where it is known.
         zero: whether the line at zero is drawn and in view: for effects, whose sign matters.
-        mean_label, band_label: in the legend.
+        mean_label, band_label, total_label: in the legend.
+        reach: standard deviations on either side that the bands hold; the labels have to say the same.
     """
 
     title: str
@@ -104,6 +105,8 @@ class Panel:
     zero: bool = False
     mean_label: str = "mean"
     band_label: str = "95% of the function"
+    total_label: str = "95% of new observations"
+    reach: float = WITHIN_95
 
 
 def grid(panels: Sequence[Panel], *, columns: int, width: float = WIDE, height: float = 2.3, share: bool) -> Figure:
@@ -129,15 +132,15 @@ def grid(panels: Sequence[Panel], *, columns: int, width: float = WIDE, height: 
                 ax.tick_params(labelbottom=not below)
         for ax in axes.flat[len(panels) :]:
             ax.set_axis_off()
-        _legend(figure, columns=2 if width < 6 else 5)
+        legend(figure, columns=2 if width < 6 else 5)
     return figure
 
 
 def _draw(panel: Panel, ax: Axes) -> None:
     curve, colour = panel.curve, panel.colour
     if curve.total_sd is not None:
-        _band(ax, curve.x, curve.mean, curve.total_sd, colour, 0.12, "95% of new observations")
-    _band(ax, curve.x, curve.mean, curve.sd, colour, 0.30, panel.band_label)
+        _band(ax, curve.x, curve.mean, panel.reach * curve.total_sd, colour, 0.12, panel.total_label)
+    _band(ax, curve.x, curve.mean, panel.reach * curve.sd, colour, 0.30, panel.band_label)
     ax.plot(curve.x, curve.mean, color=colour, linewidth=1.8, label=panel.mean_label)
     if panel.truth is not None:
         ax.plot(*panel.truth, color=INK, linewidth=1.2, linestyle=(0, (4, 2)), label="truth")
@@ -153,12 +156,11 @@ def _draw(panel: Panel, ax: Axes) -> None:
     ax.yaxis.set_major_locator(MaxNLocator(5, steps=TICKS))
 
 
-def _band(ax: Axes, x: Array, mean: Array, sd: Array, colour: str, alpha: float, label: str) -> None:
-    reach = WITHIN_95 * sd
+def _band(ax: Axes, x: Array, mean: Array, reach: Array, colour: str, alpha: float, label: str) -> None:
     ax.fill_between(x, mean - reach, mean + reach, color=colour, alpha=alpha, linewidth=0, label=label)
 
 
-def _legend(figure: Figure, *, columns: int) -> None:
+def legend(figure: Figure, *, columns: int) -> None:
     """One legend for all axes, each label once. Colours of curves differ between panels; the titles say which."""
     found: dict[str, Artist] = {}
     for ax in figure.axes:
@@ -212,7 +214,7 @@ def estimates(
         ax.set_xlabel(xlabel)
         ax.set_ylabel(ylabel)
         ax.grid(axis="y", color=RULE, linewidth=0.6)
-        _legend(figure, columns=2)
+        legend(figure, columns=2)
     return figure
 
 
@@ -235,7 +237,7 @@ def forecast(mean: Array, sd: Array, observed: Array, *, xlabel: str, ylabel: st
         ax.set_ylabel(ylabel)
         ax.grid(axis="y", color=RULE, linewidth=0.6)
         ax.xaxis.set_major_locator(MaxNLocator(8, integer=True, steps=TICKS))
-        _legend(figure, columns=2 if width < 6 else 3)
+        legend(figure, columns=2 if width < 6 else 3)
     return figure
 
 

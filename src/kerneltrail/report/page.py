@@ -8,6 +8,11 @@ from dataclasses import dataclass
 from html import escape
 from typing import Protocol
 
+from kerneltrail.report.assets import asset
+
+POLICY = "default-src 'none'; img-src data:; style-src 'unsafe-inline'; script-src 'unsafe-inline'"
+"""What a browser lets the page do: nothing but to show what is inside it."""
+
 
 class Block(Protocol):
     """Something that a section holds."""
@@ -111,39 +116,86 @@ class Picture:
 
 
 @dataclass(frozen=True)
+class Beside:
+    """Blocks side by side where there is room, else one below the other."""
+
+    blocks: Sequence[Block]
+
+    def html(self) -> str:
+        """A grid."""
+        return f'<div class="beside">{"".join(block.html() for block in self.blocks)}</div>'
+
+
+@dataclass(frozen=True)
+class Static:
+    """Blocks for paper and for readers without scripts: hidden where a script shows the same in another way."""
+
+    blocks: Sequence[Block]
+
+    def html(self) -> str:
+        """A part that the style sheet hides on a screen with scripts."""
+        return f'<div class="static">{"".join(block.html() for block in self.blocks)}</div>'
+
+
+@dataclass(frozen=True)
 class Section:
-    """A heading and what stands below it."""
+    """A heading and what stands below it; one with a name can be linked to."""
 
     heading: str
     blocks: Sequence[Block]
+    name: str = ""
 
     def html(self) -> str:
         """A section."""
         inside = "\n".join(block.html() for block in self.blocks)
-        return f"<section>\n<h2>{escape(self.heading)}</h2>\n{inside}\n</section>"
+        name = f' id="{escape(self.name)}"' if self.name else ""
+        return f"<section{name}>\n<h2>{escape(self.heading)}</h2>\n{inside}\n</section>"
 
 
-def page(title: str, lead: str, sections: Sequence[Section], *, footer: str = "") -> str:
-    """The whole page as HTML."""
+def page(
+    title: str,
+    lead: str,
+    sections: Sequence[Section],
+    *,
+    footer: str = "",
+    scripts: Sequence[str] = (),
+    broad: bool = False,
+) -> str:
+    """The whole page as HTML. It may fetch nothing: browsers are told so.
+
+    Args:
+        title: heading.
+        lead: what it is about, below the heading.
+        sections: the content; those with names are listed at the top.
+        footer: at the end.
+        scripts: files in the assets folder that the page's blocks need, in order.
+        broad: whether the page uses more of a wide screen, for things that stand side by side.
+    """
     inside = "\n".join(section.html() for section in sections)
+    named = [section for section in sections if section.name]
+    links = "".join(f'<a href="#{escape(section.name)}">{escape(section.heading)}</a>' for section in named)
+    menu = f'<nav aria-label="On this page">{links}</nav>' if len(named) > 1 else ""
+    code = "".join(f"<script>{asset(name)}</script>\n" for name in scripts)
     return f"""<!doctype html>
-<html lang="en">
+<html lang="en"{' class="broad"' if broad else ""}>
 <head>
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
+<meta http-equiv="Content-Security-Policy" content="{POLICY}">
 <title>{escape(title)}</title>
-<style>{CSS}</style>
+<style>{asset("page.css")}</style>
 </head>
 <body>
 <main>
 <header>
 <h1>{escape(title)}</h1>
 <p class="lead">{escape(lead)}</p>
+{menu}
 </header>
 {inside}
 <footer>{escape(footer)}</footer>
 </main>
-</body>
+{code}</body>
 </html>
 """
 
@@ -152,43 +204,15 @@ def _inside(picture: bytes) -> str:
     return f"data:image/svg+xml;base64,{base64.b64encode(picture).decode('ascii')}"
 
 
-CSS = """
-:root { color-scheme: light; }
-* { box-sizing: border-box; }
-body { margin: 0; background: #fff; color: #222; font: 1rem/1.55 system-ui, "Segoe UI", "DejaVu Sans", sans-serif; }
-main { max-width: 60rem; margin: 0 auto; padding: 2rem 1.25rem 3rem; }
-h1 { font-size: 1.9rem; line-height: 1.2; margin: 0 0 .5rem; }
-h2 { font-size: 1.35rem; line-height: 1.3; margin: 2.5rem 0 .75rem; padding-top: 1.25rem; border-top: 1px solid #ddd; }
-h3 { font-size: 1rem; margin: 0 0 .4rem; overflow-wrap: anywhere; }
-p { max-width: 46rem; margin: 0 0 1rem; }
-.lead { font-size: 1.1rem; color: #444; }
-.said { margin: 1.25rem 0; padding: .9rem 1.1rem; background: #f2f7fb; border-left: 4px solid #0072b2; }
-.said ul { margin: 0; padding-left: 1.1rem; }
-.said li { margin: .25rem 0; }
-.lines { margin: 1.25rem 0; }
-pre { margin: 0; padding: .7rem .9rem; background: #f6f6f6; overflow-x: auto; }
-pre { font: .85rem/1.45 "DejaVu Sans Mono", monospace; }
-figure { margin: 1.5rem 0; break-inside: avoid; }
-figure img { display: block; width: 100%; height: auto; }
-figcaption { font-size: .92rem; color: #555; max-width: 46rem; margin: .4rem 0; }
-.wide { overflow-x: auto; }
-table { border-collapse: collapse; font-size: .92rem; font-variant-numeric: tabular-nums; }
-th, td { padding: .3rem .8rem .3rem 0; text-align: right; border-bottom: 1px solid #e5e5e5; white-space: nowrap; }
-th:first-child { text-align: left; }
-thead th { white-space: normal; vertical-align: bottom; }
-tbody th { font-weight: normal; white-space: normal; min-width: 4.5rem; }
-.words th, .words td { text-align: left; vertical-align: top; white-space: normal; }
-.marked th, .marked td { font-weight: 700; }
-@media (max-width: 640px) {
-  main { padding-top: 1.25rem; }
-  th, td { padding-right: .5rem; font-size: .85rem; }
-}
-footer { margin-top: 3rem; font-size: .88rem; color: #666; }
-@media print {
-  main { max-width: none; padding: 0; }
-  h2 { break-after: avoid; }
-  .said, .lines, table { break-inside: avoid; }
-}
-"""
-
-__all__ = ["Block", "Lines", "Paragraph", "Picture", "Section", "Sentences", "Table", "page"]
+__all__ = [
+    "Beside",
+    "Block",
+    "Lines",
+    "Paragraph",
+    "Picture",
+    "Section",
+    "Sentences",
+    "Static",
+    "Table",
+    "page",
+]

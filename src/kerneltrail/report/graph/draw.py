@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from math import sqrt
+from typing import Any
+
 import matplotlib
-import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 from matplotlib.patches import FancyBboxPatch, PathPatch, Polygon
 
 from kerneltrail.report.figures import BLUE, FAINT, GREEN, INK, ORANGE, PURPLE, STYLE, VERMILION, WIDE
-from kerneltrail.report.graph.parts import Graph, Plan, wrapped
+from kerneltrail.report.graph.parts import Graph, Link, Plan, wrapped
 from kerneltrail.report.graph.plan import planned
 
 COLOURS = (BLUE, VERMILION, GREEN, ORANGE, PURPLE, "#56B4E9")
@@ -29,8 +32,13 @@ def tint(colour: str, strength: float = 0.14) -> tuple[float, float, float]:
     return r, g, b
 
 
-def draw(graph: Graph, *, width: float = WIDE) -> Figure:
-    """The graph as a figure of at least that width, in inches."""
+def thickness(link: Link, most: int) -> float:
+    """Of an arrow's line, in points; `most` is the count of the arrow taken most often."""
+    return 0.8 + 2.4 * sqrt(link.count / most)
+
+
+def draw(graph: Graph, *, width: float = WIDE, colours: Mapping[str, str] | None = None) -> Figure:
+    """The graph as a figure of at least that width, in inches; `colours` by name where other than by place."""
     plan = planned(graph, width=width)
     with matplotlib.rc_context(STYLE):
         figure = Figure(figsize=(plan.width, plan.height))
@@ -38,15 +46,15 @@ def draw(graph: Graph, *, width: float = WIDE) -> Figure:
         ax.set_xlim(0.0, plan.width)
         ax.set_ylim(0.0, plan.height)
         ax.set_axis_off()
-        put(ax, graph, plan)
+        put(ax, graph, plan, colours)
     return figure
 
 
-def put(ax: Axes, graph: Graph, plan: Plan) -> None:
+def put(ax: Axes, graph: Graph, plan: Plan, colours: Mapping[str, str] | None = None) -> None:
     """Draw a plan on axes that measure inches."""
     most = max(link.count for link in graph.links)
     for arrow in plan.arrows:
-        thick = 0.8 + 2.4 * float(np.sqrt(arrow.link.count / most))
+        thick = thickness(arrow.link, most)
         line = PathPatch(arrow.line, fill=False, edgecolor=LINE, linewidth=thick, capstyle="butt", zorder=1)
         line.set_gid(f"edge {arrow.link.parent} {arrow.link.child}")
         ax.add_patch(line)
@@ -59,7 +67,8 @@ def put(ax: Axes, graph: Graph, plan: Plan) -> None:
         paper = {"boxstyle": "square,pad=0.12", "facecolor": "white", "edgecolor": "none"}
         ax.text(at.x, at.y, arrow.link.label, size=plan.size, ha="center", va="center_baseline", bbox=paper, zorder=3)
     for place, (name, box) in enumerate(zip(graph.names, plan.boxes, strict=True)):
-        colour = INK if place == 0 else colour_of(place - 1)
+        colour = INK if place == 0 else colour_of(place - 1) if colours is None else colours.get(name, FAINT)
+        key = place in graph.key
         corner = 0.07
         ax.add_patch(
             FancyBboxPatch(
@@ -67,12 +76,14 @@ def put(ax: Axes, graph: Graph, plan: Plan) -> None:
                 box.width - 2 * corner,
                 box.height - 2 * corner,
                 boxstyle=f"round,pad={corner}",
-                facecolor="#F3F3F3" if place == 0 else tint(colour),
+                facecolor="#F3F3F3" if place == 0 else tint(colour, 0.26 if key else 0.12),
                 edgecolor=colour,
-                linewidth=1.3,
+                linewidth=2.2 if key else 1.2,
                 zorder=4,
             )
         )
-        ax.text(box.x, box.y, wrapped(name), size=plan.size, ha="center", va="center", linespacing=1.2, zorder=5)
+        weight = "bold" if key else "normal"
+        style: dict[str, Any] = {"size": plan.size, "weight": weight, "linespacing": 1.2, "zorder": 5}
+        ax.text(box.x, box.y, wrapped(name), ha="center", va="center", **style)
     for text, x, y in plan.headings:
         ax.text(x, y, text, size=plan.size - 1.0, color="#666666", ha="center", va="center")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,6 +17,8 @@ Array = NDArray[np.float64]
 ROOT_TEXT, NOTHING = "root", "noise alone"
 LONG = 18
 """Letters beyond which a product is broken at its ``*`` as well."""
+KEY = 0.2
+"""Share of the users who must end in a composition for it to be a key one."""
 
 
 @dataclass(frozen=True)
@@ -41,15 +44,17 @@ class Graph:
         names: text of every box, the root's first.
         batch: the first batch at which some user is there, 0 for the root.
         links: the arrows.
+        key: boxes that matter most, drawn in bold.
     """
 
     names: tuple[str, ...]
     batch: tuple[int, ...]
     links: tuple[Link, ...]
+    key: frozenset[int] = frozenset()
 
     @classmethod
     def of(cls, pool: Pool, paths: Paths) -> Graph:
-        """The graph of a structure: ``Graph.of(model.pool, model.paths)``."""
+        """The graph of a structure: ``Graph.of(model.pool, model.paths)``. Boxes in which many users end are key."""
         first: dict[int, int] = {ROOT: 0}
         for t in range(max(map(len, paths))):
             for path in paths:
@@ -62,7 +67,21 @@ class Graph:
             links += [Link(number[parent], number[child], count, total) for child, count in row.items()]
         links.sort(key=lambda link: (link.parent, link.child))
         names = tuple(ROOT_TEXT if mask == ROOT else name_of(pool.composition(mask)) for mask in first)
-        return cls(names, tuple(first.values()), tuple(links))
+        return cls(names, tuple(first.values()), tuple(links), frozenset(number[mask] for mask in key_masks(paths)))
+
+
+def key_masks(paths: Paths) -> tuple[int, ...]:
+    """The key compositions of a structure: those in which at least a fifth of the users end, most users first.
+
+    Where users end in so many that none holds a fifth, those that hold the most.
+
+    >>> key_masks(((1, 3), (1, 3), (1, 1)))
+    (3, 1)
+    """
+    ends = Counter(path[-1] for path in paths if path)
+    most = ends.most_common()
+    least = min(KEY * sum(ends.values()), most[0][1])
+    return tuple(mask for mask, count in most if count >= least)
 
 
 def name_of(composition: Composition) -> str:

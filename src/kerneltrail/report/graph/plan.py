@@ -92,10 +92,10 @@ def _centred(plan: Plan, width: float) -> Plan:
 
 
 @lru_cache(maxsize=4096)
-def _text_size(text: str, size: float) -> tuple[float, float]:
+def _text_size(text: str, size: float, *, bold: bool = False) -> tuple[float, float]:
     """Width and height of lines of text, in inches."""
     lines = text.split("\n")
-    prop = FontProperties(family="DejaVu Sans")
+    prop = FontProperties(family="DejaVu Sans", weight="bold" if bold else "normal")
     wide = max(TextPath((0, 0), line, size=size, prop=prop).get_extents().width for line in lines)
     return float(wide) / 72.0, len(lines) * 1.2 * size / 72.0
 
@@ -108,7 +108,7 @@ class _Drawing:
         self.scale = size / 9.0
         self.margin = 0.12
         self.labels = [_text_size(link.label, size) for link in graph.links]
-        self.texts = [_text_size(wrapped(name), size) for name in graph.names]
+        self.texts = [_text_size(wrapped(name), size, bold=i in graph.key) for i, name in enumerate(graph.names)]
         heading = max(_text_size(self._heading(batch), size - 1.0)[0] for batch in graph.batch if batch)
         self.heading = heading + 0.1 if self.down else 0.3
         self.sizes = [self._size(place) for place in range(len(graph.names))]

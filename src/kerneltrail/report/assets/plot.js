@@ -1,0 +1,100 @@
+// Small plots in SVG from numbers: bands, lines and dots on axes with round ticks.
+window.kerneltrail = (function () {
+  "use strict";
+  const SVG = "http://www.w3.org/2000/svg";
+  const WITHIN_90 = 1.644854;
+
+  function put(parent, name, attributes, text) {
+    const made = document.createElementNS(SVG, name);
+    for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, value);
+    if (text !== undefined) made.textContent = text;
+    parent.appendChild(made);
+    return made;
+  }
+
+  function ticks(low, high, about) {
+    const span = high - low || Math.abs(high) || 1;
+    const rough = span / about;
+    const power = 10 ** Math.floor(Math.log10(rough));
+    const step = [1, 2, 5, 10].map((times) => times * power).find((size) => size >= rough * 0.999);
+    const found = [];
+    for (let i = Math.ceil(low / step - 1e-9); i * step <= high + 1e-9 * span; i += 1) found.push(i * step);
+    const digits = Math.max(0, -Math.floor(Math.log10(step) + 1e-9));
+    return found.map((value) => ({ value, text: value.toFixed(Math.min(digits, 8)).replace("-", "−") }));
+  }
+
+  function extent(lists) {
+    let low = Infinity;
+    let high = -Infinity;
+    for (const list of lists) {
+      for (const value of list) {
+        if (value < low) low = value;
+        if (value > high) high = value;
+      }
+    }
+    if (!(high > low)) {
+      const half = Math.abs(low) * 0.1 || 1;
+      return Number.isFinite(low) ? [low - half, high + half] : [0, 1];
+    }
+    return [low, high];
+  }
+
+  const widened = ([low, high], share) => [low - share * (high - low), high + share * (high - low)];
+  const around = (mean, sd, sign) => mean.map((value, i) => value + sign * WITHIN_90 * sd[i]);
+
+  // A layer: {kind: "band"|"line"|"dots"|"bars"|"cross", x, y, low, high, colour, opacity, width, dash}.
+  function plot({ label, xlabel, ylabel, layers, xrange, yrange, zero, width = 560, height = 330 }) {
+    const margin = { left: 52, right: 10, top: 10, bottom: 42 };
+    const svg = document.createElementNS(SVG, "svg");
+    svg.setAttribute("viewBox", `0 0 ${width} ${height}`);
+    svg.setAttribute("role", "img");
+    svg.setAttribute("aria-label", label);
+    svg.setAttribute("class", "plot");
+    const [x0, x1] = xrange || widened(extent(layers.map((layer) => layer.x)), 0.02);
+    const ys = layers.flatMap((layer) => [layer.y, layer.low, layer.high].filter(Boolean));
+    const [y0, y1] = yrange || widened(extent(zero ? [...ys, [0]] : ys), 0.04);
+    const px = (x) => margin.left + ((x - x0) / (x1 - x0)) * (width - margin.left - margin.right);
+    const py = (y) => height - margin.bottom - ((y - y0) / (y1 - y0)) * (height - margin.top - margin.bottom);
+    const at = (x, y) => `${px(x).toFixed(1)},${py(y).toFixed(1)}`;
+
+    const axes = put(svg, "g", { class: "axes" });
+    for (const tick of ticks(y0, y1, height / 62)) {
+      put(axes, "line", { x1: margin.left, x2: width - margin.right, y1: py(tick.value), y2: py(tick.value) });
+      put(axes, "text", { x: margin.left - 7, y: py(tick.value), dy: ".35em", "text-anchor": "end" }, tick.text);
+    }
+    for (const tick of ticks(x0, x1, width / 80)) {
+      put(axes, "line", { class: "tick", x1: px(tick.value), x2: px(tick.value), y1: height - margin.bottom, y2: height - margin.bottom + 4 });
+      put(axes, "text", { x: px(tick.value), y: height - margin.bottom + 17, "text-anchor": "middle" }, tick.text);
+    }
+    put(axes, "text", { class: "name", x: (margin.left + width - margin.right) / 2, y: height - 6, "text-anchor": "middle" }, xlabel);
+    put(axes, "text", { class: "name", transform: `translate(12 ${(height - margin.bottom + margin.top) / 2}) rotate(-90)`, "text-anchor": "middle" }, ylabel);
+    if (zero) put(svg, "line", { class: "zero", x1: margin.left, x2: width - margin.right, y1: py(0), y2: py(0) });
+
+    const frame = `clip-${Math.random().toString(36).slice(2)}`;
+    const clip = put(put(svg, "defs", {}), "clipPath", { id: frame });
+    put(clip, "rect", { x: margin.left, y: margin.top - 4, width: width - margin.left - margin.right, height: height - margin.top - margin.bottom + 8 });
+    const inside = put(svg, "g", { "clip-path": `url(#${frame})` });
+    for (const layer of layers) {
+      const { x, colour, opacity = 1 } = layer;
+      if (!x.length) continue;
+      if (layer.kind === "band") {
+        const up = x.map((value, i) => at(value, layer.high[i]));
+        const down = x.map((value, i) => at(value, layer.low[i])).reverse();
+        put(inside, "path", { d: `M${[...up, ...down].join("L")}Z`, fill: colour, opacity });
+      } else if (layer.kind === "line") {
+        const d = `M${x.map((value, i) => at(value, layer.y[i])).join("L")}`;
+        put(inside, "path", { d, fill: "none", stroke: colour, opacity, "stroke-width": layer.width || 2, "stroke-dasharray": layer.dash || "none", "stroke-linejoin": "round" });
+      } else if (layer.kind === "bars") {
+        const d = x.map((value, i) => `M${at(value, layer.low[i])}L${at(value, layer.high[i])}`).join("");
+        put(inside, "path", { d, stroke: colour, opacity, "stroke-width": layer.width || 3 });
+      } else {
+        // Dots as lines of no length with round ends: one element however many there are.
+        const d = x.map((value, i) => `M${at(value, layer.y[i])}h0`).join("");
+        put(inside, "path", { d, stroke: colour, opacity, "stroke-width": layer.width || 4.5, "stroke-linecap": "round", fill: "none" });
+      }
+    }
+    return svg;
+  }
+
+  return { plot, put, extent, widened, around };
+})();

@@ -1,0 +1,223 @@
+// One user at a time: the path over the graph, and after every batch the fit, its parts and its words.
+(function () {
+  "use strict";
+  const source = document.getElementById("trail-data");
+  const root = document.querySelector("[data-explorer]");
+  if (!source || !root) return;
+  const { plot, put, extent, widened, around } = window.kerneltrail;
+  const data = JSON.parse(source.textContent);
+  const BLUE = "#0072B2";
+  const ORANGE = "#E69F00";
+  const PURPLE = "#CC79A7";
+  const INK = "#222222";
+  const find = (name) => root.querySelector(`[data-${name}]`);
+  const [select, slider, standing, strip, mini, fitted, words, parts] =
+    ["user", "batch", "standing", "strip", "mini", "fit", "words", "parts"].map(find);
+
+  function make(name, text, attributes = {}) {
+    const made = document.createElement(name);
+    if (text !== undefined) made.textContent = text;
+    for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, value);
+    return made;
+  }
+  const percent = (share) => (share > 0.995 && share < 1 ? "> 99 %" : share > 0 && share < 0.005 ? "< 1 %" : `${Math.round(100 * share)} %`);
+  const figures = (value) => Number(value.toPrecision(3)).toString().replace("-", "−");
+
+  // --- the graph, a copy without its own controls -------------------------------------------------------------------
+  const drawings = [...document.querySelectorAll("[data-trail] svg.drawing")].map((svg) => {
+    const copy = svg.cloneNode(true);
+    copy.setAttribute("aria-hidden", "true");
+    copy.removeAttribute("role");
+    copy.removeAttribute("aria-label");
+    for (const node of copy.querySelectorAll("[data-node]")) {
+      for (const name of ["role", "tabindex", "aria-pressed", "aria-label"]) node.removeAttribute(name);
+    }
+    mini.insertBefore(copy, mini.firstChild);
+    return copy;
+  });
+  mini.hidden = !drawings.length;
+
+  function walk(path) {
+    const taken = new Set(path.map((node, i) => `${i ? path[i - 1] : 0} ${node}`));
+    for (const svg of drawings) {
+      for (const old of svg.querySelectorAll(".jump")) old.remove();
+      const missing = new Set(taken);
+      for (const edge of svg.querySelectorAll("[data-edge]")) {
+        const on = taken.has(edge.dataset.edge);
+        edge.classList.toggle("on", on);
+        missing.delete(edge.dataset.edge);
+      }
+      for (const node of svg.querySelectorAll("[data-node]")) {
+        const number = Number(node.dataset.node);
+        node.classList.toggle("on", number === 0 || path.includes(number));
+        node.classList.toggle("here", number === path[path.length - 1]);
+      }
+      const centre = (number) => {
+        const box = svg.querySelector(`[data-node="${number}"] rect`);
+        const [x, y, w, h] = ["x", "y", "width", "height"].map((name) => Number(box.getAttribute(name)));
+        return [x + w / 2, y + h / 2];
+      };
+      for (const step of missing) {
+        const [a, b] = step.split(" ").map(centre);
+        // Bent to one side, so that it keeps clear of what stands between the two.
+        const bend = [(a[0] + b[0]) / 2 + 0.35 * (b[1] - a[1]), (a[1] + b[1]) / 2 - 0.35 * (b[0] - a[0])];
+        const line = put(svg, "path", { class: "jump", d: `M${a}Q${bend} ${b}` });
+        svg.insertBefore(line, svg.querySelector("[data-node]"));
+      }
+    }
+  }
+
+  // --- plots ----------------------------------------------------------------------------------------------------------
+  function ranges(user) {
+    // The same axes for every batch, so that stepping shows what changes.
+    const curves = user.steps.filter((step) => step.fit);
+    const lists = [user.y];
+    const last = curves[curves.length - 1].fit;
+    if (last.total) lists.push(around(last.mean, last.total, 1), around(last.mean, last.total, -1));
+    return { xrange: widened(extent([user.x]), 0.05), yrange: widened(extent(lists), 0.06) };
+  }
+
+  function drawFit(user, step) {
+    fitted.replaceChildren();
+    if (!step.fit) return;
+    const seen = step.rows;
+    const x = step.fit.x || user.x.slice(0, seen);
+    const { mean, sd, total } = step.fit;
+    const narrow = root.clientWidth < 560;
+    const layers = [
+      { kind: "band", x, low: around(mean, total, -1), high: around(mean, total, 1), colour: BLUE, opacity: 0.12 },
+      { kind: "band", x, low: around(mean, sd, -1), high: around(mean, sd, 1), colour: BLUE, opacity: 0.3 },
+    ];
+    const upto = step.next ? seen + step.next.mean.length : seen;
+    if (user.byRow && step.next) {
+      const ahead = user.x.slice(seen, upto);
+      layers.push(
+        { kind: "band", x: ahead, low: around(step.next.mean, step.next.sd, -1), high: around(step.next.mean, step.next.sd, 1), colour: ORANGE, opacity: 0.22 },
+        { kind: "line", x: ahead, y: step.next.mean, colour: ORANGE, dash: "5 3" },
+      );
+    }
+    layers.push(
+      { kind: "line", x, y: mean, colour: BLUE },
+      { kind: "dots", x: user.x.slice(seen, upto), y: user.y.slice(seen, upto), colour: "#8a8a8a", opacity: 0.75, width: 4 },
+      { kind: "dots", x: user.x.slice(0, seen), y: user.y.slice(0, seen), colour: INK, opacity: 0.8 },
+    );
+    fitted.append(plot({
+      label: `Observations of ${user.name} and the fit after ${seen} rows`,
+      xlabel: user.xlabel, ylabel: data.target, layers, ...ranges(user),
+      width: narrow ? 360 : 560, height: narrow ? 270 : 340,
+    }));
+    const legend = make("figcaption");
+    const key = (colour, text) => legend.append(make("span", undefined, { class: "swatch", style: `background:${colour}` }), `${text} `);
+    key(INK, "seen");
+    if (step.next) key("#8a8a8a", "next batch");
+    key(BLUE, "fit, with 90 % of the function and of observations");
+    if (user.byRow && step.next) key(ORANGE, "prediction of the next batch, with 90 %");
+    if (step.next) {
+      const { mean: m, sd: s } = step.next;
+      const y = user.y.slice(seen, upto);
+      const inside = y.filter((value, i) => Math.abs(value - m[i]) <= 1.644854 * s[i]).length;
+      legend.append(make("br"), `Next batch, predicted before it was seen: error (RMSE) ${figures(step.next.rmse)}; ${inside} of ${y.length} inside the 90 % interval.`);
+    }
+    fitted.append(legend);
+  }
+
+  function drawParts(user, step) {
+    parts.replaceChildren();
+    for (const part of step.parts || []) {
+      const { x, mean, sd } = part.curve;
+      const colour = part.share === null ? PURPLE : BLUE;
+      const figure = make("figure");
+      figure.append(make("h4", part.share === null ? part.title : `${part.title}: ${percent(part.share)} of the variation`));
+      figure.append(plot({
+        label: `${part.title} against ${part.xlabel}`, xlabel: part.xlabel, ylabel: data.target,
+        layers: [
+          { kind: "band", x, low: around(mean, sd, -1), high: around(mean, sd, 1), colour, opacity: 0.25 },
+          { kind: "line", x, y: mean, colour },
+          { kind: "dots", x: part.x, y: part.y, colour: INK, opacity: 0.45, width: 3 },
+        ],
+        zero: true, width: 360, height: 250,
+      }));
+      parts.append(figure);
+    }
+    if (parts.childElementCount) {
+      parts.append(make("p", "The parts of the fit, each with its 90 % band; dots are the rows seen, less the other parts.", { class: "quiet note" }));
+    }
+  }
+
+  function drawWords(user, step) {
+    const name = data.nodes[step.node].name;
+    words.replaceChildren(make("h3", step.rows ? `After ${step.rows} rows: ${name}` : name));
+    const list = make("ul");
+    for (const text of step.words) list.append(make("li", text));
+    words.append(list);
+    if (!step.probabilities || user.pilot) return;
+    const chances = make("div", undefined, { class: "chances" });
+    chances.append(make("h4", "How probable each kernel is"));
+    const order = step.probabilities.map((share, i) => [share, i + 1]).sort((a, b) => b[0] - a[0]).slice(0, 6);
+    for (const [share, node] of order) {
+      if (share < 0.001) continue;
+      const row = make("div", undefined, { class: "chance" });
+      const bar = make("span", undefined, { class: "bar" });
+      bar.append(make("i", undefined, { style: `width:${(100 * share).toFixed(1)}%;background:${data.nodes[node].colour}` }));
+      row.append(make("span", data.nodes[node].name), bar, make("b", percent(share)));
+      chances.append(row);
+    }
+    words.append(chances);
+  }
+
+  // --- the controls ---------------------------------------------------------------------------------------------------
+  let user = data.users[0];
+  let batch = user.steps.length;
+
+  function show() {
+    const step = user.steps[batch - 1];
+    slider.max = user.steps.length;
+    slider.value = batch;
+    slider.setAttribute("aria-valuetext", `batch ${batch} of ${user.steps.length}`);
+    standing.textContent = `batch ${batch} of ${user.steps.length}${step.rows ? `, ${step.rows} rows` : ""}`;
+    find("step=\"-1\"").disabled = batch === 1;
+    find("step=\"1\"").disabled = batch === user.steps.length;
+    strip.replaceChildren(...user.steps.map((own, i) => {
+      const item = make("li");
+      const button = make("button", undefined, { type: "button", "aria-pressed": String(i + 1 === batch), style: `border-color:${data.nodes[own.node].colour}` });
+      button.append(make("span", own.rows ? `${own.rows} rows` : `batch ${i + 1}`, { class: "quiet" }), make("span", data.nodes[own.node].name));
+      button.addEventListener("click", () => go(i + 1));
+      item.classList.toggle("ahead", i + 1 > batch);
+      item.append(button);
+      return item;
+    }));
+    walk(user.steps.slice(0, batch).map((own) => own.node));
+    drawFit(user, step);
+    drawWords(user, step);
+    drawParts(user, step);
+  }
+  function go(to) {
+    const within = strip.contains(document.activeElement);
+    batch = Math.min(Math.max(to, 1), user.steps.length);
+    show();
+    if (within) strip.querySelectorAll("button")[batch - 1].focus();
+  }
+
+  for (const [title, pilot] of [["Pilot users", true], ["New users", false]]) {
+    const group = make("optgroup", undefined, { label: title });
+    data.users.forEach((one, i) => {
+      if (one.pilot === pilot) group.append(make("option", one.name, { value: i }));
+    });
+    if (group.childElementCount) select.append(group);
+  }
+  select.addEventListener("change", () => {
+    user = data.users[Number(select.value)];
+    batch = user.steps.length;
+    show();
+  });
+  user = data.users[Number(select.value) || 0];
+  batch = user.steps.length;
+  slider.addEventListener("input", () => go(Number(slider.value)));
+  for (const by of [-1, 1]) find(`step="${by}"`).addEventListener("click", () => go(batch + by));
+  let width = root.clientWidth < 560;
+  window.addEventListener("resize", () => {
+    if (width !== root.clientWidth < 560) show();
+    width = root.clientWidth < 560;
+  });
+  show();
+})();
