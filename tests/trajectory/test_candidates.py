@@ -124,3 +124,40 @@ def test_the_truth_is_among_the_candidates_of_simulated_users():
     chosen = {Pool.paper().composition(mask) for mask in support(table, 2, 1)}
     assert {parse("LIN[x] + PER[x]"), parse("SE[x]")} <= chosen
     assert len(chosen) < len(list(Pool.paper().masks(2)))
+
+
+def test_together_expands_what_is_best_for_all_customers():
+    """By a naive search: no customer prefers product 3, but all together do, and it is found."""
+    pool, batches = wide(), [2, 3, 1]
+    gain = np.random.default_rng(5).normal(0.0, 0.3, len(pool))
+    gain[3], gain[7] = 2.0, 1.5
+
+    def log_laplace(user, mask, t):
+        own = 2.5 if mask == 1 << (4 + user) else 0.0  # each customer's own favourite, which nobody else likes
+        return own + sum(gain[i] for i in range(len(pool)) if mask >> i & 1) - 0.8 * mask.bit_count()
+
+    table = Given(batches, pool, log_laplace)
+    support(table, 4, 1, "together")
+
+    def score(mask):
+        return sum(log_laplace(m, mask, t) for m, own in enumerate(batches) for t in range(own)) + pool.log_h0(mask)
+
+    singles = sorted((1 << i for i in range(len(pool))), key=score, reverse=True)
+    wanted = [set(singles)]
+    best, partners = singles[0], singles[: candidates.PARTNERS]
+    for _ in range(3):
+        level = {best | one for one in partners if not best & one}
+        wanted.append(level)
+        if score(max(level, key=score)) <= score(best):
+            break
+        best = max(level, key=score)
+    searched = [level for level in table.asked[:-1] if level]
+    assert [{mask for _, mask in level} for level in searched] == wanted
+    assert all(len(level) == len(batches) * len(masks) for level, masks in zip(searched, wanted, strict=True))
+    assert best == 1 << 3 | 1 << 7
+
+
+def test_together_begins_at_the_empty_composition_where_it_is_allowed():
+    table = Given([2, 1], wide().with_empty(), lambda user, mask, t: -10.0 * mask.bit_count())
+    assert support(table, 3, 1, "together")[0] == 0
+    assert {mask.bit_count() for _, mask in table.known} == {0, 1}

@@ -14,6 +14,7 @@ OTHER = Settings(
     keep=0.8,
     largest=2,
     width=3,
+    scope="together",
     moves=("path", "plate"),
     options={"plate": {"steps": 3}},
     start="best",

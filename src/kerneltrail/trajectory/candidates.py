@@ -8,8 +8,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from typing import Literal
 
 from kerneltrail.trajectory.maps import MapTable, Progress
+
+Scope = Literal["each", "together"]
+"""Whose best compositions are expanded: each customer's own, or those of all customers taken together."""
 
 FEW = 40
 """Up to so many compositions of a size are all fitted: a search would save nothing."""
@@ -17,29 +21,41 @@ FEW = 40
 PROMISING = 6.0
 """A composition is a candidate if it is within so many nats of the best for some customer, by evidence and H0."""
 
+PARTNERS = 8
+"""With the scope ``together``, how many products, the best by themselves, are tried as the next one of a sum."""
 
-def levels(table: MapTable, largest: int, width: int) -> Iterator[list[tuple[int, int]]]:
+
+def levels(table: MapTable, largest: int, width: int, scope: Scope = "each") -> Iterator[list[tuple[int, int]]]:
     """The (user, mask) pairs to fit, one size after the other; each level is chosen by the fits of the one before.
 
     Level 1 is every product; before it comes the empty composition where the pool allows it. From then on, all
     compositions of the size where they are few; else, for every customer, the `width` best of the level before (log
-    Laplace evidence + log H0) with each further product.
+    Laplace evidence + log H0) with each further product. With the scope ``together``, the `width` best by the summed
+    log evidence of all customers instead, with each of the `PARTNERS` best products: where noise is high no customer
+    alone can tell compositions apart, each one's best is another, and a product that gains little for everybody is
+    found by nobody.
     """
     pool, users = table.pool, range(len(table.users))
     beams = {user: [0] for user in users}
     tops = {user: [-math.inf] * table.users[user].batches for user in users}
+    top, partners = -math.inf, list(range(len(pool)))
     for size in range(0 if pool.allow_empty else 1, min(largest, len(pool)) + 1):
         if math.comb(len(pool), size) <= FEW:
             masks = [mask for mask in pool.masks(size) if mask.bit_count() == size]
             chosen = dict.fromkeys(users, masks)
         else:
             chosen = {
-                user: list(
-                    dict.fromkeys(beam | 1 << i for beam in beams[user] for i in range(len(pool)) if not beam >> i & 1)
-                )
+                user: list(dict.fromkeys(beam | 1 << i for beam in beams[user] for i in partners if not beam >> i & 1))
                 for user in users
             }
         yield [(user, mask) for user in users for mask in chosen[user]]
+        if scope == "together":
+            score = _together(table, chosen[0])
+            if size == 1:
+                partners = [mask.bit_length() - 1 for mask in list(score)[:PARTNERS]]
+            found = [mask for mask in score if score[mask] > top][:width]
+            beams, top = dict.fromkeys(users, found), max(top, *score.values(), -math.inf)
+            continue
         beams = {user: _best(table, user, chosen[user], width, tops[user]) for user in users}
 
 
@@ -56,14 +72,30 @@ def _best(table: MapTable, user: int, masks: list[int], width: int, tops: list[f
     return list(found)
 
 
+def _together(table: MapTable, masks: list[int]) -> dict[int, float]:
+    """Log evidence of all customers together + log H0, best first."""
+    users = range(len(table.users))
+    score = {
+        mask: sum(float(table.get(user, mask).log_laplace.sum()) for user in users) + table.pool.log_h0(mask)
+        for mask in masks
+    }
+    return {mask: score[mask] for mask in sorted(masks, key=lambda mask: (-score[mask], mask))}
+
+
 def support(
-    table: MapTable, largest: int, width: int, *, workers: int = 1, progress: Progress | None = None
+    table: MapTable,
+    largest: int,
+    width: int,
+    scope: Scope = "each",
+    *,
+    workers: int = 1,
+    progress: Progress | None = None,
 ) -> tuple[int, ...]:
     """The candidates, with every one of them fitted to every user; fewest products first.
 
     What the search found promising for one user is offered to all: that is what transfer needs.
     """
-    for level in levels(table, largest, width):
+    for level in levels(table, largest, width, scope):
         table.compute(level, workers=workers, progress=progress)
     known = table.known
     keep: set[int] = set()

@@ -89,7 +89,7 @@ def fit(
         if progress is not None:
             progress(FitProgress("fits", done, total))
 
-    candidates = support(table, settings.largest, settings.width, workers=count, progress=fitting)
+    candidates = support(table, settings.largest, settings.width, settings.scope, workers=count, progress=fitting)
     candidates = _with(candidates, table, {mask for path in begin.values() for mask in path}, count)
     fitted = time.perf_counter()
     problem = Problem(table, urn, settings, candidates, begin)

@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass, field, replace
 from types import MappingProxyType
 from typing import Any, Literal
 
+from kerneltrail.trajectory.candidates import Scope
 from kerneltrail.trajectory.errors import TrajectoryError
 from kerneltrail.trajectory.evidences import Kind
 from kerneltrail.trajectory.maps import MapSettings
@@ -28,6 +29,8 @@ class Settings:
         keep: probability of keeping a parent's product in H0; None for no parent bias (SPEC §3).
         largest: most products in a composition.
         width: compositions per customer that the search for candidates expands at every size.
+        scope: whether the search expands the best of ``each`` customer, or of all ``together``: faster by an order, and
+            better where noise is high.
         moves: the sweep, by name.
         options: options of moves, by name.
         start: where chains begin: ``apart``, each user in one composition drawn from its better half, so that R-hat
@@ -52,6 +55,7 @@ class Settings:
     keep: float | None = None
     largest: int = 3
     width: int = 1
+    scope: Scope = "each"
     moves: tuple[str, ...] = EXACT
     options: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     start: Start = "apart"
@@ -85,6 +89,7 @@ class Settings:
             ("selection", ("filter", "greedy")),
             ("memory", ("newest", "all")),
             ("start", ("apart", "best")),
+            ("scope", ("each", "together")),
             ("mean", ("none", "population")),
         ):
             if getattr(self, name) not in allowed:
