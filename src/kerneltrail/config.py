@@ -220,6 +220,11 @@ class Config(Section):
         """The same on another preset; what the file states itself still stands."""
         return self.model_copy(update={"preset": preset})
 
+    def with_features(self, features: list[str]) -> Config:
+        """The same with a reward model whose advantage depends on these covariates; what else it states stands."""
+        own = self.reward or RewardSection()
+        return self.model_copy(update={"reward": own.model_copy(update={"features": list(features)})})
+
     def settings_value(self, **changes: Any) -> Settings:
         """The settings: the preset's, then the file's, then `changes`."""
         stated = self.settings.model_dump(exclude_unset=True)

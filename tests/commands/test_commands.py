@@ -116,6 +116,18 @@ class TestFit:
         model = load(tmp_path / "m.trail")
         assert model.covariates == ("hour", "place")
         assert model.reward is not None
+        result = run(*words, "--missing", "drop", "--features", "hour")
+        assert result.exit_code == 0, result.output
+        assert load(tmp_path / "m.trail").reward.features == ("hour",)
+        refused(
+            run(*words, "--missing", "drop", "--features", "hours"), "'hours', which is not known; did you mean 'hour'"
+        )
+
+    @pytest.mark.parametrize("config", ["quick.yaml", "reward.yaml"])
+    def test_a_reward_model_without_an_action_is_refused_before_anything_is_read(self, folder, config):
+        (folder / "reward.yaml").write_text(QUICK + "\nreward: {}")
+        more = ("--features", "none") if config == "quick.yaml" else ()
+        refused(fit(folder, *more, data="nowhere.csv", config=config), "--action", "needs the column of the action")
 
     @pytest.mark.parametrize(
         ("changed", "said"),
@@ -269,7 +281,12 @@ class TestSelect:
         from kerneltrail.data import Cohort
 
         Cohort.from_users([rows("new", seed=5)], target="mood").write_csv(tmp_path / "new.csv")
-        assert self.select(tmp_path, tmp_path).exit_code == 0
+        assert self.select(tmp_path, tmp_path, "--predictions", tmp_path / "p.csv").exit_code == 0
+        own, person = model.new_user(), rows("new", seed=5)
+        own.update(person.X[:4], person.y[:4], action=person.action[:4])
+        said, seen = own.advantage(person.X[4:8]), table(tmp_path / "p.csv")[4:8]
+        assert [float(row["advantage"]) for row in seen] == pytest.approx(said.mean.tolist())
+        assert [float(row["advantage_low"]) for row in seen] == pytest.approx(said.interval(0.9)[0].tolist())
         text = (tmp_path / "new.csv").read_text().replace("action", "acted", 1)
         (tmp_path / "new.csv").write_text(text)
         refused(self.select(tmp_path, tmp_path), "has no column 'action'")

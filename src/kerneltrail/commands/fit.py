@@ -31,6 +31,7 @@ def fit(
     batch_size: table.BatchSize = None,
     batch_column: table.BatchColumn = None,
     action: table.Action = None,
+    features: table.Features = None,
     availability: table.Availability = None,
     available_only: table.AvailableOnly = False,
     missing: table.OnMissing = table.Missing.error,
@@ -65,6 +66,7 @@ def fit(
     chosen = Config() if config is None else read_config(config)  # what can be refused at once is refused first
     if preset is not None:
         chosen = chosen.with_preset(preset.value)
+    chosen = table.with_reward(chosen, features, action)
     changes = {"chains": chains, "sweeps": sweeps, "seed": seed}
     changes = {name: value for name, value in changes.items() if value is not None}
     chosen.settings_value(**changes)
