@@ -11,6 +11,7 @@ from evaluation.toys import Toy, everything, user
 from kerneltrail.errors import DataError
 from kerneltrail.evaluation import METRICS, Evaluation, load_evaluation, merged, over_users, prequential
 from kerneltrail.evaluation.harness import _labelled
+from kerneltrail.evaluation.markdown import main, markdown
 from kerneltrail.kernels import parse
 
 
@@ -141,3 +142,25 @@ class TestFiles:
         (tmp_path / "evaluation.json").write_text('{"schema": 9}')
         with pytest.raises(DataError, match="schema 9; this version reads 1"):
             load_evaluation(tmp_path)
+
+
+class TestMarkdown:
+    def test_every_metric_and_difference_has_a_table(self):
+        text = markdown(small(), against="one")
+        for title in ("RMSE of the next", "inside 90 %", "kernel is the true one", "Hyperparameters", "changes with"):
+            assert f"{title}" in text
+        assert "**one minus each: RMSE of the next batch**" in text
+        assert "**one minus each: mean log predictive density of the next batch**" in text
+        row = next(line for line in text.splitlines() if line.startswith("| two | "))
+        average = pick(small().summary(), method="two", t=0, metric="rmse")
+        assert f"| two | {average.mean:.2f} [{average.low:.2f}, {average.high:.2f}] |" in row
+
+    def test_differences_away_from_zero_are_bold(self):
+        """A larger noise makes errors of this size less likely: every user's density is lower by about ½·log 4."""
+        text = markdown(small(), against="one").split("one minus each: mean log")[1].splitlines()[4]
+        assert text.count("**+") == 3
+
+    def test_a_folder_is_read(self, folder):
+        assert main([str(folder)]) == markdown(everything())
+        with pytest.raises(DataError, match="one evaluation"):
+            main([])

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from kerneltrail.baselines.frame import Frame, Seen
-from kerneltrail.baselines.gaussian import Mixture
+from kerneltrail.baselines.gaussian import Mixture, MixtureLearner
 from kerneltrail.baselines.protocol import Fit
 from kerneltrail.data import User
 from kerneltrail.gp import find_map
@@ -18,7 +16,7 @@ from kerneltrail.kernels import Atom, Composition, Hyperparameters, Priors, Prod
 
 
 @dataclass(frozen=True)
-class SingleKernel:
+class SingleKernel(MixtureLearner):
     """One composition for all times, its hyperparameters fitted to each user's rows by MAP; a `Learner`.
 
     Every batch is fitted afresh, so that it does not matter how the rows came.
@@ -40,24 +38,10 @@ class SingleKernel:
 
     in_pieces = True
 
-    @property
-    def covariates(self) -> tuple[str, ...]:
-        """Columns of X, in order."""
-        return self.frame.covariates
-
-    @property
-    def takes_action(self) -> bool:
-        """Whether there is a reward model."""
-        return self.frame.takes_action
-
     def fit(self, rows: User, before: Fit | None) -> Mixture:
         """The kernel at its MAP hyperparameters; at the prior's mean before any row."""
         seen = self.frame.see(rows)
         return Mixture.single(seen, fitted(seen, self.composition, self.prior, self.starts, self.screen, self.seed)[0])
-
-    def restore(self, rows: User, stored: Mapping[str, Any]) -> Mixture:
-        """The fit that was kept."""
-        return Mixture.from_json(self.frame.see(rows), stored)
 
 
 def fitted(

@@ -154,3 +154,19 @@ class Seen:
 def priors_for(schema: Schema) -> Priors:
     """The paper's priors: HeartSteps' where covariates are scaled, else the synthetic ones."""
     return Priors.synthetic() if schema.scaling == "none" else Priors.heartsteps()
+
+
+class Framed:
+    """What learners that see rows through a frame have in common."""
+
+    frame: Frame
+
+    @property
+    def covariates(self) -> tuple[str, ...]:
+        """Columns of X, in order."""
+        return self.frame.covariates
+
+    @property
+    def takes_action(self) -> bool:
+        """Whether there is a reward model."""
+        return self.frame.takes_action

@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kerneltrail.baselines.frame import Seen
+from kerneltrail.baselines.frame import Framed, Seen
+from kerneltrail.data import User
 from kerneltrail.gp import Posterior, Prediction
 from kerneltrail.kernels import Composition, Hyperparameters, parse
 
@@ -87,6 +88,14 @@ class Mixture:
         """The mixture that `to_json` described, on the same rows."""
         members = tuple(Hyperparameters(parse(text), tuple(theta)) for text, theta in stored["members"])
         return cls(seen, members, tuple(stored["weights"]), parse(stored["composition"]))
+
+
+class MixtureLearner(Framed):
+    """What learners whose fits are mixtures have in common."""
+
+    def restore(self, rows: User, stored: Mapping[str, Any]) -> Mixture:
+        """The fit that was kept."""
+        return Mixture.from_json(self.frame.see(rows), stored)
 
 
 def joined(parts: Sequence[Prediction], weights: Sequence[float]) -> Prediction:

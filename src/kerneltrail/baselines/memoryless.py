@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 from kerneltrail.baselines.candidates import Search
 from kerneltrail.baselines.frame import Frame
-from kerneltrail.baselines.gaussian import Mixture
+from kerneltrail.baselines.gaussian import Mixture, MixtureLearner
 from kerneltrail.baselines.protocol import Fit
 from kerneltrail.data import User
 from kerneltrail.kernels import Hyperparameters, Pool, Priors
@@ -17,7 +15,7 @@ from kerneltrail.trajectory.maps import MapTable
 
 
 @dataclass(frozen=True)
-class Memoryless:
+class Memoryless(MixtureLearner):
     """The posterior over a pool's compositions given one user's rows; a `Learner`.
 
     p(K|y) ∝ H0(K)·p(y|K), p(y|K) by Laplace, normalised over the candidates that a search finds promising: what
@@ -38,16 +36,6 @@ class Memoryless:
     average: bool = True
 
     in_pieces = True
-
-    @property
-    def covariates(self) -> tuple[str, ...]:
-        """Columns of X, in order."""
-        return self.frame.covariates
-
-    @property
-    def takes_action(self) -> bool:
-        """Whether there is a reward model."""
-        return self.frame.takes_action
 
     def fit(self, rows: User, before: Fit | None) -> Mixture:
         """The candidates weighed by H0 times their evidence; before any row, single products by H0."""
@@ -73,7 +61,3 @@ class Memoryless:
             return mixture
         best = next(member for member in mixture.members if member.composition == mixture.composition)
         return Mixture.single(mixture.seen, best)
-
-    def restore(self, rows: User, stored: Mapping[str, Any]) -> Mixture:
-        """The fit that was kept."""
-        return Mixture.from_json(self.frame.see(rows), stored)

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,7 +10,7 @@ from numpy.typing import NDArray
 from kerneltrail.baselines.ard import fitted
 from kerneltrail.baselines.candidates import Judged
 from kerneltrail.baselines.frame import Frame
-from kerneltrail.baselines.gaussian import SMALL, Mixture
+from kerneltrail.baselines.gaussian import SMALL, Mixture, MixtureLearner
 from kerneltrail.baselines.protocol import Fit
 from kerneltrail.data import User
 from kerneltrail.kernels import Composition
@@ -55,7 +53,7 @@ def responsibilities(log_evidence: Array, pi: Array) -> Array:
 
 
 @dataclass(frozen=True, eq=False)
-class Stratified:
+class Stratified(MixtureLearner):
     """Selection by the step's distribution and the user's evidence; a `Learner`.
 
     Past the last step of training, the last distribution goes on.
@@ -101,16 +99,6 @@ class Stratified:
             seed,
         )
 
-    @property
-    def covariates(self) -> tuple[str, ...]:
-        """Columns of X, in order."""
-        return self.frame.covariates
-
-    @property
-    def takes_action(self) -> bool:
-        """Whether there is a reward model."""
-        return self.frame.takes_action
-
     def fit(self, rows: User, before: Fit | None) -> Mixture:
         """The candidates weighed by the step's distribution times their evidence on all rows seen."""
         seen = self.frame.see(rows)
@@ -123,7 +111,3 @@ class Stratified:
             members.append(hyperparameters)
             log.append(float(np.log(p)) + evidence)
         return Mixture.weighed(seen, members, log)
-
-    def restore(self, rows: User, stored: Mapping[str, Any]) -> Mixture:
-        """The fit that was kept."""
-        return Mixture.from_json(self.frame.see(rows), stored)

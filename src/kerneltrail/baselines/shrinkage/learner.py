@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kerneltrail.baselines.frame import Frame, Seen
+from kerneltrail.baselines.frame import Frame, Framed, Seen
 from kerneltrail.baselines.gaussian import Mixture
 from kerneltrail.baselines.protocol import Fit
 from kerneltrail.baselines.shrinkage.objective import Factors, Problem
@@ -109,7 +109,7 @@ class ShrinkageFit:
 
 
 @dataclass(frozen=True)
-class Shrinkage:
+class Shrinkage(Framed):
     """The shrinkage method; a `Learner`.
 
     Attributes:
@@ -142,16 +142,6 @@ class Shrinkage:
             raise DataError("shrinkage needs share, size and clear between 0 and 1")
         if self.pairs < 1 or self.iterations < 1:
             raise DataError("shrinkage needs at least one pair of draws and one iteration")
-
-    @property
-    def covariates(self) -> tuple[str, ...]:
-        """Columns of X, in order."""
-        return self.frame.covariates
-
-    @property
-    def takes_action(self) -> bool:
-        """Whether there is a reward model."""
-        return self.frame.takes_action
 
     @property
     def in_pieces(self) -> bool:
