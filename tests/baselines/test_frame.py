@@ -77,9 +77,11 @@ def test_a_stored_user_is_refused_elsewhere():
 
 
 def test_registry_refuses_by_name():
-    with pytest.raises(DataError, match="there are trajectory, mean"):
+    with pytest.raises(DataError, match="did you mean 'mean'"):
         build("median", training())
-    with pytest.raises(DataError, match="no setting 'screens'"):
+    with pytest.raises(DataError, match="there are trajectory, mean"):
+        build("xyz", training())
+    with pytest.raises(DataError, match="no setting 'screens'; did you mean 'screen'"):
         build("se-ard", training(), {"screens": 3})
     with pytest.raises(DataError, match="exists already"):
         register("mean", lambda cohort, seed: None)
