@@ -7,10 +7,11 @@ import pytest
 
 from gp import oracle
 from kerneltrail.gp import Reward
-from kerneltrail.trajectory import TrajectoryError, evidences
-from kerneltrail.trajectory.evidences import PRIOR_DRAWS, last_use, make_evidence, node_group, thinned
+from kerneltrail.trajectory import TrajectoryError, maps
+from kerneltrail.trajectory.evidences import PRIOR_DRAWS, evenly, last_use, make_evidence, node_group
 from kerneltrail.trajectory.group import group_of
-from kerneltrail.trajectory.maps import MapTable, fit_path
+from kerneltrail.trajectory.maps import Fits, MapTable
+from kerneltrail.trajectory.quadratic import Quadratic
 
 from . import tiny
 from .tiny import LIN, PER, SE
@@ -91,16 +92,23 @@ def test_empirical_with_a_reward_model_counts_the_linear_block():
     np.testing.assert_allclose(evidence.log_evidence(1, LIN), wanted, atol=2e-4)
 
 
-def test_group_is_laplace_under_the_other_users(table):
+def test_group_carries_laplace_over_to_the_other_users(table):
     evidence = make_evidence("group", table, 3).for_paths(PATHS)
     composition = tiny.POOL.composition(LIN)
+    moments = tiny.PRIORS.moments(composition)
     # User 2 left LIN after the first batch: that is its word. User 0's last is the second batch.
-    group = group_of(composition, [table.get(0, LIN).theta[1], table.get(2, LIN).theta[0]], tiny.PRIORS)
-    wanted = fit_path(table.users[1], composition, group, tiny.QUICK, None).log_laplace
-    np.testing.assert_array_equal(evidence.log_evidence(1, LIN), wanted)
-    own = group_of(composition, [table.get(2, LIN).theta[0]], tiny.PRIORS)
-    wanted = fit_path(table.users[0], composition, own, tiny.QUICK, None).log_laplace
-    np.testing.assert_array_equal(evidence.log_evidence(0, LIN), wanted)
+    for user, others in ((1, [(0, 1), (2, 0)]), (0, [(2, 0)])):
+        group = group_of(composition, [table.get(m, LIN).theta[t] for m, t in others], tiny.PRIORS)
+        wanted = Quadratic.of(table.get(user, LIN), *moments).log_evidence(group.mean, group.variance)
+        np.testing.assert_array_equal(evidence.log_evidence(user, LIN), wanted)
+
+
+def test_group_fits_nothing_anew(table, monkeypatch):
+    start = make_evidence("group", table, 3)
+    for user in range(3):
+        start.log_evidence(user, LIN)
+    monkeypatch.setattr(maps, "find_map_path", None)
+    start.for_paths(PATHS).log_evidence(1, LIN)
 
 
 def test_group_never_uses_the_users_own_path(table):
@@ -117,23 +125,23 @@ def test_group_without_others_is_laplace(table):
         np.testing.assert_array_equal(evidence.log_evidence(1, mask), table.get(1, mask).log_laplace)
 
 
-def test_group_tells_a_late_batch_from_the_next_user(monkeypatch):
+def test_group_tells_a_late_batch_from_the_next_user():
     """Batch 1,000 of user 0 is not batch 0 of user 1."""
     told = []
 
     class Table:
         users = (tiny.pilot(0),) * 3
-        pool, prior, settings, reward = tiny.POOL, tiny.PRIORS, tiny.QUICK, None
+        pool, prior = tiny.POOL, tiny.PRIORS
 
         def get(self, user, mask):
             told.append(user)
-            return type("Fits", (), {"theta": np.zeros((1001, 3)) + user})
+            return Fits(np.zeros((1001, 3)) + user, np.zeros(1001), np.zeros(1001), np.zeros((1001, 3, 3)) + np.eye(3))
 
-    monkeypatch.setattr(evidences, "fit_path", lambda *a: type("Fits", (), {"log_laplace": np.zeros(2)}))
     start = make_evidence("group", Table(), 3)
-    start.for_paths(((LIN,) * 1001, (SE,), (SE,))).log_evidence(2, LIN)
-    start.for_paths(((SE,), (LIN,), (SE,))).log_evidence(2, LIN)
-    assert told == [0, 1]
+    first = start.for_paths(((LIN,) * 1001, (SE,), (SE,))).log_evidence(2, LIN)
+    second = start.for_paths(((SE,), (LIN,), (SE,))).log_evidence(2, LIN)
+    assert sorted(set(told)) == [0, 1, 2]  # both others were asked, and the user itself
+    assert not np.array_equal(first, second)
 
 
 def test_last_use_and_the_nodes_group(table):
@@ -145,12 +153,11 @@ def test_last_use_and_the_nodes_group(table):
 
 
 def test_thinning_keeps_the_ends_and_the_order():
-    thetas = np.arange(200.0)[:, None]
-    kept = thinned(thetas, 64)[:, 0]
+    kept = evenly(200, 64)
     assert len(kept) == 64
-    assert (kept[0], kept[-1]) == (0.0, 199.0)
+    assert (kept[0], kept[-1]) == (0, 199)
     assert (np.diff(kept) > 0).all()
-    assert thinned(thetas[:5], 64).shape == (5, 1)
+    assert evenly(5, 64) == [0, 1, 2, 3, 4]
 
 
 def test_an_unknown_evidence_is_refused_by_name(table):

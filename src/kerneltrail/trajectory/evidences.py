@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import math
-from typing import Literal, Protocol
+from typing import Literal, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,7 +18,8 @@ from kerneltrail.gp import log_evidence
 from kerneltrail.trajectory.errors import TrajectoryError
 from kerneltrail.trajectory.evidence_table import Evidence
 from kerneltrail.trajectory.group import Group, group_of
-from kerneltrail.trajectory.maps import MapTable, block_of, fit_path
+from kerneltrail.trajectory.maps import MapTable, block_of
+from kerneltrail.trajectory.quadratic import Quadratic
 from kerneltrail.trajectory.urn import Paths
 
 Array = NDArray[np.float64]
@@ -67,18 +68,16 @@ class LaplaceEvidence(_Sized):
 
 
 class GroupEvidence(_Sized):
-    """Laplace's approximation under a Normal fitted to the *other* users' MAPs, where they are assigned to K."""
+    """Laplace's approximation under a Normal fitted to the *other* users' MAPs, where they are assigned to K.
 
-    def __init__(
-        self,
-        table: MapTable,
-        largest: int,
-        paths: Paths | None = None,
-        known: dict[tuple[int, int, tuple[tuple[int, int], ...]], Array] | None = None,
-    ) -> None:
+    In closed form from the fits under the prior (`quadratic`): no fit is ever repeated. It is off where the group
+    favours a mode of the likelihood other than the one that was fitted, as it may with periods and few rows.
+    """
+
+    def __init__(self, table: MapTable, largest: int, paths: Paths | None = None, known: _GroupMemory | None = None):
         super().__init__(table, largest)
         self._last = {} if paths is None else last_use(paths)
-        self._known = {} if known is None else known
+        self._known = _GroupMemory({}, {}) if known is None else known
 
     def for_paths(self, paths: Paths) -> GroupEvidence:
         """The evidence when customers are assigned as in `paths`."""
@@ -93,13 +92,28 @@ class GroupEvidence(_Sized):
         if not others:
             return self.table.get(user, mask).log_laplace
         key = (user, mask, others)
-        if key not in self._known:
+        found = self._known.values.get(key)
+        if found is None:
             table = self.table
-            composition = table.pool.composition(mask)
-            group = group_of(composition, [table.get(m, mask).theta[t] for m, t in others], table.prior)
-            fits = fit_path(table.users[user], composition, group, table.settings, table.reward)
-            self._known[key] = fits.log_laplace
-        return self._known[key]
+            group = group_of(
+                table.pool.composition(mask), [table.get(m, mask).theta[t] for m, t in others], table.prior
+            )
+            found = self._known.values[key] = self._quadratic(user, mask).log_evidence(group.mean, group.variance)
+        return found
+
+    def _quadratic(self, user: int, mask: int) -> Quadratic:
+        found = self._known.quadratics.get((user, mask))
+        if found is None:
+            moments = self.table.prior.moments(self.table.pool.composition(mask))
+            found = self._known.quadratics[user, mask] = Quadratic.of(self.table.get(user, mask), *moments)
+        return found
+
+
+class _GroupMemory(NamedTuple):
+    """What a chain's states share: values by (user, mask, others), and what they are computed from."""
+
+    values: dict[tuple[int, int, tuple[tuple[int, int], ...]], Array]
+    quadratics: dict[tuple[int, int], Quadratic]
 
 
 class EmpiricalEvidence(_Sized):
@@ -107,21 +121,19 @@ class EmpiricalEvidence(_Sized):
 
     An unassigned composition is judged by draws from the prior. Known weakness: one with a single customer is judged at
     that customer's own optimum (SPEC §5).
+
+    θ* never changes, only who is assigned does. So likelihoods are computed once for each (user, K, member), at all of
+    the member's θ* together: a value must not depend on what else was asked for, down to the last bit.
     """
 
-    def __init__(
-        self,
-        table: MapTable,
-        largest: int,
-        paths: Paths | None = None,
-        known: dict[tuple[int, int, bytes], Array] | None = None,
-    ) -> None:
+    def __init__(self, table: MapTable, largest: int, paths: Paths | None = None, known: _Likelihoods | None = None):
         super().__init__(table, largest)
         self._assigned: dict[int, list[tuple[int, int]]] = {}
         for m, path in enumerate(paths or ()):
             for t, mask in enumerate(path):
                 self._assigned.setdefault(mask, []).append((m, t))
-        self._known = {} if known is None else known
+        self._known: _Likelihoods = {} if known is None else known
+        self._values: dict[tuple[int, int], Array] = {}
 
     def for_paths(self, paths: Paths) -> EmpiricalEvidence:
         """The evidence when customers are assigned as in `paths`."""
@@ -130,35 +142,58 @@ class EmpiricalEvidence(_Sized):
     def thetas(self, mask: int) -> Array:
         """The hyperparameter vectors that stand for p(θ|K), (S, k)."""
         assigned = self._assigned.get(mask)
-        composition = self.table.pool.composition(mask)
         if not assigned:
-            mean, variance = self.table.prior.moments(composition)
-            seed = int.from_bytes(hashlib.blake2b(composition.text.encode(), digest_size=8).digest(), "big")
-            draws = np.random.default_rng(seed).standard_normal((PRIOR_DRAWS, len(mean)))
-            return mean + np.sqrt(variance) * draws
-        return thinned(np.array([self.table.get(m, mask).theta[t] for m, t in assigned]))
+            return self._drawn(mask)
+        kept = [assigned[i] for i in evenly(len(assigned))]
+        return np.array([self.table.get(m, mask).theta[t] for m, t in kept])
+
+    def _drawn(self, mask: int) -> Array:
+        composition = self.table.pool.composition(mask)
+        mean, variance = self.table.prior.moments(composition)
+        seed = int.from_bytes(hashlib.blake2b(composition.text.encode(), digest_size=8).digest(), "big")
+        draws = np.random.default_rng(seed).standard_normal((PRIOR_DRAWS, len(mean)))
+        return mean + np.sqrt(variance) * draws
 
     def log_evidence(self, user: int, mask: int) -> Array:
         """Log evidences for all batches of one user, (T,)."""
         excluded = self._excluded(user, mask)
         if excluded is not None:
             return excluded
-        thetas = self.thetas(mask)
-        key = (user, mask, hashlib.blake2b(thetas.tobytes(), digest_size=16).digest())
-        if key not in self._known:
-            rows = self.table.users[user]
-            log = log_evidence(
-                rows, self.table.pool.composition(mask), thetas, tol=1e-4, block=block_of(rows, self.table.reward)
-            )
-            self._known[key] = logsumexp(log, axis=0) - math.log(len(thetas))
-        return self._known[key]
+        found = self._values.get((user, mask))
+        if found is None:
+            assigned = self._assigned.get(mask)
+            if not assigned:
+                log = self._log_likelihoods(user, mask, None)
+            else:
+                kept = [assigned[i] for i in evenly(len(assigned))]
+                log = np.array([self._log_likelihoods(user, mask, m)[t] for m, t in kept])
+            found = self._values[user, mask] = logsumexp(log, axis=0) - math.log(len(log))
+        return found
+
+    def _log_likelihoods(self, user: int, mask: int, member: int | None) -> Array:
+        """Of a user's batches at each of a member's θ*, or at the draws from the prior, (S, T)."""
+        key = (user, mask, member)
+        found = self._known.get(key)
+        if found is None:
+            rows, composition = self.table.users[user], self.table.pool.composition(mask)
+            thetas = self._drawn(mask) if member is None else self.table.get(member, mask).theta
+            block = block_of(rows, self.table.reward)
+            found = self._known[key] = log_evidence(rows, composition, thetas, tol=1e-4, block=block)
+        return found
 
 
-def thinned(thetas: Array, most: int = MOST_THETAS) -> Array:
-    """At most so many vectors, evenly spaced in the order given."""
-    if len(thetas) <= most:
-        return thetas
-    return thetas[np.linspace(0, len(thetas) - 1, most).round().astype(int)]
+_Likelihoods = dict[tuple[int, int, int | None], Array]
+
+
+def evenly(count: int, most: int = MOST_THETAS) -> list[int]:
+    """Places of at most so many of `count` items, evenly spaced, the ends included.
+
+    >>> evenly(3), evenly(9, 3)
+    ([0, 1, 2], [0, 4, 8])
+    """
+    if count <= most:
+        return list(range(count))
+    return [int(i) for i in np.linspace(0, count - 1, most).round()]
 
 
 def last_use(paths: Paths) -> dict[int, dict[int, int]]:

@@ -20,7 +20,7 @@ from kerneltrail.gp import LinearBlock, OnlineState, Posterior, Prediction, find
 from kerneltrail.gp.map import LEAST_CURVATURE
 from kerneltrail.gp.numerics import LOG_2PI
 from kerneltrail.kernels import Hyperparameters
-from kerneltrail.trajectory.evidences import thinned
+from kerneltrail.trajectory.evidences import evenly
 from kerneltrail.trajectory.model import Node
 
 Array = NDArray[np.float64]
@@ -95,7 +95,7 @@ class Judge:
         )
 
     def _average(self, rows: User, block: LinearBlock | None) -> Judge:
-        thetas = thinned(self.node.thetas, FEW_THETAS)
+        thetas = self.node.thetas[evenly(len(self.node.thetas), FEW_THETAS)]
         log = log_evidence(rows, self.node.composition, thetas, tol=TOLERANCE, block=block)[:, -1]
         best = thetas[int(np.argmax(log))]
         value = float(logsumexp(log)) - math.log(len(thetas))
