@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import joblib
@@ -13,7 +14,7 @@ from numpy.typing import NDArray
 from kerneltrail.gp import one_blas_thread
 from kerneltrail.trajectory.chain import Sweep, rng_from, rng_state, spawn
 from kerneltrail.trajectory.checkpoint import Checkpoint
-from kerneltrail.trajectory.diagnostics import split_rhat
+from kerneltrail.trajectory.convergence import worst_rhat
 from kerneltrail.trajectory.evidences import LearningEvidence, make_evidence
 from kerneltrail.trajectory.joint import Joint
 from kerneltrail.trajectory.maps import MapTable
@@ -31,7 +32,7 @@ class FitProgress:
         stage: ``fits`` (MAP fits of candidates) or ``chains``.
         done, total: fits, or sweeps of each chain.
         log_joint, nodes, edges: of the first chain, where it stands.
-        rhat: of the log joint, so far.
+        rhat: the largest so far, of log joint, number of edges and path agreement.
     """
 
     stage: str
@@ -100,13 +101,16 @@ class Problem:
             options[name] = own
         return Sweep(joint, self.settings.moves, options)
 
+    @cached_property
+    def evidence(self) -> _Within:
+        """The evidence of the candidates; in one process, what it has computed serves all chains and rounds."""
+        return _Within(make_evidence(self.settings.evidence, self.table, self.settings.largest), self.candidates)
+
     def advance(self, chain: Chain, sweeps: int) -> Chain:
         """Run a chain on by so many sweeps."""
         with one_blas_thread():
             rng = rng_from(chain.rng)
-            evidence = _Within(
-                make_evidence(self.settings.evidence, self.table, self.settings.largest), self.candidates
-            )
+            evidence = self.evidence
             learning = self.settings.evidence != "laplace"
             current = evidence.for_paths(chain.paths)
             joint = Joint(self.urn, current)
@@ -186,7 +190,7 @@ def run_chains(
     done = min(len(chain.log_joint) for chain in chains)
     while True:
         ready = {len(chain.log_joint) for chain in chains} == {done}
-        rhat = _rhat(chains, done) if ready and done else float("nan")
+        rhat = worst_rhat(chains, settings.margin) if ready and done else float("nan")
         if progress is not None and done:
             first = _state(chains[0])
             progress(FitProgress("chains", done, settings.sweeps, first.log_joint, first.nodes, first.edges, rhat))
@@ -202,14 +206,6 @@ def run_chains(
             if keeper is not None:
                 keeper.write_chain(chain.number, chain.to_json())
         done = goal
-
-
-def _rhat(chains: Sequence[Chain], done: int) -> float:
-    """R-hat of the log joint over the second half of the sweeps; 1 where nothing moves and all agree."""
-    draws = np.array([chain.log_joint[done // 2 : done] for chain in chains])
-    if np.ptp(draws) < 1e-9:
-        return 1.0
-    return float(split_rhat(draws))
 
 
 def _state(chain: Chain) -> State:

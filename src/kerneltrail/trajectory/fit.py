@@ -22,14 +22,13 @@ from kerneltrail.kernels import Pool, Priors
 from kerneltrail.trajectory.candidates import support
 from kerneltrail.trajectory.chains import Chain, FitProgress, Problem, run_chains
 from kerneltrail.trajectory.checkpoint import Checkpoint
-from kerneltrail.trajectory.diagnostics import bulk_ess, path_agreement, split_rhat
+from kerneltrail.trajectory.convergence import rhats, sizes, structures_of, traces_of
 from kerneltrail.trajectory.evidences import last_use, make_evidence, node_group
 from kerneltrail.trajectory.joint import Joint
 from kerneltrail.trajectory.maps import MapTable, block_of
 from kerneltrail.trajectory.model import Diagnostics, Node, TrajectoryModel
 from kerneltrail.trajectory.settings import Settings
-from kerneltrail.trajectory.state import State
-from kerneltrail.trajectory.structure import Structure, choose
+from kerneltrail.trajectory.structure import Structure
 from kerneltrail.trajectory.urn import Urn
 
 
@@ -168,21 +167,10 @@ def _conclude(
 ) -> TrajectoryModel:
     settings, table = problem.settings, problem.table
     sweeps = len(chains[0].log_joint)
-    half = sweeps // 2
-    samples = [
-        State(paths, log)
-        for chain in chains
-        for paths, log in zip(chain.visited[half:], chain.log_joint[half:], strict=True)
-    ]
-    structures = choose(samples, margin=settings.margin)
+    structures = structures_of(chains, settings.margin)
     chosen = structures[0]
-    traces = {
-        "log_joint": np.array([chain.log_joint for chain in chains]),
-        "edges": np.array([[float(State(p, 0.0).edges) for p in chain.visited] for chain in chains]),
-        "agreement": np.array([[path_agreement(p, chosen.paths) for p in chain.visited] for chain in chains]),
-    }
-    late = {name: trace[:, half:] for name, trace in traces.items()}  # the first half is warm-up
-    moved = {name: np.ptp(values) > 1e-9 for name, values in late.items()}
+    traces = traces_of(chains, chosen.paths)
+    late = {name: trace[:, sweeps // 2 :] for name, trace in traces.items()}  # the first half is warm-up
     info: dict[str, list[int]] = {}
     for chain in chains:
         for name, (proposed, accepted, _) in chain.info.items():
@@ -191,8 +179,8 @@ def _conclude(
             total[1] += accepted
     diagnostics = Diagnostics(
         sweeps,
-        {name: float(split_rhat(values)) if moved[name] else 1.0 for name, values in late.items()},
-        {name: float(bulk_ess(values)) if moved[name] else float(values.size) for name, values in late.items()},
+        rhats(late),
+        sizes(late),
         {name: accepted / max(proposed, 1) for name, (proposed, accepted) in info.items()},
         traces,
         {},

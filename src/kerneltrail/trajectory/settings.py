@@ -37,7 +37,7 @@ class Settings:
             means something; or ``best``, each customer in its own best by Laplace evidence and H0.
         chains: number of chains.
         sweeps: most sweeps of each chain.
-        rhat: the chains stop early once R-hat of the log joint is below this.
+        rhat: the chains stop early once R-hat is below this for the log joint, the number of edges and path agreement.
         check: sweeps between two looks at R-hat.
         margin: a sampled structure within so many nats of the best log joint may be preferred for being simpler.
         selection: how new users are followed: ``filter`` or ``greedy`` (SPEC §7).
