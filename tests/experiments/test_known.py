@@ -25,7 +25,7 @@ TINY = KnownTruth(
         simulate=partial(simulate_paper, batches=(3, 8, 14)),
         pool=lambda: Pool.of("LIN[x]", "PER[x]", "SE[x]"),
     ),
-    Sizes(4, 4, table=2, methods=0, slow=0, default=LIGHT, published=LIGHT),
+    Sizes(4, 4, table=2, methods=0, default=LIGHT, published=LIGHT),
 )
 
 
@@ -88,14 +88,21 @@ def numbers(value):
 
 def test_every_decimal_in_the_page_s_tables_is_in_the_results(made):
     page, _, results = made
-    known = numbers(results)
-    shown = {f"{v:.{d}f}" for v in known if isinstance(v, float) for d in (2, 3)}
-    shown |= {f"{v:+.2f}" for v in known if isinstance(v, float)}
-    texts = " ".join(v for v in known if isinstance(v, str))
-    cells = re.findall(r"<td>([^<]*)</td>", page.read_text(encoding="utf-8"))
-    decimals = {n for cell in cells for n in re.findall(r"[-+]?\d+\.\d+", cell)}
-    assert len(decimals) > 20
-    assert {n for n in decimals if n not in shown and n not in texts} == set()
+    # Curves have so many numbers that any would be found among them.
+    told = {name: value for name, value in results.items() if name != "examples"}
+    told["tables"] = {name: rows for name, rows in results["tables"].items() if name != "fits"}
+    known = numbers(told)
+    floats = [v for v in known if isinstance(v, float)]
+    texts = " ".join(v for v in known if isinstance(v, str)).replace("−", "-")
+    cells = re.findall(r"<td[^>]*>([^<]*)</td>", page.read_text(encoding="utf-8"))
+    decimals = {n for cell in cells for n in re.findall(r"-?\d+\.\d+", cell.replace("−", "-"))}
+
+    def is_known(text):
+        half = 0.5 * 10.0 ** -len(text.split(".")[1]) * 1.0001
+        return text in texts or any(abs(value - float(text)) <= half for value in floats)
+
+    assert len(decimals) > 40
+    assert {n for n in decimals if not is_known(n)} == set()
 
 
 def test_claims_are_computed_from_what_was_found(made):
@@ -145,6 +152,7 @@ def test_a_run_that_is_stopped_goes_on_to_the_same_results(made, tmp_path):
         plain = {key: value for key, value in results.items() if key not in ("seconds", "machine")}
         for row in plain["tables"]["chains"]:
             row.pop("seconds_fits"), row.pop("seconds_chains")
+        plain["model"]["diagnostics"].pop("seconds")
         return plain
 
     assert timeless(found) == timeless(expected)

@@ -7,19 +7,22 @@ import io
 import json
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from kerneltrail.commands.show import as_json
 from kerneltrail.evaluation.machine import machine
 from kerneltrail.experiments.agreement import Agreement
 from kerneltrail.experiments.context import Context
 from kerneltrail.files import write
 from kerneltrail.report import figures
 from kerneltrail.report.drawn import Drawn
-from kerneltrail.report.page import Section, page
+from kerneltrail.report.page import Section
+from kerneltrail.report.trail import Comparison, Followed, GraphBlock, trail_page
+from kerneltrail.report.trail.calibration import coverages
 from kerneltrail.trajectory.model import TrajectoryModel
 
 RESULTS, PAGE, MODEL = "results.json", "index.html", "model.trail"
@@ -36,9 +39,11 @@ class Outcome:
             into such); experiment, seed, versions and seconds are added.
         tables: tidy tables by name, a mapping per row: each becomes a CSV, and is in results.json too.
         drawn: figures, written as PNG and SVG.
-        sections: of the page, in order; every number in them must be in `results` or `tables`.
+        opening, sections: of the page, before and after those on model, users and methods; every number in them must
+            be in `results` or `tables`.
         agreements: what the paper says, beside this.
-        model: written beside the page.
+        model: written beside the page, which shows its graph, alternatives and chains.
+        users: followed on it, for the page.
     """
 
     title: str
@@ -46,9 +51,11 @@ class Outcome:
     results: Mapping[str, Any]
     tables: Mapping[str, Sequence[Mapping[str, Any]]] = field(default_factory=dict)
     drawn: tuple[Drawn, ...] = ()
+    opening: tuple[Section, ...] = ()
     sections: tuple[Section, ...] = ()
     agreements: tuple[Agreement, ...] = ()
     model: TrajectoryModel | None = None
+    users: tuple[Followed, ...] = ()
 
 
 def write_outcome(outcome: Outcome, context: Context) -> Path:
@@ -61,9 +68,24 @@ def write_outcome(outcome: Outcome, context: Context) -> Path:
         write(out / "figures" / f"{drawn.name}.svg", figures.svg(drawn.wide))
     if outcome.model is not None:
         outcome.model.save(out / MODEL)
-    write(out / PAGE, page(outcome.title, outcome.lead, outcome.sections, footer=footer(context)))
-    write(out / RESULTS, json.dumps(plain(results_of(outcome, context)), indent=1, ensure_ascii=False) + "\n")
+    results = plain(results_of(outcome, context))
+    write(out / PAGE, page_of(outcome, results, context))
+    write(out / RESULTS, json.dumps(results, indent=1, ensure_ascii=False) + "\n")
     return out / PAGE
+
+
+def page_of(outcome: Outcome, results: Mapping[str, Any], context: Context) -> str:
+    """The page; methods are compared where the results have ``metrics``."""
+    return trail_page(
+        outcome.title,
+        outcome.model,
+        outcome.users,
+        Comparison.from_results(results),
+        outcome.sections,
+        opening=outcome.opening,
+        lead=outcome.lead,
+        footer=footer(context),
+    )
 
 
 def results_of(outcome: Outcome, context: Context) -> dict[str, Any]:
@@ -78,10 +100,17 @@ def results_of(outcome: Outcome, context: Context) -> dict[str, Any]:
         "machine": about,
         "seconds": dict(context.seconds),
         **outcome.results,
+        "model": None if outcome.model is None else _told(outcome.model),
+        "calibration": [asdict(each) for each in coverages(outcome.users)],
         "agreement": [each.to_json() for each in outcome.agreements],
         "tables": {name: list(rows) for name, rows in outcome.tables.items()},
         "figures": [f"figures/{drawn.name}.png" for drawn in outcome.drawn],
     }
+
+
+def _told(model: TrajectoryModel) -> dict[str, Any]:
+    """A model in plain values, with what the page's cards say of each kernel."""
+    return {**as_json(model), "cards": [asdict(fact) for fact in GraphBlock(model).facts]}
 
 
 def footer(context: Context) -> str:

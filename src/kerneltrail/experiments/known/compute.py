@@ -8,8 +8,10 @@ from typing import Any
 
 import numpy as np
 
+from kerneltrail.baselines.candidates import Search
 from kerneltrail.data import User
 from kerneltrail.data.simulate import Simulation
+from kerneltrail.evaluation import Evaluation, Spec, evaluate
 from kerneltrail.evaluation.follow import Followed, follow
 from kerneltrail.evaluation.order import Order, orders
 from kerneltrail.evaluation.recovery import Comparison
@@ -34,6 +36,7 @@ class Found:
         comparison: the test users followed under every preset.
         orders: log likelihoods of simple kernels and the true one, by rows.
         examples: the first test user of each true kernel, as `example` describes it.
+        evaluation: methods compared on some of the test users; None where that was not asked for.
     """
 
     simulation: Simulation
@@ -41,6 +44,7 @@ class Found:
     comparison: Comparison
     orders: tuple[Order, ...]
     examples: tuple[Mapping[str, Any], ...]
+    evaluation: Evaluation | None = None
 
     @property
     def rows(self) -> tuple[int, ...]:
@@ -74,12 +78,57 @@ def compute(plan: Set, sizes: Sizes, context: Context) -> Found:
     )
     of_examples = {**common, "settings": sizes.settings(PRESETS[0], context.seed).to_json()}
     examples = context.stage("examples", lambda: _examples(models[PRESETS[0]], simulation), about=of_examples)
+    evaluation = _compared(plan, sizes, simulation, models, context, common) if sizes.methods else None
     return Found(
         simulation,
         models,
         Comparison(tuple(followed), ()),
         tuple(Order(**each) for each in likelihoods),
         tuple(examples),
+        evaluation,
+    )
+
+
+def _compared(
+    plan: Set,
+    sizes: Sizes,
+    simulation: Simulation,
+    models: Mapping[str, TrajectoryModel],
+    context: Context,
+    common: Mapping[str, Any],
+) -> Evaluation:
+    """The trajectory model beside other methods, on the same users."""
+    every = simulation.test.raw
+    users = [every[round(place)] for place in np.linspace(0, len(every) - 1, min(sizes.methods, len(every)))]
+    shared = {"pool": plan.pool(), "priors": plan.priors()}
+    search = {"search": Search(largest=sizes.search)}
+    specs: dict[str, Spec] = {
+        "trajectory": ("trajectory", {"model": models["default"]}),
+        "published": ("trajectory", {"model": models["published"]}),
+        "mean": "mean",
+        "linear": ("linear", {"priors": plan.priors()}),
+        "se-ard": ("se-ard", {"priors": plan.priors()}),
+        "pooled": ("pooled", {"priors": plan.priors()}),
+        "final": ("final", {"model": models["default"]}),
+        "stratified": ("stratified", {**shared, **search}),
+        "memoryless": ("memoryless", {**shared, **search}),
+        "shrinkage": ("shrinkage", shared),
+        "cks": ("cks", {"priors": plan.priors()}),
+    }
+    settings = {preset: sizes.settings(preset, context.seed).to_json() for preset in PRESETS}
+    return context.evaluation(
+        "methods",
+        lambda folder, tell: evaluate(
+            simulation.train,
+            users,
+            specs,
+            seed=context.seed,
+            workers=context.workers,
+            truth=simulation.truth,
+            out=folder,
+            progress=tell,
+        ),
+        about={**common, "users": [user.name for user in users], "search": sizes.search, "settings": settings},
     )
 
 

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import zip_longest
 
 from kerneltrail.experiments.context import Context
 from kerneltrail.experiments.known.claims import claims
-from kerneltrail.experiments.known.compute import compute
+from kerneltrail.experiments.known.compute import Found, compute
 from kerneltrail.experiments.known.plan import PRESETS, SETS, Set, Sizes
 from kerneltrail.experiments.known.sections import page_of
 from kerneltrail.experiments.known.tables import results, tables
 from kerneltrail.experiments.outcome import Outcome
+from kerneltrail.report.trail import Followed, follow_users
 
 
 @dataclass(frozen=True)
@@ -58,10 +60,20 @@ class KnownTruth:
             {"settings": settings, **results(found, made)},
             made,
             tuple(page.drawn),
+            (page.opening,),
             tuple(page.sections),
             agreements,
             found.models[PRESETS[0]],
+            shown(found, sizes),
         )
+
+
+def shown(found: Found, sizes: Sizes) -> tuple[Followed, ...]:
+    """Users for the page: the first new ones of each kind with their fits, further ones for calibration alone."""
+    test, half = found.simulation.test.raw, -(-len(found.simulation.test) // 2)
+    kinds = (test[:half], test[half:])
+    first = [user for pair in zip_longest(*kinds) for user in pair if user is not None]
+    return follow_users(found.models[PRESETS[0]], first[: sizes.page], detailed=4)
 
 
 SYNTHETIC, DISTINCT, SIMILAR, COMPLEX = (KnownTruth(each) for each in SETS.values())

@@ -22,16 +22,18 @@ class Sizes:
     Attributes:
         train, test: numbers of users.
         table: of the test users with the first true kernel, how many the table of log likelihoods averages over.
-        methods: test users on whom methods are compared; 0 for no comparison.
-        slow: of these, those on whom methods that search anew for every user and batch are run.
+        methods: test users on whom methods are compared, spread over both true kernels; 0 for no comparison.
+        search: most products in a kernel for the methods that search as the trajectory model does.
+        page: test users followed on the page, half of them of each true kernel.
         default, published: changes of the two presets' settings.
     """
 
     train: int
     test: int
     table: int = 50
-    methods: int = 24
-    slow: int = 4
+    methods: int = 8
+    search: int = 2
+    page: int = 24
     default: Mapping[str, Any] = field(default_factory=dict)
     published: Mapping[str, Any] = field(default_factory=dict)
 
@@ -42,7 +44,7 @@ class Sizes:
 
     def to_json(self) -> dict[str, Any]:
         """Numbers of users as plain values; settings say what they are themselves."""
-        return {name: getattr(self, name) for name in ("train", "test", "table", "methods", "slow")}
+        return {name: getattr(self, name) for name in ("train", "test", "table", "methods", "search", "page")}
 
 
 @dataclass(frozen=True)
@@ -75,11 +77,11 @@ class Set:
         return (*(parse(text) for text in self.simple), truth)
 
 
-_QUICK = {"default": {"largest": 2, "sweeps": 300}, "published": {"largest": 2, "sweeps": 100}}
+_QUICK: Mapping[str, Any] = {"default": {"largest": 2, "sweeps": 300}, "published": {"largest": 2, "sweeps": 100}}
 _LATER = (
     "One of the sets of the authors' later work: x ~ U(0, 20), six batches of 5 rows, noise of standard deviation 0.5. "
 )
-_LATER_FULL, _LATER_QUICK = Sizes(10, 50, table=25), Sizes(6, 16, table=8, methods=6, slow=2, **_QUICK)
+_LATER_FULL, _LATER_QUICK = Sizes(10, 50, table=25, methods=12), Sizes(6, 16, table=8, methods=4, search=1, **_QUICK)
 
 SETS: Mapping[str, Set] = {
     each.name: each
@@ -94,7 +96,7 @@ SETS: Mapping[str, Set] = {
             Priors.synthetic,
             ("LIN[x]",),
             Sizes(6, 100),
-            Sizes(6, 20, table=10, methods=6, slow=2, **_QUICK),
+            Sizes(6, 20, table=10, methods=2, search=1, **_QUICK),
         ),
         Set(
             "distinct",

@@ -21,16 +21,18 @@ class Page:
     """Sections as they are put together, and the figures in them.
 
     Attributes:
+        opening: the section before all others.
         sections: so far.
         drawn: figures so far.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *opening: Block) -> None:
+        self.opening = Section("In short", opening, "short")
         self.sections: list[Section] = []
         self.drawn: list[Drawn] = []
 
-    def add(self, heading: str, *blocks: Block | Drawn | None) -> None:
-        """One section more; figures are kept as files too."""
+    def add(self, name: str, heading: str, *blocks: Block | Drawn | None) -> None:
+        """One section more, under a name for the menu; figures are kept as files too."""
         made: list[Block] = []
         for block in blocks:
             if isinstance(block, Drawn):
@@ -38,21 +40,21 @@ class Page:
                 made.append(block.block())
             elif block is not None:
                 made.append(block)
-        self.sections.append(Section(heading, made))
+        self.sections.append(Section(heading, made, name))
 
 
 def page_of(plan: Set, found: Found, tables: Tables, agreements: Sequence[Agreement]) -> Page:
     """The whole page."""
-    made = Page()
+    made = Page(Paragraph(_short(found, tables["recovery"])), Paragraph(_held(agreements)))
     of = {p: {name: [row for row in rows if row.get("preset") == p] for name, rows in tables.items()} for p in PRESETS}
 
     def beside(topic: str, preset: str | None = None) -> Table | None:
         own = [each for each in agreements if each.topic == topic and preset in (None, each.of)]
         return agreement_table(own) if own else None
 
-    made.add("In short", Paragraph(_short(found, tables["recovery"])), Paragraph(_held(agreements)))
     made.add(
-        "The users",
+        "fits",
+        "Two new users",
         Paragraph(
             f"{plan.said} {len(found.simulation.train)} pilot users teach a graph of kernels, and "
             f"{len(found.simulation.test)} new users are followed on it. Shown is the first new user of each kind."
@@ -62,6 +64,7 @@ def page_of(plan: Set, found: Found, tables: Tables, agreements: Sequence[Agreem
     for preset in PRESETS:
         model = found.models[preset]
         made.add(
+            f"pilot-{preset}",
             f"What the pilot users teach: {preset} preset",
             Paragraph(WHY[preset]),
             draw.graph_of(
@@ -77,6 +80,7 @@ def page_of(plan: Set, found: Found, tables: Tables, agreements: Sequence[Agreem
             _chains(of[preset]["chains"][0]),
         )
     made.add(
+        "recovery",
         "New users on the graph",
         draw.recovery(found, tables["recovery"]),
         _recovery(tables["recovery"]),
@@ -84,14 +88,19 @@ def page_of(plan: Set, found: Found, tables: Tables, agreements: Sequence[Agreem
         beside("selected"),
     )
     made.add(
+        "confusion",
         f"True against selected kernels after {found.rows[-1]} rows",
         *(draw.confusion_of(preset, of[preset]["confusion"]) for preset in PRESETS),
     )
     made.add(
-        "With few rows the true kernel is not the best one", Paragraph(FLIP), _likelihood(tables["log_likelihood"])
+        "likelihood",
+        "With few rows the true kernel is not the best one",
+        Paragraph(FLIP),
+        _likelihood(tables["log_likelihood"]),
     )
     made.add(
-        "Alternative structures",
+        "others",
+        "Alternative structures of both presets",
         Paragraph(OTHERS),
         *(drawn for preset in PRESETS for drawn in draw.alternatives(found, preset)),
         *(_alternatives(preset, of[preset]["alternatives"]) for preset in PRESETS),

@@ -10,6 +10,7 @@ from typing import Any
 from kerneltrail.evaluation.follow import Followed
 from kerneltrail.experiments.known.compute import Found
 from kerneltrail.experiments.known.plan import PRESETS
+from kerneltrail.experiments.methods import metric_rows, paired_rows
 from kerneltrail.trajectory.model import TrajectoryModel
 from kerneltrail.trajectory.structure import Structure
 from kerneltrail.trajectory.urn import ROOT, Counts
@@ -26,6 +27,10 @@ def tables(found: Found) -> dict[str, list[Row]]:
         "fits": [row for each in found.examples for row in _fit_rows(each)],
         "followed": [row for one in found.comparison.followed for row in _followed_rows(one)],
     }
+    if found.evaluation is not None:
+        made["metrics"] = metric_rows(found.evaluation)
+        made["paired"] = paired_rows(found.evaluation, "trajectory")
+        made["methods"] = [step.to_json() for step in found.evaluation.steps]
     for preset in PRESETS:
         model, users = found.models[preset], found.comparison.of(preset)
         own = {
@@ -53,6 +58,9 @@ def results(found: Found, made: Mapping[str, Sequence[Row]]) -> dict[str, Any]:
         "log_likelihood": order["log_likelihood"],
         "log_evidence": order["log_laplace"],
         "presets": presets,
+        "metrics": list(made.get("metrics", ())),
+        "paired": list(made.get("paired", ())),
+        "failures": [] if found.evaluation is None else [each.to_json() for each in found.evaluation.failures],
         "differences": [
             {"measure": measure, "first": PRESETS[0], "second": PRESETS[1], "rows": rows, **interval.to_json()}
             for measure in ("right", "log_density", "rmse")

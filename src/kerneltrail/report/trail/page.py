@@ -28,10 +28,11 @@ def trail_page(
     comparison: Comparison | None = None,
     sections: Sequence[Section] = (),
     *,
+    opening: Sequence[Section] = (),
     lead: str | None = None,
     footer: str | None = None,
 ) -> str:
-    """The page as HTML: the graph, users on it, calibration, comparison, further sections, alternatives, chains.
+    """The page as HTML: opening, graph, users on it, calibration, comparison, further sections, alternatives, chains.
 
     Every argument adds its part; what is left out is left out of the page.
 
@@ -41,10 +42,11 @@ def trail_page(
         users: of that model, from `follow_users`: adds fits after every batch, parts, and calibration.
         comparison: adds methods side by side, with intervals.
         sections: further ones, shown after those on users and methods; give them names to have them in the menu.
+        opening: further sections, shown before all others.
         lead: below the heading.
         footer: at the end.
     """
-    parts: list[Section] = []
+    parts: list[Section] = [*opening]
     if model is not None:
         parts += [_graph(model), _users(model, users)]
         found = calibration(users)
