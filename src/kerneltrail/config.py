@@ -16,7 +16,6 @@ from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, ValidationError,
 
 from kerneltrail.config_file import explain, parse_text, read_text
 from kerneltrail.data import Cohort
-from kerneltrail.data.heartsteps_pool import heartsteps_pool
 from kerneltrail.data.names import nearest
 from kerneltrail.errors import ConfigError, KerneltrailError
 from kerneltrail.gp import Reward
@@ -60,7 +59,7 @@ class Inclusion(Section):
 class PoolSection(Section):
     """The products on offer: generated ones, listed ones, or both."""
 
-    preset: Literal["atoms", "paper", "heartsteps"] | None = None
+    preset: Literal["atoms", "paper"] | None = None
     covariates: list[str] | None = None
     kinds: list[str] | None = None
     order: int | None = Field(default=None, ge=1)
@@ -90,16 +89,9 @@ class PoolSection(Section):
         for name in chosen:
             _known_name(name, covariates, "pool.covariates names", "the data have")
         rule = by_order(self.inclusion.simple, self.inclusion.compound)
-        if self.preset in ("paper", "heartsteps"):
+        if self.preset == "paper":
             if self.kinds is not None or self.order is not None:
-                raise ConfigError(
-                    f"pool: the preset {self.preset!r} has its own kinds and orders; leave kinds and order out"
-                )
-            if self.preset == "heartsteps":  # it has its own probabilities too; overrides still stand above them
-                if {"simple", "compound"} & self.inclusion.model_fields_set:
-                    raise ConfigError("pool: the preset 'heartsteps' has its own inclusion; state overrides alone")
-                yield heartsteps_pool(chosen)
-                return
+                raise ConfigError("pool: the preset 'paper' has its own kinds and orders; leave kinds and order out")
             for name in chosen:
                 yield Pool.paper(name).with_probabilities(rule)
             return
@@ -156,7 +148,7 @@ class RewardSection(Section):
         for name in self.features:
             _known_name(name, cohort.covariates, "reward.features names", "the data have")
         if cohort.schema.action is None:
-            raise ConfigError("reward: a reward model needs the action's column to be named")
+            raise ConfigError("reward: a reward model needs the action's column to be named: --action NAME, or action=")
         return Reward(tuple(self.features), self.advantage_variance, self.constant_variance, self.intercept)
 
 
@@ -219,11 +211,6 @@ class Config(Section):
     def with_preset(self, preset: Literal["default", "published"]) -> Config:
         """The same on another preset; what the file states itself still stands."""
         return self.model_copy(update={"preset": preset})
-
-    def with_features(self, features: list[str]) -> Config:
-        """The same with a reward model whose advantage depends on these covariates; what else it states stands."""
-        own = self.reward or RewardSection()
-        return self.model_copy(update={"reward": own.model_copy(update={"features": list(features)})})
 
     def settings_value(self, **changes: Any) -> Settings:
         """The settings: the preset's, then the file's, then `changes`."""

@@ -8,11 +8,12 @@ import typer
 def register(app: typer.Typer) -> None:
     """Add the commands to the command line."""
     from kerneltrail.commands.evaluate import evaluate
+    from kerneltrail.commands.example import example
     from kerneltrail.commands.experiment import experiment
     from kerneltrail.commands.fit import fit
     from kerneltrail.commands.report import report
     from kerneltrail.commands.select import select
     from kerneltrail.commands.show import show
 
-    for command in (fit, show, select, report, evaluate, experiment):
+    for command in (fit, show, select, report, evaluate, experiment, example):
         app.command()(command)

@@ -92,7 +92,7 @@ class _Intake:
             raise DataError(
                 f"column {name!r} of {self.table.source} is missing in {self.table.place(row)}, user "
                 f"{self.names[row]!r}, and in {int(gaps.sum())} rows altogether; say what to do with "
-                f"missing={{{name!r}: 'drop'}}"
+                f"missing={{{name!r}: 'drop'}}, or on the command line with --missing drop"
             )
         if policy == "drop":
             self.dropped[name] = self._count(gaps)

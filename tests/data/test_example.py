@@ -1,0 +1,50 @@
+"""The study that ships with the package is what its function makes, and is small and usable."""
+
+from importlib.resources import files
+
+import pytest
+
+from kerneltrail.data import Cohort
+from kerneltrail.data.example import COLUMNS, NEW, PILOT, example_tables, write_example
+from kerneltrail.errors import DataError
+
+
+def test_shipped_tables_are_those_that_the_function_makes():
+    made = example_tables()
+    folder = files("kerneltrail.data") / "examples"
+    assert set(made) == {PILOT, NEW}
+    for name, text in made.items():
+        assert (folder / name).read_text(encoding="utf-8") == text, "run python -m kerneltrail.data.example"
+    assert sum(len(text) for text in made.values()) < 200_000
+    assert made != example_tables(seed=8)
+
+
+def test_tables_are_copied_and_read(tmp_path):
+    pilot, new = write_example(tmp_path / "study")
+    assert (pilot.name, new.name) == (PILOT, NEW)
+    options = {
+        "user": "user", "order": "time", "target": "log_steps", "action": "send", "availability": "available",
+        "covariates": ["hour", "temperature", "log_steps30pre"], "batch_size": 40,
+    }  # fmt: skip
+    cohort = Cohort.from_table(pilot, missing="drop", **options)
+    assert len(cohort) == 8
+    assert all(user.batches == 4 for user in cohort)
+    assert pilot.read_text().splitlines()[0] == ",".join(COLUMNS)
+    with pytest.raises(DataError, match=r"'temperature' of pilot\.csv is missing .* --missing drop"):
+        Cohort.from_table(pilot, **options)
+
+
+def test_what_is_in_the_columns(tmp_path):
+    pilot, _ = write_example(tmp_path)
+    rows = [dict(zip(COLUMNS, line.split(","), strict=True)) for line in pilot.read_text().splitlines()[1:]]
+    assert all(row["available"] == "1" for row in rows if row["send"] == "1")
+    for row in rows[:50]:
+        hours, minutes, seconds = map(int, row["time"].split(" ")[1].split(":"))
+        assert float(row["hour"]) == pytest.approx(hours + minutes / 60 + seconds / 3600, abs=0.01)
+    assert all(-15 < float(row["temperature"]) < 45 for row in rows if row["temperature"])
+
+
+def test_a_folder_that_cannot_be_written(tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(DataError, match="cannot be written"):
+        write_example(tmp_path / "file")
