@@ -16,6 +16,7 @@ from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, ValidationError,
 
 from kerneltrail.config_file import explain, parse_text, read_text
 from kerneltrail.data import Cohort
+from kerneltrail.data.heartsteps_pool import heartsteps_pool
 from kerneltrail.data.names import nearest
 from kerneltrail.errors import ConfigError, KerneltrailError
 from kerneltrail.gp import Reward
@@ -59,7 +60,7 @@ class Inclusion(Section):
 class PoolSection(Section):
     """The products on offer: generated ones, listed ones, or both."""
 
-    preset: Literal["atoms", "paper"] | None = None
+    preset: Literal["atoms", "paper", "heartsteps"] | None = None
     covariates: list[str] | None = None
     kinds: list[str] | None = None
     order: int | None = Field(default=None, ge=1)
@@ -89,9 +90,16 @@ class PoolSection(Section):
         for name in chosen:
             _known_name(name, covariates, "pool.covariates names", "the data have")
         rule = by_order(self.inclusion.simple, self.inclusion.compound)
-        if self.preset == "paper":
+        if self.preset in ("paper", "heartsteps"):
             if self.kinds is not None or self.order is not None:
-                raise ConfigError("pool: the preset 'paper' has its own kinds and orders; leave kinds and order out")
+                raise ConfigError(
+                    f"pool: the preset {self.preset!r} has its own kinds and orders; leave kinds and order out"
+                )
+            if self.preset == "heartsteps":  # it has its own probabilities too; overrides still stand above them
+                if {"simple", "compound"} & self.inclusion.model_fields_set:
+                    raise ConfigError("pool: the preset 'heartsteps' has its own inclusion; state overrides alone")
+                yield heartsteps_pool(chosen)
+                return
             for name in chosen:
                 yield Pool.paper(name).with_probabilities(rule)
             return
@@ -211,6 +219,11 @@ class Config(Section):
     def with_preset(self, preset: Literal["default", "published"]) -> Config:
         """The same on another preset; what the file states itself still stands."""
         return self.model_copy(update={"preset": preset})
+
+    def with_features(self, features: list[str]) -> Config:
+        """The same with a reward model whose advantage depends on these covariates; what else it states stands."""
+        own = self.reward or RewardSection()
+        return self.model_copy(update={"reward": own.model_copy(update={"features": list(features)})})
 
     def settings_value(self, **changes: Any) -> Settings:
         """The settings: the preset's, then the file's, then `changes`."""

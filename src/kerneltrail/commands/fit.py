@@ -31,6 +31,7 @@ def fit(
     batch_size: table.BatchSize = None,
     batch_column: table.BatchColumn = None,
     action: table.Action = None,
+    features: table.Features = None,
     availability: table.Availability = None,
     available_only: table.AvailableOnly = False,
     missing: table.OnMissing = table.Missing.error,
@@ -65,6 +66,7 @@ def fit(
     chosen = Config() if config is None else read_config(config)  # what can be refused at once is refused first
     if preset is not None:
         chosen = chosen.with_preset(preset.value)
+    chosen = table.with_reward(chosen, features, action)
     changes = {"chains": chains, "sweeps": sweeps, "seed": seed}
     changes = {name: value for name, value in changes.items() if value is not None}
     chosen.settings_value(**changes)
@@ -113,9 +115,9 @@ def chain_lines(model: TrajectoryModel) -> list[str]:
     lines = [f"{len(told.log_joint)} chains of {told.sweeps} sweeps; R-hat: {rhat}"]
     if told.seconds:
         lines.append(", ".join(f"{name} {value:.1f} s" for name, value in told.seconds.items()))
-    if told.rhat.get("log_joint", 1.0) > model.settings.rhat:
+    if max(told.rhat.values(), default=1.0) > model.settings.rhat:
         lines.append(
-            f"The chains do not agree yet (R-hat of the log joint above {model.settings.rhat:g}): use more sweeps, and "
+            f"The chains do not agree yet (an R-hat is above {model.settings.rhat:g}): use more sweeps, and "
             "look at the alternatives (kerneltrail show)."
         )
     return lines

@@ -73,7 +73,8 @@ def select(
             predicted += own_predicted
     # All is computed before anything is written.
     if predictions is not None:
-        write(predictions, _csv(PREDICTED, predicted))
+        columns = PREDICTED if loaded.reward is None else (*PREDICTED, *ADVANTAGE)
+        write(predictions, _csv(columns, predicted))
     write(out, _csv([*STEP, *(_evidence(node.composition.text) for node in loaded.nodes)], steps))
     say([str(cohort.report), f"{len(cohort)} users, {len(steps)} batches: {out}"])
     if predictions is not None:
@@ -85,6 +86,9 @@ STEP = ("user", "batch", "rows", "composition", "probability", "next_rows", "nex
 
 PREDICTED = ("user", "batch", "row", "mean", "sd", "y")
 """Columns of a prediction: of the user's row so and so, made before its batch was seen; sd is of an observation."""
+
+ADVANTAGE = ("advantage", "advantage_low", "advantage_high")
+"""Further ones with a reward model: what acting adds at that row, and its central 90 % interval."""
 
 
 def _evidence(text: str) -> str:
@@ -117,6 +121,10 @@ def follow(model: TrajectoryModel, user: User, **changes: Any) -> tuple[list[dic
                     "y": float(batch.y[i]),
                 }
             )
+        if model.reward is not None:
+            told = followed.advantage(batch.X)
+            for row, *values in zip(predicted[-batch.rows :], told.mean, *told.interval(0.9), strict=True):
+                row.update(zip(ADVANTAGE, map(float, values), strict=True))
         step = followed.update(batch.X, batch.y, action=batch.action)
         steps.append(
             {

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 if TYPE_CHECKING:
+    from kerneltrail.config import Config
     from kerneltrail.data import Cohort
     from kerneltrail.data.table import Table
 
@@ -43,6 +44,13 @@ BatchColumn = Annotated[
     str | None, typer.Option("--batch-column", help="Column whose change ends a batch, instead of a size.")
 ]
 Action = Annotated[str | None, typer.Option("--action", help="Column of the action, 0 or 1.")]
+Features = Annotated[
+    str | None,
+    typer.Option(
+        "--features",
+        help="Reward model: the action's effect depends on these covariates, a,b,c, or on none. Needs --action.",
+    ),
+]
 Availability = Annotated[
     str | None, typer.Option("--availability", help="Column that says whether the user was available, 0 or 1.")
 ]
@@ -112,6 +120,15 @@ def read_cohort(
         units=pairs(unit, "--unit"),
         **others,
     )
+
+
+def with_reward(config: Config, features: str | None, action: str | None) -> Config:
+    """A configuration with the reward model of ``--features``; refused where no action's column is named."""
+    if features is not None:
+        config = config.with_features([] if features.strip() == "none" else listed(features, "--features", "covariate"))
+    if config.reward is not None and action is None:
+        raise typer.BadParameter("a reward model needs the column of the action", param_hint="--action")
+    return config
 
 
 def listed(text: str, option: str, what: str) -> list[str]:
