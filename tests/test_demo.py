@@ -52,16 +52,17 @@ def test_the_page_its_pictures_and_the_model_are_there_and_nothing_else(made):
 
 def test_the_page_stands_alone_and_has_words_for_every_picture(text):
     sources = re.findall(r'(?:src|srcset|href)="([^"]{0,40})', text)
-    assert len(sources) == 20  # all pictures but the one of the story, wide and narrow
+    assert len(sources) == 18  # all pictures but those of the story and of the graph, wide and narrow
     assert all(source.startswith("data:image/svg+xml;base64,") for source in sources)
-    assert len(re.findall(r'alt="[^"]{20,}"', text)) == 10
+    assert len(re.findall(r'alt="[^"]{20,}"', text)) == 9
 
 
 def test_the_model_beside_the_page_is_the_one_it_shows(made, text):
     model = TrajectoryModel.load(made[0].parent / demo.MODEL)
     assert model.users == ("train-01", "train-02", "train-03", "train-04")
     for node in model.nodes:
-        assert f"<h3>{node.composition.text}, as fitted to {len(node.users)} pilot user" in text
+        assert f"<h3>{node.composition.text} " in text
+        assert f'aria-label="key kernel {node.composition.text}, passed by {len(node.users)} pilot users"' in text
     for name, path in model.table():
         cells = "".join(f"<td>{composition.text}</td>" for composition in path)
         assert re.search(rf'<th scope="row">{name}</th><td>[^<]*</td>{re.escape(cells)}', text)

@@ -46,7 +46,7 @@ def run(out: Path, *, seed: int = 0, tick: Tick = lambda said: None, study: Stud
         if part.model is not None:
             part.model.save(out / MODEL)
     footer = f"Written by kerneltrail {version('kerneltrail')} with seed {seed}; every number is computed in this run."
-    return write(out / "index.html", page(TITLE, LEAD, [part.section for part in parts], footer=footer))
+    return write(out / "index.html", page(TITLE, LEAD, [part.section for part in parts], footer=footer, broad=True))
 
 
 __all__ = ["MODEL", "STEPS", "Study", "run"]

@@ -8,12 +8,12 @@ from kerneltrail.commands.graph import graph_lines
 from kerneltrail.data import Simulation, simulate_paper
 from kerneltrail.demo.newcomers import new_users
 from kerneltrail.demo.parts import Part, Tick, counted, listed
-from kerneltrail.kernels import Hyperparameters, Pool
+from kerneltrail.kernels import Pool
 from kerneltrail.report import graph
 from kerneltrail.report.drawn import Drawn
 from kerneltrail.report.figures import NARROW, WIDE
-from kerneltrail.report.page import Block, Lines, Paragraph, Section, Sentences, Table
-from kerneltrail.report.words import describe
+from kerneltrail.report.page import Block, Lines, Paragraph, Section, Table
+from kerneltrail.report.trail import GraphBlock
 from kerneltrail.trajectory.chains import FitProgress
 from kerneltrail.trajectory.fit import fit
 from kerneltrail.trajectory.model import TrajectoryModel
@@ -54,10 +54,9 @@ def pilot_users(seed: int, tick: Tick = lambda said: None, study: Study | None =
     drawn = _graph(model)
     blocks: list[Block] = [
         Paragraph(_setting(simulation, model)),
-        drawn.block(),
+        GraphBlock(model),
         Paragraph(_why(model)),
         _paths(simulation, model),
-        *_words(model),
         _alternatives(model),
         Paragraph(_agreement(model)),
     ]
@@ -139,22 +138,6 @@ def _paths(simulation: Simulation, model: TrajectoryModel) -> Table:
     ]
     caption = "The pilot users' kernels after each batch, in the chosen structure"
     return Table(caption, ("user", "truth", *(f"{end} rows" for end in ends)), rows, words=True)
-
-
-def _words(model: TrajectoryModel) -> list[Sentences]:
-    schema = model.schema
-    found = []
-    for node in model.nodes:
-        said = describe(
-            Hyperparameters(node.composition, tuple(node.group.mean)),
-            target=schema.target,
-            units=schema.units,
-            scale=model.scaler,
-            levels=schema.levels,
-        )
-        heading = f"{graph.name_of(node.composition)}, as fitted to {counted(len(node.users), 'pilot user')}"
-        found.append(Sentences(heading, [str(sentence) for sentence in said]))
-    return found
 
 
 def _alternatives(model: TrajectoryModel) -> Lines:

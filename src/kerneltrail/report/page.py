@@ -15,7 +15,10 @@ POLICY = "default-src 'none'; img-src data:; style-src 'unsafe-inline'; script-s
 
 
 class Block(Protocol):
-    """Something that a section holds."""
+    """Something that a section holds.
+
+    A block that needs scripts names them in an attribute ``scripts``: files in the assets folder, in order.
+    """
 
     def html(self) -> str:
         """Its markup, with everything that is not markup escaped."""
@@ -158,24 +161,22 @@ def page(
     sections: Sequence[Section],
     *,
     footer: str = "",
-    scripts: Sequence[str] = (),
     broad: bool = False,
 ) -> str:
-    """The whole page as HTML. It may fetch nothing: browsers are told so.
+    """The whole page as HTML, with the scripts that its blocks need. It may fetch nothing: browsers are told so.
 
     Args:
         title: heading.
         lead: what it is about, below the heading.
         sections: the content; those with names are listed at the top.
         footer: at the end.
-        scripts: files in the assets folder that the page's blocks need, in order.
         broad: whether the page uses more of a wide screen, for things that stand side by side.
     """
     inside = "\n".join(section.html() for section in sections)
     named = [section for section in sections if section.name]
     links = "".join(f'<a href="#{escape(section.name)}">{escape(section.heading)}</a>' for section in named)
     menu = f'<nav aria-label="On this page">{links}</nav>' if len(named) > 1 else ""
-    code = "".join(f"<script>{asset(name)}</script>\n" for name in scripts)
+    code = "".join(f"<script>{asset(name)}</script>\n" for name in _scripts(sections))
     return f"""<!doctype html>
 <html lang="en"{' class="broad"' if broad else ""}>
 <head>
@@ -198,6 +199,17 @@ def page(
 {code}</body>
 </html>
 """
+
+
+def _scripts(sections: Sequence[Section]) -> tuple[str, ...]:
+    """Every script that some block needs, once."""
+    return tuple(dict.fromkeys(name for section in sections for block in section.blocks for name in _needed(block)))
+
+
+def _needed(block: Block) -> tuple[str, ...]:
+    inner: Sequence[Block] = getattr(block, "blocks", ())
+    own: tuple[str, ...] = getattr(block, "scripts", ())
+    return (*own, *(name for each in inner for name in _needed(each)))
 
 
 def _inside(picture: bytes) -> str:

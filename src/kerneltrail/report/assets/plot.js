@@ -16,7 +16,8 @@ window.kerneltrail = (function () {
     const span = high - low || Math.abs(high) || 1;
     const rough = span / about;
     const power = 10 ** Math.floor(Math.log10(rough));
-    const step = [1, 2, 5, 10].map((times) => times * power).find((size) => size >= rough * 0.999);
+    const off = (size) => Math.abs(Math.log(size / rough));
+    const step = [1, 2, 5, 10].map((times) => times * power).reduce((a, b) => (off(b) < off(a) ? b : a));
     const found = [];
     for (let i = Math.ceil(low / step - 1e-9); i * step <= high + 1e-9 * span; i += 1) found.push(i * step);
     const digits = Math.max(0, -Math.floor(Math.log10(step) + 1e-9));

@@ -140,7 +140,8 @@
       parts.append(figure);
     }
     if (parts.childElementCount) {
-      parts.append(make("p", "The parts of the fit, each with its 90 % band; dots are the rows seen, less the other parts.", { class: "quiet note" }));
+      const shared = data.shared ? " They are what this user adds to the line that all pilot users share." : "";
+      parts.append(make("p", `The parts of the fit, each with its 90 % band; dots are the rows seen, less the other parts.${shared}`, { class: "quiet note" }));
     }
   }
 

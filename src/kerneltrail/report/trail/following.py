@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -165,7 +165,7 @@ def _step(state: NewUser, seen: User, composition: Composition, *, by_row: bool,
         if model.reward is not None and action is not None:
             linear = model.reward.design(scaler.transform(at), model.covariates, action)
         said = view.predict(scaler.transform(at), linear)
-        mean = scaler.inverse_target(said.mean)
+        mean = scaler.inverse_target(said.mean + _shared(model, scaler.transform(at), action))
         variance, total = scaler.inverse_variance(said.variance), scaler.inverse_variance(said.total)
     x = np.arange(1.0, seen.rows + 1.0) if by_row else at[:, 0]
     return StepView(
@@ -176,6 +176,11 @@ def _step(state: NewUser, seen: User, composition: Composition, *, by_row: bool,
         Curve(x, mean, np.sqrt(variance), np.sqrt(total)),
         parts,
     )
+
+
+def _shared(model: TrajectoryModel, X: Array, action: Array | None) -> Array:
+    """What all users vary around, at scaled rows: the population mean where the model has one, else 0."""
+    return np.zeros(len(X)) if model.mean is None else model.mean.at(X, action)
 
 
 def _grid(x: Array) -> Array:
@@ -191,7 +196,8 @@ def _parts(model: TrajectoryModel, scaler: Scaler, seen: User, view: View) -> tu
     if reward is not None and seen.action is not None:
         design = reward.design(X, model.covariates, seen.action)
     here = posterior.components(X, linear=design)
-    rest = scaler.transform_target(seen.y) - np.sum([part.mean for part in here], axis=0)
+    level = _shared(model, X, seen.action)
+    rest = scaler.transform_target(seen.y) - level - np.sum([part.mean for part in here], axis=0)
     noise = float(view.judge.hyperparameters.values_array[-1])
     sizes = [float(np.var(part.mean)) for part in here]
     shares = [size / (sum(sizes) + noise) for size in sizes]
@@ -209,11 +215,10 @@ def _parts(model: TrajectoryModel, scaler: Scaler, seen: User, view: View) -> tu
     if reward is not None and design is not None:
         name = reward.features[0] if reward.features else seen.covariates[0]
         at, x = _along(X, seen, name)
-        taken = reward.design(at, model.covariates, np.ones(POINTS))
-        if reward.constant_variance > 0:
-            taken[:, 0] = 0.0  # the difference between acting and not: the constant is in both
-        part = posterior.components(at, linear=taken)[-1]
-        curve = Curve(x, scaler.scale * part.mean, scaler.scale * np.sqrt(part.variance))
+        gain, variance = posterior.advantage(at, reward)
+        if model.mean is not None:
+            gain = gain + model.mean.advantage(at)
+        curve = Curve(x, scaler.scale * gain, scaler.scale * np.sqrt(variance))
         none = np.empty(0)
         title = f"what {model.schema.action or 'the action'} adds"
         found.append(PartView(title, name, curve, none, none, tuple(reward.features[1:])))
@@ -227,8 +232,3 @@ def _along(X: Array, seen: User, name: str) -> tuple[Array, Array]:
     at[:, column] = np.linspace(X[:, column].min(), X[:, column].max(), POINTS)
     raw = seen.X[:, column]
     return at, np.linspace(raw.min(), raw.max(), POINTS)
-
-
-def predictions(users: Sequence[Followed]) -> int:
-    """How many rows were predicted before they were seen, the first batches aside."""
-    return sum(len(ahead.y) for one in users for ahead in one.ahead[1:])

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 from html import escape
+from typing import ClassVar
 
 from kerneltrail.report.graph import Graph, inline, planned
 from kerneltrail.report.trail.facts import Fact, facts
@@ -23,6 +24,7 @@ class GraphBlock:
     """
 
     model: TrajectoryModel
+    scripts: ClassVar[tuple[str, ...]] = ("graph.js",)
 
     @cached_property
     def graph(self) -> Graph:

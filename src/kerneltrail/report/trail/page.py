@@ -17,9 +17,6 @@ from kerneltrail.report.trail.graph import GraphBlock
 from kerneltrail.report.trail.paths import PathsBlock, path_table, with_unit
 from kerneltrail.trajectory.model import TrajectoryModel
 
-SCRIPTS = ("graph.js", "plot.js", "users.js")
-"""Files in the assets folder that a page with `GraphBlock` and `PathsBlock` needs."""
-
 
 def trail_page(
     title: str | None = None,
@@ -61,7 +58,6 @@ def trail_page(
         lead if lead is not None else _lead(model),
         parts,
         footer=footer if footer is not None else f"Written by kerneltrail {version('kerneltrail')}.",
-        scripts=SCRIPTS if model is not None else (),
         broad=model is not None,
     )
 

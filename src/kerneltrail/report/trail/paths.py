@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -44,6 +44,7 @@ class PathsBlock:
 
     model: TrajectoryModel
     users: Sequence[Followed] = ()
+    scripts: ClassVar[tuple[str, ...]] = ("graph.js", "plot.js", "users.js")
 
     def data(self) -> dict[str, Any]:
         """What the script draws from."""
@@ -54,6 +55,7 @@ class PathsBlock:
             "nodes": [{"name": "root", "colour": "#222222"}]
             + [{"name": name_of(node.composition), "colour": colour_of(i)} for i, node in enumerate(self.model.nodes)],
             "target": with_unit(schema.target, schema),
+            "shared": self.model.mean is not None,
             "users": [_user(one, numbers, schema) for one in shown] if shown else self._pilots(numbers),
         }
 
@@ -119,7 +121,7 @@ def _user(one: Followed, numbers: dict[Composition, int], schema: Schema) -> dic
         "name": one.user.name,
         "pilot": one.pilot,
         "byRow": one.by_row,
-        "xlabel": f"row, in order of {schema.order}" if one.by_row else with_unit(one.user.covariates[0], schema),
+        "xlabel": "row, oldest first" if one.by_row else with_unit(one.user.covariates[0], schema),
         "x": brief(x),
         "y": brief(one.user.y),
         "steps": steps,
