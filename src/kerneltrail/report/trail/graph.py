@@ -80,7 +80,8 @@ def _card(fact: Fact) -> str:
     kind = "card" if fact.number else "card root"
     return (
         f'<article class="{kind}" data-card="{fact.number}" tabindex="-1"><h3>{title} {key}</h3>'
-        f'<ul class="words">{words}</ul>{_table(fact)}{_passed(fact)}{_ways(fact)}'
+        f'<div class="half"><ul class="words">{words}</ul>{_ways(fact)}{_passed(fact)}</div>'
+        f'<div class="half">{_table(fact)}</div>'
         '<button type="button" class="close live" data-close>Close</button></article>'
     )
 

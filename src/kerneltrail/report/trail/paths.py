@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from textwrap import wrap
 from typing import Any, ClassVar
 
 import numpy as np
@@ -21,6 +22,8 @@ from kerneltrail.trajectory.model import TrajectoryModel
 
 PRINTED = 12
 """Users whose last fit is drawn on paper."""
+LETTERS = 32
+"""Letters of a title that fit above a small panel."""
 MOST_DOTS = 400
 """Rows drawn beside a part; of more, every so manyth."""
 
@@ -166,7 +169,7 @@ def _panel(one: Followed, schema: Schema) -> Panel:
     x = np.arange(1.0, one.user.rows + 1.0) if one.by_row else one.user.X[:, 0]
     label = "row" if one.by_row else with_unit(one.user.covariates[0], schema)
     return Panel(
-        f"{one.user.name}: {name_of(step.composition)}",
+        "\n".join([one.user.name, *wrap(name_of(step.composition), LETTERS)]),
         label,
         with_unit(schema.target, schema),
         step.fit,
