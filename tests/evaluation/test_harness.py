@@ -143,7 +143,7 @@ class TestKept:
             computed.append(user.name)
             return real(method, user, **more)
 
-        monkeypatch.setattr(module, "_warm_up", lambda each, user: None)
+        monkeypatch.setattr(module, "_warm_up", lambda *given: None)
         monkeypatch.setattr(module, "prequential", stopping)
         with pytest.raises(KeyboardInterrupt):
             self.few(out=tmp_path)
@@ -215,7 +215,7 @@ class TestShared:
         chosen = {name: SPECS[name] for name in OWN_ROWS}
         alone = evaluate(second, [ann], chosen, workers=1)
         evaluate(first, [ann], chosen, workers=1, share=tmp_path)
-        monkeypatch.setattr(module, "_warm_up", lambda each, user: pytest.fail("followed again"))
+        monkeypatch.setattr(module, "_warm_up", lambda *given: pytest.fail("followed again"))
         shared = evaluate(second, [ann], chosen, workers=1, share=tmp_path)
         assert not shared.failures
         assert without_times(shared.steps) == without_times(alone.steps)

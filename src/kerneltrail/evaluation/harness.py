@@ -65,14 +65,14 @@ class _Built:
 
     Attributes:
         plan: what was asked for.
-        method: what came of it.
-        seconds: for building it.
+        method: what came of it; None where every piece was kept, so that nobody needs it.
+        seconds: for building it; None if it was not.
         own: digest of what matters to a user with rows, for methods that learn nothing from training users.
     """
 
     plan: _Plan
-    method: Method
-    seconds: float
+    method: Method | None
+    seconds: float | None
     own: str | None
 
 
@@ -121,7 +121,7 @@ def evaluate(
     shared = kept if share is None else Pieces.at(share)
     plans = _plans(train, methods, seed, count)
     with joblib.Parallel(n_jobs=count, return_as="generator_unordered") as parallel:
-        built, failures = _build_all(parallel, train, plans, kept, tell)
+        built, failures = _build_all(parallel, train, plans, users, kept, tell)
         pieces = _follow_all(parallel, built, users, kept, shared, tell)
     steps: list[Step] = []
     for each in built:
@@ -197,14 +197,18 @@ def _build_all(
     parallel: joblib.Parallel,
     train: Cohort,
     plans: Sequence[_Plan],
+    users: Sequence[User],
     kept: Pieces | None,
     tell: Callable[[Progress], None],
 ) -> tuple[list[_Built], list[Failure]]:
     """All methods: those that share out their own work here, with all processes; the others one process each."""
-    found: dict[str, _Built | Failure] = {}
+    found: dict[str, _Built | Failure] = {
+        plan.label: _Built(plan, None, None, None) for plan in plans if _is_done(plan, users, kept)
+    }
     total = len(plans)
-    alone = [plan for plan in plans if not takes(plan.name, "workers")]
-    for plan in plans:
+    missing = [plan for plan in plans if plan.label not in found]
+    alone = [plan for plan in missing if not takes(plan.name, "workers")]
+    for plan in missing:
         if plan in alone:
             continue
         tell(Progress("build", len(found), total, plan.label))
@@ -218,6 +222,16 @@ def _build_all(
         tell(Progress("build", len(found), total, label))
     every = [found[plan.label] for plan in plans]
     return [e for e in every if isinstance(e, _Built)], [e for e in every if isinstance(e, Failure)]
+
+
+def _is_done(plan: _Plan, users: Sequence[User], kept: Pieces | None) -> bool:
+    """Whether every piece of a method is there, so that it need not be built; some take minutes.
+
+    Methods that learn nothing from training users are built in no time, and are needed for what comes before any row.
+    """
+    if kept is None or plan.key is None or plan.name in OWN_ROWS:
+        return False
+    return all(kept.get(digest(plan.key, user.fingerprint)) is not None for user in users)
 
 
 def _build(train: Cohort, plan: _Plan, kept: Pieces | None) -> _Built | Failure:
@@ -260,13 +274,16 @@ def _follow(each: _Built, user: User, kept: Pieces | None, shared: Pieces | None
     base = each.plan.key if each.own is None else each.own
     key = None if base is None else digest(base, user.fingerprint)
     piece = None if place is None or key is None else place.get(key)
+    if piece is not None and each.own is None:
+        return each.plan.label, user.name, piece
+    assert each.method is not None  # only methods whose pieces are all there are not built
     with one_blas_thread():
         if piece is None:
-            _warm_up(each, user)
+            _warm_up(each.plan.label, each.method, user)
             piece = prequential(each.method, user)
             if place is not None and key is not None:
                 place.put(key, piece)
-        elif each.own is not None:
+        else:
             # Kept with other training users, perhaps: before the first row their scaler matters.
             opening = prequential(each.method, user, last=0)
             piece = Piece((*opening.steps[:1], *piece.steps[1:]), opening.failures)
@@ -276,12 +293,12 @@ def _follow(each: _Built, user: User, kept: Pieces | None, shared: Pieces | None
 _WARM: set[str] = set()
 
 
-def _warm_up(each: _Built, user: User) -> None:
+def _warm_up(label: str, method: Method, user: User) -> None:
     """Follow the first batch once for nothing, in every process: compiled code is loaded, and not timed."""
-    if each.plan.label in _WARM or not user.batches:
+    if label in _WARM or not user.batches:
         return
-    _WARM.add(each.plan.label)
-    prequential(each.method, user.upto(1))
+    _WARM.add(label)
+    prequential(method, user.upto(1))
 
 
 def _labelled(step: Step, run: str, label: str, truth: Composition | None) -> Step:
