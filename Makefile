@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: setup demo test lint types bench clean
+.PHONY: setup demo test lint types bench reference clean
 
 setup: $(STAMP)
 
@@ -31,6 +31,9 @@ types: setup
 
 bench: setup
 	$(BIN)/kerneltrail bench all --json bench.json
+
+reference: setup
+	$(BIN)/python scripts/reference.py
 
 clean:
 	rm -rf $(VENV) demo bench.json

@@ -1,0 +1,158 @@
+"""Write docs/reference.md from docstrings: ``python scripts/reference.py``. Public names are those of `__all__`."""
+
+from __future__ import annotations
+
+import inspect
+import re
+import sys
+from pathlib import Path
+from typing import Any
+
+import typer
+
+import kerneltrail
+from kerneltrail.cli import app
+
+GOAL = Path(__file__).parents[1] / "docs" / "reference.md"
+OPENING = """# Reference
+
+Everything public, from the docstrings; written by `python scripts/reference.py`. `import kerneltrail as kt` has it all.
+How things go together is in the [README](../README.md) and the [how-to](how-to.md).
+"""
+TITLES = {
+    "kernels": "Kernels",
+    "data": "Data",
+    "gp": "Gaussian processes",
+    "trajectory": "The trajectory model",
+    "evaluation": "Evaluation",
+    "report": "Words",
+    "errors": "Errors",
+}
+"""Folders in the order they are shown; others follow."""
+SECTION = re.compile(r"^(Args|Attributes|Returns|Raises|Yields):$")
+ITEM = re.compile(r"^([\w*][\w*, ]*?): (.*)$")
+
+
+def main() -> None:
+    """Write the page."""
+    GOAL.write_text(text(), encoding="utf-8")
+    print(f"written: {GOAL}")
+
+
+def text() -> str:
+    """The whole page."""
+    groups: dict[str, list[str]] = {folder: [] for folder in TITLES}
+    for name in sorted(kerneltrail.__all__, key=str.lower):
+        home = kerneltrail._HOME[name].removeprefix("kerneltrail.").split(".")[0]
+        groups.setdefault(home, []).append(name)
+    parts = [OPENING]
+    for folder, names in groups.items():
+        if names:
+            parts.append(f"## {TITLES.get(folder, folder.capitalize())}\n")
+            parts += [entry(name, getattr(kerneltrail, name)) for name in names]
+    return "\n".join([*parts, commands()])
+
+
+def entry(name: str, value: Any) -> str:
+    """One public name."""
+    kind = "class " if inspect.isclass(value) else ""
+    lines = [
+        f"### `{name}`\n",
+        f"```python\n{kind}{name}{signature(value)}\n```\n",
+        markdown(inspect.getdoc(value) or ""),
+    ]
+    if inspect.isclass(value) and not issubclass(value, Exception):
+        lines += ["", *members(value)]
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def signature(value: Any) -> str:
+    """How it is called, a line for each parameter where one line does not hold them."""
+    if inspect.isclass(value) and (issubclass(value, Exception) or getattr(value, "_is_protocol", False)):
+        return ""
+    try:
+        found = inspect.signature(value)
+    except (TypeError, ValueError):
+        return ""
+    plain = [_plain(str(p)) for p in found.parameters.values()]
+    kinds = [p.kind for p in found.parameters.values()]
+    if inspect.Parameter.KEYWORD_ONLY in kinds and inspect.Parameter.VAR_POSITIONAL not in kinds:
+        plain.insert(kinds.index(inspect.Parameter.KEYWORD_ONLY), "*")
+    line = f"({', '.join(plain)})"
+    if len(line) > 100:
+        line = "(\n" + "".join(f"    {each},\n" for each in plain) + ")"
+    back = found.return_annotation
+    return line if inspect.isclass(value) or back is inspect.Signature.empty else f"{line} -> {_plain(str(back))}"
+
+
+def _plain(text: str) -> str:
+    """Without what differs between runs and machines: addresses, and defaults that are objects."""
+    text = text.replace("'", "") if text.count("'") == 2 and ": '" in text else text
+    return re.sub(r"<(?:function <lambda>|[\w. ]+)(?: at 0x\w+)?>", "…", text)
+
+
+def members(value: type) -> list[str]:
+    """Public methods and properties, with the first line of what they do."""
+    found = []
+    for name in vars(value):
+        if name.startswith("_") or name in getattr(value, "__dataclass_fields__", {}):
+            continue
+        own = inspect.getattr_static(value, name)
+        function = own.__func__ if isinstance(own, classmethod | staticmethod) else own
+        is_property = isinstance(own, property) or type(own).__name__ == "cached_property"
+        if not is_property and not callable(function):
+            continue
+        doc = inspect.getdoc(getattr(value, name) if not is_property else own) or ""
+        label = name if is_property else f"{name}({', '.join(_names(function))})"
+        found.append(f"- `{label}`: {' '.join(doc.split(chr(10) * 2)[0].split())}")
+    return found
+
+
+def _names(function: Any) -> list[str]:
+    kept = [p for p in inspect.signature(function).parameters.values() if p.name not in ("self", "cls")]
+    stars = {inspect.Parameter.VAR_POSITIONAL: "*", inspect.Parameter.VAR_KEYWORD: "**"}
+    return [stars.get(p.kind, "") + p.name for p in kept]
+
+
+def markdown(doc: str) -> str:
+    """A docstring with its sections as lists; examples stay as they are."""
+    lines: list[str] = []
+    within = example = False
+    for line in doc.splitlines():
+        stripped = line.strip()
+        if example and not stripped:
+            lines, example = [*lines, "```"], False
+        if stripped.startswith(">>>") and not example:
+            lines, example = [*lines, "```python"], True
+        if example:
+            lines.append(line)
+        elif SECTION.match(line):
+            lines += [f"*{stripped[:-1]}*", ""]
+            within = True
+        elif within and (item := ITEM.match(stripped)) and line.startswith("    ") and not line.startswith("     "):
+            lines.append(f"- `{item[1]}`: {item[2]}")
+        elif within and line.startswith("      "):
+            lines.append(f"  {stripped}")
+        else:
+            within = within and (not stripped or line.startswith("    "))
+            lines.append(stripped if within else line)
+    return "\n".join([*lines, "```"] if example else lines)
+
+
+def commands() -> str:
+    """The command line."""
+    group: Any = typer.main.get_command(app)
+    lines = ["## The command line\n", "`kerneltrail COMMAND --help` says the same.\n"]
+    for name, command in group.commands.items():
+        lines += [f"### `kerneltrail {name}`\n", f"{inspect.cleandoc(command.help or '')}\n"]
+        for parameter in command.params:
+            if parameter.name != "help":
+                said = ", ".join(parameter.opts) if parameter.param_type_name == "option" else parameter.name.upper()
+                must = " (required)" if parameter.required and parameter.param_type_name == "option" else ""
+                lines.append(f"- `{said}`{must}: {getattr(parameter, 'help', None) or ''}".rstrip(" :"))
+        lines.append("")
+    return "\n".join(lines)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
