@@ -107,7 +107,11 @@
       width: narrow ? 360 : 560, height: narrow ? 270 : 340,
     }));
     const legend = make("figcaption");
-    const key = (colour, text) => legend.append(make("span", undefined, { class: "swatch", style: `background:${colour}` }), `${text} `);
+    const key = (colour, text) => {
+      const item = make("span", undefined, { class: "legend" });
+      item.append(make("span", undefined, { class: "swatch", style: `background:${colour}` }), text);
+      legend.append(item);
+    };
     key(INK, "seen");
     if (step.next) key("#8a8a8a", "next batch");
     key(BLUE, "fit, with 90 % of the function and of observations");

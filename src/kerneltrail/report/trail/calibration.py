@@ -34,6 +34,7 @@ class Coverage:
         half, ninety: shares of rows inside the 50 % and the 90 % interval.
         rmse: root mean squared error over the rows.
         log_density: mean log density of a row.
+        sure: mean probability of the composition selected once the batch was seen.
     """
 
     batch: int
@@ -43,6 +44,7 @@ class Coverage:
     ninety: float
     rmse: float
     log_density: float
+    sure: float
 
 
 def coverages(users: Sequence[Followed]) -> tuple[Coverage, ...]:
@@ -61,6 +63,7 @@ def coverages(users: Sequence[Followed]) -> tuple[Coverage, ...]:
                 _inside(z, 0.9),
                 float(np.sqrt(np.mean(error**2))),
                 float(np.mean(-0.5 * z**2 - np.log(sd) - 0.5 * np.log(2.0 * np.pi))),
+                float(np.mean([one.sure[t] for one in users if t < len(one.sure)])),
             )
         )
     return tuple(found)
@@ -101,8 +104,8 @@ def calibration(users: Sequence[Followed]) -> Section | None:
             "narrow.",
         ),
         Table(
-            "Batches predicted before they were seen",
-            ("batch", "users", "rows", "in 50 % interval", "in 90 % interval", "RMSE", "log density"),
+            "Batches predicted before they were seen; last, how probable the kernel is that is selected once they are",
+            ("batch", "users", "rows", "in 50 % interval", "in 90 % interval", "RMSE", "log density", "then how sure"),
             [
                 [
                     f"{own.batch}" + (", from the pilot users alone" if own.batch == 1 else ""),
@@ -112,6 +115,7 @@ def calibration(users: Sequence[Followed]) -> Section | None:
                     percent(own.ninety),
                     digits(own.rmse),
                     fixed(own.log_density),
+                    percent(own.sure),
                 ]
                 for own in table
             ],

@@ -11,7 +11,7 @@ from kerneltrail.evaluation.result import Average, Difference, Evaluation
 from kerneltrail.report import comparison as drawing
 from kerneltrail.report import figures
 from kerneltrail.report.figures import NARROW, WIDE
-from kerneltrail.report.page import Block, Paragraph, Picture, Section, Table
+from kerneltrail.report.page import Block, Paragraph, Picture, Section, Sentences, Table
 from kerneltrail.report.trail.numbers import NONE, digits, fixed, signed
 
 METRICS = {
@@ -112,11 +112,14 @@ def comparison_section(comparison: Comparison) -> Section:
             "density are good; bars are 90 % intervals over users."
         )
     ]
-    for metric in comparison.metrics:
-        blocks += [_picture(comparison, metric), _means(comparison, metric)]
     own = [row for row in comparison.differences if row.metric in METRICS]
     if own:
-        blocks += [Paragraph(_said(own)), _differences(own)]
+        blocks.append(Sentences(f"{own[0].first} against the others", _said(own)))
+    for metric in comparison.metrics:
+        blocks += [_picture(comparison, metric), _means(comparison, metric)]
+        found = [row for row in own if row.metric == metric]
+        if found:
+            blocks += [_gap(found, metric), _differences(found, metric)]
     return Section("How do methods compare?", blocks, "comparison")
 
 
@@ -141,31 +144,41 @@ def _means(comparison: Comparison, metric: str) -> Table:
     return Table(f"Mean {METRICS[metric][0]}", ("method", *(f"t = {t}" for t in times)), rows)
 
 
-def _differences(own: Sequence[Difference]) -> Table:
+def _gap(own: Sequence[Difference], metric: str) -> Picture:
+    title, less = METRICS[metric]
+    wide, narrow = (figures.svg(drawing.differences(own, metric, width=width)) for width in (WIDE, NARROW))
+    alt = f"{own[0].first} minus each other method in {title}, by number of batches seen."
+    side = "below" if less else "above"
+    return Picture(wide, narrow, alt, f"The difference over the same users: {side} the line {own[0].first} is better.")
+
+
+def _differences(own: Sequence[Difference], metric: str) -> Table:
+    times = sorted({row.t for row in own})
+    found = {(row.second, row.t): row for row in own}
     rows = [
-        [
-            f"{row.first} − {row.second}",
-            METRICS[row.metric][0],
-            str(row.t),
-            signed(row.mean, 3),
-            f"{signed(row.low, 3)} to {signed(row.high, 3)}",
-            verdict(row),
-        ]
-        for row in own
+        [second, *(_cell(found[second, t]) if (second, t) in found else NONE for t in times)]
+        for second in dict.fromkeys(row.second for row in own)
     ]
-    caption = "Differences over the same users, with their intervals: better or worse where the interval leaves out 0"
-    return Table(caption, ("methods", "of what", "t", "mean", "interval", "says"), rows)
+    caption = (
+        f"{own[0].first} minus each other method, {METRICS[metric][0]}, with its interval; it is better or worse where "
+        "the interval leaves out 0"
+    )
+    return Table(caption, ("against", *(f"t = {t}" for t in times)), rows, words=True)
 
 
-def _said(own: Sequence[Difference]) -> str:
-    """How often the first method is better, tied or worse than each other, over batches: computed, and said plainly."""
+def _cell(row: Difference) -> str:
+    return f"{signed(row.mean)} ({signed(row.low)} to {signed(row.high)}) {verdict(row)}"
+
+
+def _said(own: Sequence[Difference]) -> list[str]:
+    """How often the first method is better, tied or worse than each other: computed, and said plainly."""
     sentences = []
-    for first, second in dict.fromkeys((row.first, row.second) for row in own):
+    for second in dict.fromkeys(row.second for row in own):
         clauses = []
         for metric, (title, _) in METRICS.items():
-            found = [verdict(row) for row in own if (row.first, row.second, row.metric) == (first, second, metric)]
+            found = [verdict(row) for row in own if (row.second, row.metric) == (second, metric)]
             if found:
-                tally = ", ".join(f"{found.count(word)} {word}" for word in ("better", "tie", "worse") if word in found)
-                clauses.append(f"{title}: {tally}")
-        sentences.append(f"{first} against {second}, counted over batches: {'; '.join(clauses)}.")
-    return " ".join(sentences)
+                counts = [f"{word} after {found.count(word)}" for word in ("better", "tie", "worse") if word in found]
+                clauses.append(f"{', '.join(counts)} of {len(found)} batches in {title}")
+        sentences.append(f"{second}: {'; '.join(clauses)}.")
+    return sentences

@@ -91,6 +91,7 @@ class Followed:
         by_row: whether fits run over rows in their order rather than over the only covariate.
         steps: one for each batch; none where only predictions were asked for.
         ahead: one for each batch: what was predicted of it from those before.
+        sure: probability of the composition selected, after each batch.
     """
 
     user: User
@@ -98,6 +99,7 @@ class Followed:
     by_row: bool
     steps: tuple[StepView, ...]
     ahead: tuple[Ahead, ...]
+    sure: tuple[float, ...]
 
 
 def follow_users(
@@ -131,16 +133,17 @@ def _follow(model: TrajectoryModel, user: User, *, detailed: bool) -> Followed:
     # On a pilot user's path any node may be asked for, so all of them have to see the rows.
     state = model.new_user(user.name) if path is None else model.new_user(user.name, selection="filter")
     by_row = len(user.covariates) > 1 or model.reward is not None
-    steps, ahead = [], []
+    steps, ahead, sure = [], [], []
     for t in range(1, user.batches + 1):
         batch = user.batch(t)
         said = state.predict(batch.X, action=batch.action)
         ahead.append(Ahead(state.rows, said.mean, np.sqrt(said.total), batch.y))
         state.update(batch.X, batch.y, action=batch.action)
+        sure.append(state.probabilities[state.composition])
         if detailed:
             own = state.composition if path is None else model.pool.composition(path[t - 1])
             steps.append(_step(state, user.upto(t), own, by_row=by_row, averaged=path is None))
-    return Followed(user, path is not None, by_row, tuple(steps), tuple(ahead))
+    return Followed(user, path is not None, by_row, tuple(steps), tuple(ahead), tuple(sure))
 
 
 def _step(state: NewUser, seen: User, composition: Composition, *, by_row: bool, averaged: bool) -> StepView:

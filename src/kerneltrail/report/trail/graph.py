@@ -90,13 +90,13 @@ def _table(fact: Fact) -> str:
     if not fact.values:
         return ""
     rows = "".join(
-        f'<tr><th scope="row">{escape(value.part)} <span class="quiet">{escape(value.name)}</span></th>'
-        f"<td>{escape(value.centre)}</td><td>{escape(value.spread)}</td></tr>"
+        f'<tr><th scope="row">{escape(value.part)}<br><span class="quiet">{escape(value.name)}</span></th>'
+        f'<td>{escape(value.centre)}<br><span class="quiet">{escape(value.spread)}</span></td></tr>'
         for value in fact.values
     )
     return (
         '<h4>Hyperparameters</h4><table class="values"><thead><tr><th scope="col">part</th>'
-        '<th scope="col">pilot users</th><th scope="col">90 % of users</th></tr></thead>'
+        '<th scope="col">pilot users<br><span class="quiet">90 % of users like them</span></th></tr></thead>'
         f"<tbody>{rows}</tbody></table>"
     )
 

@@ -113,13 +113,15 @@ def _users(model: TrajectoryModel, users: Sequence[Followed]) -> Section:
         new = sum(not one.pilot for one in users)
         kinds = [f"{len(users) - new} pilot {_users_word(len(users) - new)}"] if new < len(users) else []
         kinds += [f"{new} new {_users_word(new)}"] if new else []
-        blocks.append(
-            Paragraph(
-                f"{' and '.join(kinds)}, batch by batch. A pilot user is shown on the learnt path; for a new one the "
-                "kernel is selected after every batch, without learning again, and the fit is averaged over kernels by "
-                "their probability."
+        said = [f"{' and '.join(kinds)}, batch by batch."]
+        if new < len(users):
+            said.append("A pilot user is shown on the learnt path, with the fit of its kernel.")
+        if new:
+            said.append(
+                "For a new user the kernel is selected after every batch, without learning again, and the fit is "
+                "averaged over kernels by their probability."
             )
-        )
+        blocks.append(Paragraph(" ".join(said)))
     else:
         blocks.append(
             Paragraph(
