@@ -34,9 +34,23 @@ def test_times_run_on_a_log_scale():
     assert ax.get_yscale() == "log"
 
 
-def test_differences_are_drawn_around_zero():
-    rows = [Difference("a", "b", t, "rmse", 0.1, -0.1, 0.3, 0.9, 4, 4) for t in range(2)]
+def test_values_far_from_all_others_are_left_outside():
+    rows = [*averages(), Average("wild", 0, "rmse", 1e6, 1e5, 1e7, 0.9, 4, 4)]
+    (ax,) = by_batch(rows, "rmse", first="method 10").axes
+    low, high = ax.get_ylim()
+    assert low < 1.5
+    assert 15.0 < high < 30.0  # the whole of the first method's intervals
+
+
+def test_differences_have_a_panel_for_each_other_method():
+    rows = [
+        Difference("a", name, t, "rmse", 0.1 * scale, -0.1 * scale, 0.3 * scale, 0.9, 4, 4)
+        for name, scale in (("b", 1.0), ("c", 100.0))
+        for t in range(2)
+    ]
     figure = differences(rows, "rmse")
-    assert "a minus other" in figure.axes[0].get_ylabel()
+    assert [ax.get_title(loc="left") for ax in figure.axes] == ["minus b", "minus c"]
+    assert figure.get_suptitle().startswith("a: RMSE")
+    assert figure.axes[0].get_ylim()[1] < 1.0 < figure.axes[1].get_ylim()[1]
     assert png(figure).startswith(b"\x89PNG")
     assert png(differences([], "rmse")).startswith(b"\x89PNG")

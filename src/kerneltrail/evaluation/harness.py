@@ -66,7 +66,7 @@ class _Built:
     Attributes:
         plan: what was asked for.
         method: what came of it; None where every piece was kept, so that nobody needs it.
-        seconds: for building it; None if it was not.
+        seconds: for building it; None if it was kept.
         own: digest of what matters to a user with rows, for methods that learn nothing from training users.
     """
 
@@ -245,7 +245,7 @@ def _build(train: Cohort, plan: _Plan, kept: Pieces | None) -> _Built | Failure:
         own = own_digest(method) if plan.name in OWN_ROWS and plan.key is not None else None
     except Exception as problem:
         return Failure.of(problem, "build", method=plan.label)
-    return _Built(plan, method, time.perf_counter() - began, own)
+    return _Built(plan, method, time.perf_counter() - began if model is None else None, own)
 
 
 def _follow_all(

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
+from typing import Any
 
 import matplotlib
+import numpy as np
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
@@ -28,74 +31,84 @@ LABELS = {
 def by_batch(averages: Iterable[Average], metric: str, *, first: str | None, width: float = WIDE) -> Figure:
     """One metric of every method after each batch, with intervals over users; `first` stands out.
 
-    Methods stand a little apart at each batch, so that their intervals can be told apart.
+    Methods stand a little apart at each batch, so that their intervals can be told apart. A few values far from all
+    others, such as densities before the first row, are left outside the axes; the tables have them.
     """
     rows = [row for row in averages if row.metric == metric]
-    return _figure(
-        {name: [row for row in rows if row.method == name] for name in dict.fromkeys(row.method for row in rows)},
-        LABELS.get(metric, metric.replace("_", " ")),
-        first=first,
-        log=metric.endswith("seconds"),
-        zero=False,
-        width=width,
-    )
-
-
-def differences(rows: Iterable[Difference], metric: str, *, width: float = WIDE) -> Figure:
-    """The first method minus each other one after each batch; an interval that misses the line at 0 is a difference."""
-    own = [row for row in rows if row.metric == metric]
-    first = own[0].first if own else ""
-    label = f"{first} minus other: {LABELS.get(metric, metric)}"
-    return _figure(
-        {name: [row for row in own if row.second == name] for name in dict.fromkeys(row.second for row in own)},
-        label,
-        first=None,
-        log=False,
-        zero=True,
-        width=width,
-    )
-
-
-def _figure(
-    lines: Mapping[str, Sequence[Average] | Sequence[Difference]],
-    label: str,
-    *,
-    first: str | None,
-    log: bool,
-    zero: bool,
-    width: float,
-) -> Figure:
+    names = list(dict.fromkeys(row.method for row in rows))
+    others = [name for name in names if name != first]
     with matplotlib.rc_context(STYLE):
         figure = Figure(figsize=(width, 3.9), layout="constrained")
         ax = figure.subplots()
-        if zero:
-            ax.axhline(0.0, color=FAINT, linewidth=1.0, zorder=1)
-        others = [name for name in lines if name != first]
-        for place, (name, own) in enumerate(lines.items()):
-            mean = [row.mean for row in own]
-            below = [row.mean - row.low for row in own]
-            above = [row.high - row.mean for row in own]
+        for place, name in enumerate(names):
+            own = [row for row in rows if row.method == name]
             number = others.index(name) if name != first else 0
-            ax.errorbar(
-                [row.t + 0.6 * ((place + 0.5) / len(lines) - 0.5) for row in own],
-                mean,
-                yerr=[below, above],
+            _line(
+                ax,
+                [row.t + 0.6 * ((place + 0.5) / len(names) - 0.5) for row in own],
+                own,
                 color=BLUE if name == first else COLOURS[number % len(COLOURS)],
                 marker="o" if name == first else MARKERS[number % len(MARKERS)],
                 markersize=6 if name == first else 4,
                 linewidth=2.2 if name == first else 0.8,
                 elinewidth=1.4 if name == first else 0.9,
                 zorder=4 if name == first else 3,
-                capsize=0,
                 label=name,
             )
-        if log:
+        if metric.endswith("seconds"):
             ax.set_yscale("log")
+        elif rows:
+            ax.set_ylim(*_limits(rows, first))
         ax.set_xlabel("batches seen")
-        ax.set_ylabel(label)
-        ax.grid(axis="y", color=RULE, linewidth=0.6)
-        ax.set_axisbelow(True)
-        ax.xaxis.set_major_locator(MaxNLocator(10, integer=True))
-        if lines:
+        ax.set_ylabel(LABELS.get(metric, metric.replace("_", " ")))
+        _tidy(ax)
+        if names:
             figure.legend(loc="outside lower center", ncols=3 if width < 6 else 6, frameon=False)
     return figure
+
+
+def differences(rows: Iterable[Difference], metric: str, *, width: float = WIDE) -> Figure:
+    """The first method minus each other one after each batch, a panel each with a scale of its own.
+
+    An interval that misses the line at 0 is a difference.
+    """
+    own = [row for row in rows if row.metric == metric]
+    names = list(dict.fromkeys(row.second for row in own))
+    columns = min(len(names), 2 if width < 6 else 4) or 1
+    lines = -(-len(names) // columns) or 1
+    with matplotlib.rc_context(STYLE):
+        figure = Figure(figsize=(width, 1.9 * lines + 0.6), layout="constrained")
+        axes = figure.subplots(lines, columns, sharex=True, squeeze=False)
+        for ax, name in zip(axes.flat, names, strict=False):
+            pairs = [row for row in own if row.second == name]
+            ax.axhline(0.0, color=FAINT, linewidth=1.0, zorder=1)
+            _line(
+                ax, [row.t for row in pairs], pairs, color=BLUE, marker="o", markersize=4, linewidth=1.2, elinewidth=1.2
+            )
+            ax.set_title(f"minus {name}")
+            _tidy(ax)
+        for ax in axes.flat[len(names) :]:
+            ax.set_axis_off()
+        if own:
+            figure.suptitle(f"{own[0].first}: {LABELS.get(metric, metric)}", x=0.01, ha="left", fontweight="bold")
+            figure.supxlabel("batches seen", fontsize="medium")
+    return figure
+
+
+def _line(ax: Axes, places: Sequence[float], rows: Sequence[Average] | Sequence[Difference], **look: Any) -> None:
+    below, above = [row.mean - row.low for row in rows], [row.high - row.mean for row in rows]
+    ax.errorbar(places, [row.mean for row in rows], yerr=[below, above], capsize=0, **look)
+
+
+def _limits(rows: Sequence[Average], first: str | None) -> tuple[float, float]:
+    """Ends of the axis: all of the first method, and all means but the outermost twentieth on either side."""
+    shown = np.quantile([row.mean for row in rows], [0.05, 0.95]).tolist()
+    shown += [end for row in rows if row.method == first for end in (row.low, row.high)]
+    margin = 0.15 * ((max(shown) - min(shown)) or 1.0)
+    return min(shown) - margin, max(shown) + margin
+
+
+def _tidy(ax: Axes) -> None:
+    ax.grid(axis="y", color=RULE, linewidth=0.6)
+    ax.set_axisbelow(True)
+    ax.xaxis.set_major_locator(MaxNLocator(10, integer=True))
