@@ -3,6 +3,7 @@
 import re
 from itertools import pairwise
 
+import numpy as np
 import pytest
 
 from kerneltrail.data import simulate_paper
@@ -76,7 +77,35 @@ def bare(tmp_path_factory):
     return path
 
 
-PAGES = ("page", "several", "bare")
+@pytest.fixture(scope="module")
+def large(tmp_path_factory):
+    """A target in the millions, one that hardly varies, and somebody with a single row."""
+    path = tmp_path_factory.mktemp("page") / "large.html"
+    millions = rows("millions", seed=1).with_y(3e6 * rows("millions", seed=1).y)
+    still = rows("still", seed=2).with_y(np.full(12, 0.25))
+    one = rows("one row", n=1, seed=3)
+    path.write_text(
+        trail_page(None, small_model(), follow_users(small_model(), [millions, still, one])), encoding="utf-8"
+    )
+    return path
+
+
+PAGES = ("page", "several", "bare", "large")
+OUTSIDE = """
+[...document.querySelectorAll('.plot text')].filter(text => {
+  const [a, b] = [text, text.closest('svg')].map(e => e.getBoundingClientRect());
+  return a.left < b.left - 1 || a.right > b.right + 1 || a.top < b.top - 1 || a.bottom > b.bottom + 1;
+}).map(text => text.textContent)"""
+"""Labels of plots that are cut."""
+SPILT = """
+[...document.querySelectorAll('.drawing .node')].filter(node => {
+  const [a, b] = ['text', 'rect'].map(name => node.querySelector(name).getBoundingClientRect());
+  return a.left < b.left || a.right > b.right || a.top < b.top || a.bottom > b.bottom;
+}).map(node => node.textContent)"""
+"""Names of kernels that do not fit their boxes."""
+CHOOSE = (
+    "(s => {{ s.selectedIndex = {}; s.dispatchEvent(new Event('change')); }})(document.querySelector('[data-user]'))"
+)
 
 
 @pytest.mark.parametrize("name", PAGES)
@@ -92,6 +121,10 @@ def test_it_opens_without_complaint_draws_the_graph_and_fits_the_screen(browser,
     assert len(shown) == 1
     assert shown[0] >= 2
     assert browser.run("document.documentElement.scrollWidth") <= width
+    for place in range(browser.run("document.querySelector('[data-user]').length")):
+        browser.run(CHOOSE.format(place))
+        assert browser.run(OUTSIDE) == []
+    assert browser.run(SPILT) == []
     assert browser.run("document.querySelector('[data-words] li').textContent.length") > 20
 
 
@@ -186,9 +219,7 @@ def test_a_user_is_followed_batch_by_batch(browser, page, simulated):
         assert set(on) == {f"{a} {b}" for a, b in pairwise(nodes)}
         if t + 1 < len(one.steps):
             browser.click('[data-step="1"]')
-    browser.run(
-        "(s => { s.selectedIndex = 1; s.dispatchEvent(new Event('change')); })(document.querySelector('[data-user]'))"
-    )
+    browser.run(CHOOSE.format(1))
     assert "How probable each kernel is" in browser.run("document.querySelector('[data-words]').innerText")
     browser.click("[data-strip] button")
     assert browser.run("document.querySelector('[data-standing]').textContent") == "batch 1 of 3, 4 rows"

@@ -97,22 +97,24 @@ class Table:
 
 @dataclass(frozen=True)
 class Picture:
-    """A figure, drawn twice: for a desktop page and for a telephone.
+    """A figure, drawn twice: for a desktop page and for a telephone, unless one drawing serves both.
 
     Attributes:
-        wide, narrow: SVG.
+        wide, narrow: SVG; None where the wide one serves a telephone, too.
         alt: what it shows, for those who cannot see it.
         caption: below it.
     """
 
     wide: bytes
-    narrow: bytes
+    narrow: bytes | None
     alt: str
     caption: str
 
     def html(self) -> str:
         """A figure whose pictures are inside the page."""
-        narrow = f'<source media="(max-width: 640px)" srcset="{_inside(self.narrow)}">'
+        narrow = ""
+        if self.narrow is not None:
+            narrow = f'<source media="(max-width: 640px)" srcset="{_inside(self.narrow)}">'
         image = f'<img src="{_inside(self.wide)}" alt="{escape(self.alt)}">'
         caption = f"<figcaption>{escape(self.caption)}</figcaption>"
         return f"<figure><picture>{narrow}{image}</picture>{caption}</figure>"

@@ -12,6 +12,18 @@ window.kerneltrail = (function () {
     return made;
   }
 
+  // As many digits as the step between ticks needs; powers of ten where plain numbers would be long.
+  function written(value, step, largest) {
+    if (value === 0 || Math.abs(value) < step * 1e-6) return "0";
+    if (largest < 1e5 && step >= 1e-4) {
+      return value.toFixed(Math.max(0, -Math.floor(Math.log10(step) + 1e-9))).replace("-", "−");
+    }
+    const power = Math.floor(Math.log10(largest) + 1e-9);
+    const digits = Math.max(0, power - Math.floor(Math.log10(step) + 1e-9));
+    const raised = [...String(power)].map((letter) => "⁰¹²³⁴⁵⁶⁷⁸⁹"[letter] || "⁻").join("");
+    return `${(value / 10 ** power).toFixed(digits).replace("-", "−")}·10${raised}`;
+  }
+
   function ticks(low, high, about) {
     const span = high - low || Math.abs(high) || 1;
     const rough = span / about;
@@ -20,8 +32,7 @@ window.kerneltrail = (function () {
     const step = [1, 2, 5, 10].map((times) => times * power).reduce((a, b) => (off(b) < off(a) ? b : a));
     const found = [];
     for (let i = Math.ceil(low / step - 1e-9); i * step <= high + 1e-9 * span; i += 1) found.push(i * step);
-    const digits = Math.max(0, -Math.floor(Math.log10(step) + 1e-9));
-    return found.map((value) => ({ value, text: value.toFixed(Math.min(digits, 8)).replace("-", "−") }));
+    return found.map((value) => ({ value, text: written(value, step, Math.max(Math.abs(low), Math.abs(high))) }));
   }
 
   function extent(lists) {
@@ -45,7 +56,7 @@ window.kerneltrail = (function () {
 
   // A layer: {kind: "band"|"line"|"dots"|"bars"|"cross", x, y, low, high, colour, opacity, width, dash}.
   function plot({ label, xlabel, ylabel, layers, xrange, yrange, zero, width = 560, height = 330 }) {
-    const margin = { left: 52, right: 10, top: 10, bottom: 42 };
+    const margin = { left: 52, right: 14, top: 10, bottom: 42 };
     const svg = document.createElementNS(SVG, "svg");
     svg.setAttribute("viewBox", `0 0 ${width} ${height}`);
     svg.setAttribute("role", "img");
@@ -54,16 +65,18 @@ window.kerneltrail = (function () {
     const [x0, x1] = xrange || widened(extent(layers.map((layer) => layer.x)), 0.02);
     const ys = layers.flatMap((layer) => [layer.y, layer.low, layer.high].filter(Boolean));
     const [y0, y1] = yrange || widened(extent(zero ? [...ys, [0]] : ys), 0.04);
+    const heights = ticks(y0, y1, height / 62);
+    margin.left = Math.max(52, 28 + 7.8 * Math.max(...heights.map((tick) => tick.text.length)));
     const px = (x) => margin.left + ((x - x0) / (x1 - x0)) * (width - margin.left - margin.right);
     const py = (y) => height - margin.bottom - ((y - y0) / (y1 - y0)) * (height - margin.top - margin.bottom);
     const at = (x, y) => `${px(x).toFixed(1)},${py(y).toFixed(1)}`;
 
     const axes = put(svg, "g", { class: "axes" });
-    for (const tick of ticks(y0, y1, height / 62)) {
+    for (const tick of heights) {
       put(axes, "line", { x1: margin.left, x2: width - margin.right, y1: py(tick.value), y2: py(tick.value) });
       put(axes, "text", { x: margin.left - 7, y: py(tick.value), dy: ".35em", "text-anchor": "end" }, tick.text);
     }
-    for (const tick of ticks(x0, x1, width / 80)) {
+    for (const tick of ticks(x0, x1, (width - margin.left) / 75)) {
       put(axes, "line", { class: "tick", x1: px(tick.value), x2: px(tick.value), y1: height - margin.bottom, y2: height - margin.bottom + 4 });
       put(axes, "text", { x: px(tick.value), y: height - margin.bottom + 17, "text-anchor": "middle" }, tick.text);
     }

@@ -34,7 +34,7 @@ def _picture(model: TrajectoryModel, own: Structure, place: int, colours: dict[s
     drawn = graph.Graph.of(model.pool, own.paths)
     svg = figures.svg(graph.draw(drawn, width=WIDTH, colours=colours))
     names = ", ".join(drawn.names[1:])
-    return Picture(svg, svg, f"A graph of {names}.", _caption(model, own, place, drawn.names[1:]))
+    return Picture(svg, None, f"A graph of {names}.", _caption(model, own, place, drawn.names[1:]))
 
 
 def _caption(model: TrajectoryModel, own: Structure, place: int, names: tuple[str, ...]) -> str:

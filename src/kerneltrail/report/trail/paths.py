@@ -12,7 +12,7 @@ import numpy as np
 from kerneltrail.data import Schema
 from kerneltrail.kernels import Composition
 from kerneltrail.report import figures
-from kerneltrail.report.figures import NARROW, Curve, Dots, Panel
+from kerneltrail.report.figures import Curve, Dots, Panel
 from kerneltrail.report.graph import colour_of, name_of
 from kerneltrail.report.page import Picture, Table
 from kerneltrail.report.trail.embed import brief, embedded
@@ -100,7 +100,7 @@ class PathsBlock:
         columns = min(3, len(panels))
         return Picture(
             figures.svg(figures.grid(panels, columns=columns, share=True, height=2.1)),
-            figures.svg(figures.grid(panels, columns=1, width=NARROW, share=True, height=1.9)),
+            None,  # for paper above all: on a telephone the script draws them one by one
             f"Observations and fits of {', '.join(one.user.name for one in shown)} after their last batch.",
             f"Each user after the last batch: what was observed and what the fit says"
             f"{f' (the first {len(shown)} of {len(self.users)} users)' if len(shown) < len(self.users) else ''}.",
