@@ -161,3 +161,10 @@ def test_together_begins_at_the_empty_composition_where_it_is_allowed():
     table = Given([2, 1], wide().with_empty(), lambda user, mask, t: -10.0 * mask.bit_count())
     assert support(table, 3, 1, "together")[0] == 0
     assert {mask.bit_count() for _, mask in table.known} == {0, 1}
+
+
+def test_what_a_table_holds_from_elsewhere_changes_nothing():
+    """Fits that were read from a checkpoint of a wider search are no candidates of this one."""
+    fresh, stocked = (Given([2, 1], tiny.POOL, lambda user, mask, t: 3.0 * mask.bit_count()) for _ in range(2))
+    stocked.compute([(user, mask) for user in range(2) for mask in range(1, 8)])
+    assert support(stocked, 1, 1) == support(fresh, 1, 1) == (1, 2, 4)

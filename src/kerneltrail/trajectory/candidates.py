@@ -95,12 +95,15 @@ def support(
 
     What the search found promising for one user is offered to all: that is what transfer needs.
     """
+    # What the search asked for, not what is known: a table may hold more, from another fit or a checkpoint.
+    asked: dict[int, list[int]] = {user: [] for user in range(len(table.users))}
     for level in levels(table, largest, width, scope):
         table.compute(level, workers=workers, progress=progress)
-    known = table.known
+        for user, mask in level:
+            asked[user].append(mask)
     keep: set[int] = set()
-    for user in range(len(table.users)):
-        own = {mask: fits.log_laplace + table.pool.log_h0(mask) for (m, mask), fits in known.items() if m == user}
+    for user, masks in asked.items():
+        own = {mask: table.get(user, mask).log_laplace + table.pool.log_h0(mask) for mask in masks}
         for t in range(table.users[user].batches):
             best = max(float(score[t]) for score in own.values())
             keep.update(mask for mask, score in own.items() if score[t] >= best - PROMISING)

@@ -98,6 +98,8 @@ class Problem:
                 own["library"] = self.candidates
                 if name != "rename":
                     own.setdefault("fresh", 0)  # the candidates are all on offer already
+            if name == "published_seat" and self.settings.scope == "together":
+                own.setdefault("library", self.candidates)  # few by design: draws from H0 would miss them all
             options[name] = own
         return Sweep(joint, self.settings.moves, options)
 

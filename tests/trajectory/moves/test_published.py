@@ -7,7 +7,7 @@ from kerneltrail.kernels import Pool
 from kerneltrail.trajectory import PUBLISHED, FixedEvidence, Joint, Sweep, Urn
 from kerneltrail.trajectory.exactness import compare_sets, deviation, deviation_table, enumerate_joint, tiny_problem
 from kerneltrail.trajectory.moves.published import seat_at_tables
-from kerneltrail.trajectory.urn import transitions
+from kerneltrail.trajectory.urn import ROOT, transitions
 
 
 def tables_of(state):
@@ -60,3 +60,37 @@ def test_with_next_customers_the_published_moves_are_measurably_off():
     table = deviation_table([published, inverted])
     assert "published_seat + published_plate | 3,000" in table
     assert "published_plate(inverted=True) | 3,000" in table
+
+
+def few_of_many(library):
+    """A pool of 12 products of which three compositions have an evidence, and a sweep over three users."""
+    pool = Pool.of(*(f"SE[x{i}]" for i in range(12)), probability=0.05)
+    log = {1: 0.0, 2: 0.5, 6: 1.0}
+    joint = Joint(Urn(pool), FixedEvidence([3, 3, 2], lambda m, mask: [log.get(mask, -np.inf)] * (3, 3, 2)[m]))
+    options = {"published_seat": {"library": library}} if library else {}
+    return joint, Sweep(joint, PUBLISHED, options)
+
+
+def test_a_customer_for_whom_nothing_is_on_offer_keeps_its_composition():
+    """Draws from H0 hardly ever have an evidence here, and a predecessor's move leaves nobody's own table in place."""
+    joint, sweep = few_of_many(())
+    state, rng = joint.state(((1, 2, 6), (2, 1, 1), (6, 6))), np.random.default_rng(0)
+    for _ in range(300):
+        state, _ = sweep.step(rng, state)
+        assert np.isfinite(state.log_joint)
+        assert {mask for path in state.paths for mask in path} <= {1, 2, 6}
+
+
+def test_a_library_is_drawn_from_by_h0():
+    """With a flat evidence on the library and one customer, the law is H0 restricted to it; 5 sd of 8,000 sweeps."""
+    pool = Pool.of(*(f"SE[x{i}]" for i in range(12)), probability=0.05)
+    urn = Urn(pool)
+    joint = Joint(urn, FixedEvidence([1], lambda m, mask: [0.0 if mask in (1, 2, 6) else -np.inf]))
+    sweep = Sweep(joint, ("published_seat",), {"published_seat": {"library": (1, 2, 6)}})
+    state, rng, n = joint.state(((1,),)), np.random.default_rng(0), 8000
+    seen = dict.fromkeys((1, 2, 6), 0)
+    for _ in range(n):
+        state, _ = sweep.step(rng, state)
+        seen[state.paths[0][0]] += 1
+    wanted = np.exp([urn.log_mass(ROOT, mask) for mask in seen])
+    np.testing.assert_allclose(np.array(list(seen.values())) / n, wanted / wanted.sum(), atol=0.05)

@@ -97,10 +97,16 @@ class PublishedSeat:
     Attributes:
         joint: the prior and the evidences.
         auxiliary: number of empty tables on offer, each with a composition from H0.
+        library: compositions to which H0 is restricted; all if empty. Where few compositions of a large pool have an
+            evidence at all, draws from the whole of H0 are wasted.
     """
 
     joint: Joint
     auxiliary: int = 3
+    library: tuple[int, ...] = ()
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "library", tuple(self.library))
 
     def __call__(self, rng: np.random.Generator, state: State) -> tuple[State, MoveInfo]:
         """Seat everybody once, user by user, in the order of the batches."""
@@ -118,14 +124,22 @@ class PublishedSeat:
         log_sizes = [math.log(len(floor.members[table])) for table in tables]
         alone = left[0] == parent and left not in floor.members
         empty = [old] if alone else []
-        empty += [self.joint.urn.sample_h0(rng, parent) for _ in range(self.auxiliary - len(empty))]
+        empty += [self._fresh(rng, parent) for _ in range(self.auxiliary - len(empty))]
         dishes += empty
         log_sizes += [math.log(self.joint.urn.alpha / self.auxiliary)] * len(empty)
         weights = [size + self.joint.row(m, dish)[t] for size, dish in zip(log_sizes, dishes, strict=True)]
+        if max(weights) == -math.inf:  # nothing on offer has an evidence: the customer keeps its composition
+            floor.sit_down(m, t, (parent, floor.new_label()))
+            return False
         choice = draw.pick_log(rng, weights)
         floor.paths[m][t] = dishes[choice]
         floor.sit_down(m, t, tables[choice] if choice < len(tables) else (parent, floor.new_label()))
         return dishes[choice] != old
+
+    def _fresh(self, rng: np.random.Generator, parent: int) -> int:
+        if not self.library:
+            return self.joint.urn.sample_h0(rng, parent)
+        return self.library[draw.pick_log(rng, [self.joint.urn.log_mass(parent, mask) for mask in self.library])]
 
 
 @dataclass(frozen=True)
