@@ -17,6 +17,8 @@ class Name(StrEnum):
     distinct = "distinct"
     similar = "similar"
     complex = "complex"
+    heartsteps = "heartsteps"
+    fitbit = "fitbit"
 
 
 def experiment(

@@ -65,11 +65,14 @@ class Experiment(Protocol):
 
 
 _KNOWN = "kerneltrail.experiments.known.experiment"
+_REAL = "kerneltrail.experiments.real.experiment"
 MODULES: dict[str, str] = {
     "synthetic": f"{_KNOWN}:SYNTHETIC",
     "distinct": f"{_KNOWN}:DISTINCT",
     "similar": f"{_KNOWN}:SIMILAR",
     "complex": f"{_KNOWN}:COMPLEX",
+    "heartsteps": f"{_REAL}:HEARTSTEPS",
+    "fitbit": f"{_REAL}:FITBIT",
 }
 """Where each experiment is: a module whose ``EXPERIMENT`` it is, or ``module:name``."""
 

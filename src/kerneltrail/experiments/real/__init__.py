@@ -1,0 +1,1 @@
+"""Experiments on real users, whose truth nobody knows: `heartsteps` and `fitbit`."""

@@ -1,0 +1,247 @@
+"""The page of an experiment on real users: what was found, beside what the paper reports."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from kerneltrail.experiments.agreement import Agreement, agreement_table
+from kerneltrail.experiments.real.compute import Found
+from kerneltrail.experiments.real.plan import PUBLISHED, TRAJECTORY, Sizes, Study
+from kerneltrail.report import comparison, graph
+from kerneltrail.report.drawn import Drawn
+from kerneltrail.report.figures import NARROW, WIDE
+from kerneltrail.report.page import Block, Paragraph, Section, Sentences, Table
+
+Row = Mapping[str, Any]
+Tables = Mapping[str, Sequence[Row]]
+METRICS = {"rmse": "RMSE", "log_density": "Log predictive density", "seconds": "Seconds per update"}
+NODES = 6
+"""Compositions that are put into words, those of most users first."""
+
+
+def page_of(
+    study: Study, sizes: Sizes, found: Found, tables: Tables, agreements: Sequence[Agreement]
+) -> tuple[tuple[Section, ...], tuple[Drawn, ...]]:
+    """Sections, and the figures in them."""
+    drawn: list[Drawn] = []
+
+    def figure(made: Drawn) -> Block:
+        drawn.append(made)
+        return made.block()
+
+    def beside(topic: str) -> list[Block]:
+        own = [each for each in agreements if each.topic == topic]
+        return [agreement_table(own)] if own else []
+
+    sections = [
+        Section("In short", [Paragraph(text) for text in _short(found, tables)]),
+        Section("The data", [Paragraph(f"{study.said} {_kept(found)}"), _users(tables["users"]), *beside("data")]),
+    ]
+    for label, model in found.models.items():
+        if label not in (TRAJECTORY, PUBLISHED):
+            continue
+        blocks: list[Block] = [Paragraph(WHY[label]), figure(_graph(label, found))]
+        told = sorted((row for row in tables["nodes"] if row["model"] == label), key=lambda row: -row["customers"])
+        blocks += [Sentences(row["composition"], [row["words"]]) for row in told[:NODES]]
+        if model.mean is not None:
+            blocks.append(Paragraph(AROUND))
+        sections.append(Section(f"What the training users teach: {label}", blocks))
+    sections[-1] = Section(sections[-1].heading, [*sections[-1].blocks, *beside("graph")])
+    sections.append(
+        Section(
+            "Predictions of the next batch",
+            [
+                Paragraph(_how(sizes, found)),
+                *(figure(_by_batch(found, metric)) for metric in ("rmse", "log_density")),
+                _metrics(tables["metrics"], "rmse"),
+                _metrics(tables["metrics"], "log_density"),
+            ],
+        )
+    )
+    sections.append(
+        Section(
+            "Against each method",
+            [
+                Paragraph(DIFFERENCES),
+                *(figure(_differences(found, metric)) for metric in ("rmse", "log_density")),
+                _paired(tables["paired"], "rmse"),
+                _paired(tables["paired"], "log_density"),
+                *beside("accuracy"),
+            ],
+        )
+    )
+    sections.append(
+        Section("Time of an update", [figure(_by_batch(found, "seconds")), _times(tables["metrics"]), *beside("time")])
+    )
+    sections.append(Section("One user", [_compositions(tables["compositions"])]))
+    return tuple(sections), tuple(drawn)
+
+
+WHY = {
+    TRAJECTORY: (
+        "The recommended settings: evidence with hyperparameters integrated out, candidates that are best for all "
+        "users together, a population mean, and the exact posterior of paths. Where noise is as high as here, users' "
+        "rows hardly tell kernels apart, and one more arrow costs more than it explains: the graph is small."
+    ),
+    PUBLISHED: (
+        "The paper's procedure: a kernel is judged at hyperparameters fitted to those who have it, and followed "
+        "greedily. Its graph has more boxes, and kernels with few customers are judged too kindly."
+    ),
+}
+AROUND = (
+    "The kernels describe how users depart from a population mean, a ridge regression on all training rows, which "
+    "carries the straight-line effects that users have in common."
+)
+DIFFERENCES = (
+    "The trajectory model minus each other method, on the same users and batches: below 0 is better for RMSE, above 0 "
+    "for log density. Intervals hold 90 % and come from resampling users; where one excludes 0 the trajectory model "
+    "wins or loses, else it ties."
+)
+
+
+def _short(found: Found, tables: Tables) -> list[str]:
+    paired = tables["paired"]
+    texts = []
+    for metric in ("rmse", "log_density"):
+        by: dict[str, list[str]] = {}
+        for verdict in ("wins", "ties", "loses"):
+            own = [row for row in paired if row["metric"] == metric and row["verdict"] == verdict]
+            for row in own:
+                by.setdefault(row["against"], []).append(f"{verdict} at t = {row['t']}")
+        said = "; ".join(f"{other}: {', '.join(_joined(own))}" for other, own in by.items())
+        texts.append(f"{METRICS[metric]}, trajectory against {said}.")
+    return texts
+
+
+def _joined(verdicts: Sequence[str]) -> list[str]:
+    """Several batches of the same verdict in one breath: "wins at t = 1, 2"."""
+    found: dict[str, list[str]] = {}
+    for verdict in verdicts:
+        word, _, t = verdict.partition(" at t = ")
+        found.setdefault(word, []).append(t)
+    return [f"{word} at t = {' '.join(ts)}" for word, ts in found.items()]
+
+
+def _kept(found: Found) -> str:
+    rows = sum(user.rows for user in found.cohort.users)
+    return f"{len(found.cohort)} users, {rows} rows. {found.cohort.report}".replace("\n", "; ")
+
+
+def _how(sizes: Sizes, found: Found) -> str:
+    said = f"{len(found.train)} training and {len(found.test)} test users in the first split"
+    if found.splits is not None:
+        persons = len({step.person for step in found.splits.steps})
+        said += (
+            f"; then {sizes.splits} random splits with {sizes.test} test users each, in which {persons} different "
+            "users are tested. Shown are the random splits: a user tested in several counts as one"
+        )
+    said += ". t is the number of batches seen; t = 0 is before any row."
+    if sizes.own:
+        said += (
+            " Covariates are scaled on the training users for methods that learn from them, and on the user's own rows "
+            f"for {', '.join(sizes.own)}."
+        )
+    if "cks" in sizes.own:
+        limit = "" if sizes.search.seconds is None else f" or {sizes.search.seconds:g} s"
+        said += f" Each search of CKS ended at depth {sizes.search.depth}{limit}."
+    return said
+
+
+def _graph(label: str, found: Found) -> Drawn:
+    model = found.models[label]
+    made = graph.Graph.of(model.pool, model.paths)
+    links = ", ".join(f"{made.names[link.parent]} to {made.names[link.child]} {link.label}" for link in made.links)
+    return Drawn(
+        f"graph-{label}",
+        graph.draw(made, width=WIDE),
+        graph.draw(made, width=NARROW),
+        f"A graph of kernels: {links}.",
+        "The learnt graph; compositions in which many users end are bold. 2/3 on an arrow: of three departures from a "
+        "box two went this way; a loop is to stay for another batch.",
+    )
+
+
+def _by_batch(found: Found, metric: str) -> Drawn:
+    averages = found.most.summary()
+    return Drawn(
+        f"methods-{metric.replace('_', '-')}",
+        comparison.by_batch(averages, metric, first=TRAJECTORY, width=WIDE),
+        comparison.by_batch(averages, metric, first=TRAJECTORY, width=NARROW),
+        f"{METRICS[metric]} of every method after each batch; the numbers are in the table.",
+        f"{METRICS[metric]}: means over users, with 90 % intervals.",
+    )
+
+
+def _differences(found: Found, metric: str) -> Drawn:
+    rows = found.most.paired(TRAJECTORY)
+    return Drawn(
+        f"differences-{metric.replace('_', '-')}",
+        comparison.differences(rows, metric, width=WIDE),
+        comparison.differences(rows, metric, width=NARROW),
+        f"Differences in {METRICS[metric]} between the trajectory model and every other method; in the table below.",
+        f"{METRICS[metric]}: trajectory minus other, with 90 % intervals over users.",
+    )
+
+
+def _users(rows: Sequence[Row]) -> Table:
+    return Table(
+        "Users of the first split",
+        ("user", "side", "rows", "batches"),
+        [[row["user"], row["side"], str(row["rows"]), str(row["batches"])] for row in rows],
+    )
+
+
+def _metrics(rows: Sequence[Row], metric: str) -> Table:
+    times = sorted({row["t"] for row in rows if row[metric] is not None})
+    cells: dict[str, dict[int, str]] = {}
+    for row in rows:
+        if row[metric] is not None:
+            cells.setdefault(row["method"], {})[row["t"]] = f"{row[metric]:.3f}"
+    return Table(
+        f"{METRICS[metric]} of the next batch, mean over users",
+        ("method", *(f"t = {t}" for t in times)),
+        [[method, *(own.get(t, "–") for t in times)] for method, own in cells.items()],
+        [place for place, method in enumerate(cells) if method == TRAJECTORY],
+    )
+
+
+def _paired(rows: Sequence[Row], metric: str) -> Table:
+    own = [row for row in rows if row["metric"] == metric]
+    times = sorted({row["t"] for row in own})
+    cells: dict[str, dict[int, str]] = {}
+    for row in own:
+        said = f"{row['mean']:+.3f} ({row['low']:+.3f} to {row['high']:+.3f}) {row['verdict']}"
+        cells.setdefault(row["against"], {})[row["t"]] = said
+    return Table(
+        f"{METRICS[metric]}: trajectory minus other",
+        ("against", *(f"t = {t}" for t in times)),
+        [[other, *(mine.get(t, "–") for t in times)] for other, mine in cells.items()],
+    )
+
+
+def _times(rows: Sequence[Row]) -> Table:
+    times = sorted({row["t"] for row in rows if row["t"] > 0})
+    cells: dict[str, dict[int, str]] = {}
+    for row in rows:
+        if row["t"] > 0 and row["seconds"] is not None:
+            cells.setdefault(row["method"], {})[row["t"]] = f"{1e3 * row['seconds']:.1f}"
+    return Table(
+        "Milliseconds per update, mean over users",
+        ("method", *(f"t = {t}" for t in times)),
+        [[method, *(own.get(t, "–") for t in times)] for method, own in cells.items()],
+    )
+
+
+def _compositions(rows: Sequence[Row]) -> Table:
+    methods = list(dict.fromkeys(row["method"] for row in rows))
+    user = rows[0]["user"] if rows else ""
+    cells: dict[int, dict[str, str]] = {}
+    for row in rows:
+        cells.setdefault(row["t"], {})[row["method"]] = row["composition"] or "none"
+    return Table(
+        f"Kernels selected for user {user}, a test user, after t batches (the paper shows a training user)",
+        ("t", *methods),
+        [[str(t), *(own.get(method, "–") for method in methods)] for t, own in cells.items()],
+        words=True,
+    )

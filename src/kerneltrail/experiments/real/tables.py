@@ -1,0 +1,89 @@
+"""What was found on real users, as tidy tables: every number that the page shows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from kerneltrail.evaluation import Evaluation
+from kerneltrail.experiments.methods import metric_rows, paired_rows
+from kerneltrail.experiments.real.compute import Found
+from kerneltrail.experiments.real.plan import TRAJECTORY
+from kerneltrail.kernels import Hyperparameters
+from kerneltrail.report.graph.parts import key_masks
+from kerneltrail.report.words import describe
+from kerneltrail.trajectory.model import Node, TrajectoryModel
+
+Row = Mapping[str, Any]
+BETTER = {"rmse": -1.0, "log_density": 1.0, "seconds": -1.0}
+"""Which sign of a difference is good."""
+
+
+def tables(found: Found) -> dict[str, list[dict[str, Any]]]:
+    """All tables by name."""
+    return {
+        "users": users(found),
+        "metrics": metric_rows(found.most),
+        "paired": judged(paired_rows(found.most, TRAJECTORY)),
+        "first_metrics": metric_rows(found.first),
+        "first_paired": judged(paired_rows(found.first, TRAJECTORY)),
+        "compositions": compositions(found.first),
+        "nodes": [row for label, model in found.models.items() for row in nodes(label, model)],
+        "learning": [{"stage": stage, "seconds": seconds} for stage, seconds in found.learning.items()],
+    }
+
+
+def users(found: Found) -> list[dict[str, Any]]:
+    """Each user's rows and batches, and on which side of the first split."""
+    return [
+        {"user": user.name, "side": side, "rows": user.rows, "batches": user.batches}
+        for side, cohort in (("training", found.train), ("test", found.test))
+        for user in cohort.users
+    ]
+
+
+def judged(rows: Sequence[Row]) -> list[dict[str, Any]]:
+    """Paired differences with a word: it wins or loses where the interval excludes 0, else it ties."""
+    told = []
+    for row in rows:
+        sign = BETTER[row["metric"]]
+        low, high = sorted((sign * row["low"], sign * row["high"]))
+        told.append({**row, "verdict": "wins" if low > 0 else "loses" if high < 0 else "ties"})
+    return told
+
+
+def compositions(evaluation: Evaluation) -> list[dict[str, Any]]:
+    """The kernels of one test user after every batch under each method (the paper's last table)."""
+    run = evaluation.runs[0]
+    steps = [step for step in evaluation.steps if step.run == run and step.t > 0]
+    if not steps:
+        return []
+    longest = max(steps, key=lambda step: step.t).user
+    own = [step for step in steps if step.user == longest]
+    return [
+        {"user": longest, "t": step.t, "rows": step.rows, "method": step.method, "composition": step.composition}
+        for step in own
+    ]
+
+
+def nodes(label: str, model: TrajectoryModel) -> list[dict[str, Any]]:
+    """The nodes of a graph, with how often and by whom they are used, and their words in data units."""
+    key = set(key_masks(model.paths))
+    return [
+        {
+            "model": label,
+            "composition": node.composition.text,
+            "users": len(node.users),
+            "customers": len(node.thetas),
+            "key": node.mask in key,
+            "words": " ".join(sentence.text for sentence in words(model, node)),
+        }
+        for node in model.nodes
+    ]
+
+
+def words(model: TrajectoryModel, node: Node) -> Any:
+    """A node in words, at the centre of its group."""
+    schema = model.schema
+    fitted = Hyperparameters(node.composition, tuple(node.group.mean))
+    return describe(fitted, target=schema.target, units=schema.units, scale=schema.scaler, levels=schema.levels)

@@ -1,0 +1,161 @@
+"""An experiment on real users, run on a small simulated trial; claims and verdicts on tables made by hand."""
+
+import csv
+import json
+from dataclasses import replace
+
+import pytest
+
+from kerneltrail.baselines.cks import SearchSettings
+from kerneltrail.data import Cohort, simulate_mhealth
+from kerneltrail.data.mhealth import UNITS
+from kerneltrail.errors import DataError
+from kerneltrail.experiments import Context, run
+from kerneltrail.experiments.real import plan
+from kerneltrail.experiments.real.claims import PAPER_ROWS, claims
+from kerneltrail.experiments.real.compute import compute
+from kerneltrail.experiments.real.experiment import RealUsers
+from kerneltrail.experiments.real.tables import judged, tables
+from kerneltrail.gp import Reward
+from kerneltrail.kernels import Pool
+from kerneltrail.trajectory.maps import MapSettings
+
+SIZES = plan.Sizes(
+    splits=2,
+    test=2,
+    seeds=2,
+    users=1,
+    published=1,
+    own=("cks",),
+    search=SearchSettings(depth=0, refits=1),
+    changes={"largest": 1, "chains": 2, "sweeps": 16, "check": 8, "maps": MapSettings(1, 4, 1e-3, 1e-3)},
+)
+
+
+def trial(path):
+    """Six users of a simulated trial, whatever the file says."""
+    simulated = simulate_mhealth(4, 2, 0, days=9, batch_size=15)
+    return Cohort.from_users([*simulated.train.raw, *simulated.test.raw], target="log_steps30", units=UNITS)
+
+
+STUDY = replace(
+    plan.HEARTSTEPS,
+    name="tiny",
+    load=trial,
+    first=lambda cohort: cohort.names[-2:],
+    pool=lambda names: Pool.of("SE[hour]", "LIN[log_steps30pre]", "SE[temperature]", probability=0.1),
+    reward=Reward(("log_steps30pre",)),
+    full=SIZES,
+    quick=SIZES,
+)
+
+
+@pytest.fixture(scope="module")
+def written(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("real")
+    (folder / "trial.csv").write_text("nothing\n")
+    context = Context("tiny", folder / "out", data=folder / "trial.csv", workers=1)
+    page, outcome = run(RealUsers(STUDY), context)
+    return folder, page, outcome
+
+
+def test_everything_that_is_asked_for_is_in_the_results(written):
+    folder, page, _ = written
+    results = json.loads((folder / "out" / "results.json").read_text())
+    assert results["failures"] == []
+    for row in results["metrics"]:
+        assert {"method", "t", "users", "rmse", "log_density", "seconds"} <= set(row)
+    for row in results["paired"]:
+        assert {"method", "against", "t", "metric", "mean", "low", "high", "verdict"} <= set(row)
+        assert row["method"] == "trajectory"
+        assert row["low"] <= row["mean"] <= row["high"]
+    methods = {row["method"] for row in results["metrics"]}
+    assert methods == {"trajectory", "published", "no mean", "final", "pooled", "pooled-mean", "linear", "mean", "cks"}
+    assert {row["t"] for row in results["metrics"] if row["rmse"] is not None} == {0, 1, 2}
+    first = results["first_split"]["metrics"]
+    assert {row["users"] for row in first if row["rmse"] is not None} == {1}
+    assert results["learning_seconds"] > 0
+    text = page.read_text()
+    for row in results["metrics"]:
+        if row["rmse"] is not None:
+            assert f"{row['rmse']:.3f}" in text
+    with (folder / "out" / "tables" / "compositions.csv").open(newline="") as file:
+        told = list(csv.DictReader(file))
+    assert {row["method"] for row in told} == methods
+    assert len({row["user"] for row in told}) == 1
+
+
+def test_a_second_run_computes_nothing(written):
+    folder, _, outcome = written
+    heard = []
+    context = Context("tiny", folder / "out", data=folder / "trial.csv", workers=1, hear=heard.append)
+    again = compute(STUDY, SIZES, context)
+    assert all(told.kept for told in heard)
+    assert tables(again)["metrics"] == outcome.results["metrics"]
+
+
+def test_absent_data_are_met_with_what_to_download(tmp_path):
+    for data in (None, tmp_path / "nowhere.csv"):
+        with pytest.raises(DataError, match=r"suggestions.csv of github.com/klasnja/HeartStepsV1, licence CC-BY-4.0"):
+            run(RealUsers(plan.HEARTSTEPS), Context("heartsteps", tmp_path / "out", data=data))
+        with pytest.raises(DataError, match=r"Furberg et al. 2016"):
+            run(RealUsers(plan.FITBIT), Context("fitbit", tmp_path / "out", data=data))
+
+
+def difference(metric, low, high, against="cks", t=1):
+    mean = 0.5 * (low + high)
+    return {
+        "method": "trajectory",
+        "against": against,
+        "t": t,
+        "metric": metric,
+        "mean": mean,
+        "low": low,
+        "high": high,
+    }
+
+
+@pytest.mark.parametrize(
+    ("metric", "low", "high", "verdict"),
+    [
+        ("rmse", -0.2, -0.1, "wins"),
+        ("rmse", 0.1, 0.2, "loses"),
+        ("rmse", -0.1, 0.2, "ties"),
+        ("log_density", -0.2, -0.1, "loses"),
+        ("log_density", 0.1, 0.2, "wins"),
+        ("seconds", -3.0, -1.0, "wins"),
+    ],
+)
+def test_a_verdict_is_where_the_interval_lies(metric, low, high, verdict):
+    assert judged([difference(metric, low, high)])[0]["verdict"] == verdict
+
+
+def test_claims_are_computed_from_the_tables():
+    early, late = difference("rmse", -0.2, -0.1), difference("rmse", 0.1, 0.2, t=4)
+    rows = zip((*plan.PAPER_TRAIN, *plan.PAPER_TEST), PAPER_ROWS, strict=True)
+    made = {
+        "first_paired": judged([early, late]),
+        "paired": [],
+        "metrics": [
+            {"method": method, "t": t, "seconds": seconds}
+            for method, own in {"trajectory": (0.01, 0.011), "cks": (1.0, 5.0)}.items()
+            for t, seconds in zip((1, 4), own, strict=True)
+        ],
+        "users": [{"user": name, "rows": count} for name, count in rows],
+        "nodes": [{"model": "trajectory", "composition": "LIN[hour] + SE[hour]"}],
+    }
+
+    class Found:
+        splits = None
+        cohort = type("C", (), {"covariates": ("hour", "steps30pre")})()
+
+    told = {each.claim: each for each in claims(Found(), made, paper=True)}
+    assert told["After one batch the trajectory model is better than cks (RMSE)"].agrees
+    assert not told["At the end it is as good as cks (RMSE)"].agrees
+    assert told["The time of an update does not grow with t: trajectory"].agrees
+    assert told["The time of an update grows with t: cks"].agrees
+    assert told["Rows of each user"].agrees
+    assert not told["Covariates that the paper names are there"].agrees
+    assert "weather" in told["Covariates that the paper names are there"].ours
+    assert told["SE[hour] is among the graph's compositions"].agrees
+    assert not told["PER[steps30pre] is among the graph's compositions"].agrees
