@@ -14,6 +14,7 @@ from kerneltrail.experiments.real.plan import HEARTSTEPS as HEARTSTEPS_STUDY
 from kerneltrail.experiments.real.plan import TRAJECTORY, Sizes, Study
 from kerneltrail.experiments.real.sections import page_of
 from kerneltrail.experiments.real.tables import tables
+from kerneltrail.report.trail.following import follow_users
 
 
 @dataclass(frozen=True)
@@ -45,7 +46,7 @@ class RealUsers:
         made = tables(found)
         paper = self.study is HEARTSTEPS_STUDY
         agreements = claims(found, made, paper=paper)
-        sections, drawn = page_of(self.study, sizes, found, made, agreements)
+        opening, sections, drawn = page_of(self.study, sizes, found, made, agreements)
         pool = self.study.pool(found.cohort.covariates)
         results = {
             "settings": {
@@ -68,9 +69,11 @@ class RealUsers:
             results,
             made,
             drawn,
+            opening,
             sections,
             agreements,
             found.models[TRAJECTORY],
+            follow_users(found.models[TRAJECTORY], found.test.raw, detailed=2),
         )
 
 

@@ -22,8 +22,8 @@ NODES = 6
 
 def page_of(
     study: Study, sizes: Sizes, found: Found, tables: Tables, agreements: Sequence[Agreement]
-) -> tuple[tuple[Section, ...], tuple[Drawn, ...]]:
-    """Sections, and the figures in them."""
+) -> tuple[tuple[Section, ...], tuple[Section, ...], tuple[Drawn, ...]]:
+    """Sections before and after those on the model, its users and the methods, and the figures in them."""
     drawn: list[Drawn] = []
 
     def figure(made: Drawn) -> Block:
@@ -34,20 +34,20 @@ def page_of(
         own = [each for each in agreements if each.topic == topic]
         return [agreement_table(own)] if own else []
 
-    sections = [
+    opening = (
         Section("In short", [Paragraph(text) for text in _short(found, tables)]),
         Section("The data", [Paragraph(f"{study.said} {_kept(found)}"), _users(tables["users"]), *beside("data")]),
-    ]
-    for label, model in found.models.items():
-        if label not in (TRAJECTORY, PUBLISHED):
-            continue
-        blocks: list[Block] = [Paragraph(WHY[label]), figure(_graph(label, found))]
+    )
+    sections = []
+    for label in (TRAJECTORY, PUBLISHED):
         told = sorted((row for row in tables["nodes"] if row["model"] == label), key=lambda row: -row["customers"])
+        blocks: list[Block] = [Paragraph(WHY[label]), figure(_graph(label, found))]
         blocks += [Sentences(row["composition"], [row["words"]]) for row in told[:NODES]]
-        if model.mean is not None:
+        if found.models[label].mean is not None:
             blocks.append(Paragraph(AROUND))
         sections.append(Section(f"What the training users teach: {label}", blocks))
-    sections[-1] = Section(sections[-1].heading, [*sections[-1].blocks, *beside("graph")])
+    if beside("graph"):
+        sections.append(Section("Compositions that the paper names", beside("graph")))
     sections.append(
         Section(
             "Predictions of the next batch",
@@ -75,7 +75,7 @@ def page_of(
         Section("Time of an update", [figure(_by_batch(found, "seconds")), _times(tables["metrics"]), *beside("time")])
     )
     sections.append(Section("One user", [_compositions(tables["compositions"])]))
-    return tuple(sections), tuple(drawn)
+    return opening, tuple(sections), tuple(drawn)
 
 
 WHY = {
