@@ -5,7 +5,7 @@ Every prior is a Normal in the unconstrained space: a LogNormal on a positive hy
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Literal
@@ -125,8 +125,12 @@ class Priors:
 
     def moments(self, composition: Composition) -> tuple[Array, Array]:
         """(mean, variance) of each hyperparameter of a composition in the unconstrained space."""
-        slots = [self._of_slot(slot) for slot in layout_of(composition).slots]
-        return np.array([p.mean for p in slots]), np.array([p.variance for p in slots])
+        return self.moments_of(layout_of(composition).slots)
+
+    def moments_of(self, slots: Sequence[Slot]) -> tuple[Array, Array]:
+        """(mean, variance) of each of some hyperparameters in the unconstrained space."""
+        found = [self._of_slot(slot) for slot in slots]
+        return np.array([p.mean for p in found]), np.array([p.variance for p in found])
 
     def sample(self, composition: Composition, size: int, rng: np.random.Generator) -> Array:
         """`size` unconstrained hyperparameter vectors from the prior, shape (size, hyperparameters)."""

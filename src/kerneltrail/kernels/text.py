@@ -7,11 +7,16 @@ Grammar: sum := term ("+" term)*; term := factor ("*" factor)*; factor := KIND "
 from __future__ import annotations
 
 import difflib
+import operator
 import re
+from collections.abc import Callable
+from typing import Generic, TypeVar
 
 from kerneltrail.errors import KernelSyntaxError
 from kerneltrail.kernels.atoms import Atom, kinds
 from kerneltrail.kernels.composition import Composition, Product
+
+T = TypeVar("T")
 
 _NAME = re.compile(r"[^\W\d]\w*")
 _TIMES = "*×·"
@@ -27,20 +32,28 @@ def parse(text: str) -> Composition:
     Raises:
         KernelSyntaxError: with a caret under the character that could not be read.
     """
-    reader = _Reader(text)
+    return parse_as(text, lambda atom: Composition((Product((atom,)),)), operator.add, operator.mul) or Composition()
+
+
+def parse_as(text: str, atom: Callable[[Atom], T], plus: Callable[[T, T], T], times: Callable[[T, T], T]) -> T | None:
+    """What a text describes, built from atoms, sums and products of one's own; None for the empty text."""
+    reader = _Reader(text, atom, plus, times)
     reader.blanks()
     if reader.at_end:
-        return Composition()
+        return None
     result = reader.sum()
     if not reader.at_end:
         raise reader.error("expected '+', '*' or the end")
     return result
 
 
-class _Reader:
+class _Reader(Generic[T]):
     """A recursive-descent reader over one text."""
 
-    def __init__(self, text: str) -> None:
+    def __init__(
+        self, text: str, atom: Callable[[Atom], T], plus: Callable[[T, T], T], times: Callable[[T, T], T]
+    ) -> None:
+        self.atom, self.plus, self.times = atom, plus, times
         self.text = text
         self.position = 0
         self.depth = 0
@@ -64,19 +77,19 @@ class _Reader:
             return True
         return False
 
-    def sum(self) -> Composition:
+    def sum(self) -> T:
         result = self.term()
         while self.take("+"):
-            result = result + self.term()
+            result = self.plus(result, self.term())
         return result
 
-    def term(self) -> Composition:
+    def term(self) -> T:
         result = self.factor()
         while self.take(_TIMES):
-            result = result * self.factor()
+            result = self.times(result, self.factor())
         return result
 
-    def factor(self) -> Composition:
+    def factor(self) -> T:
         opened = self.position
         if self.take("("):
             self.depth += 1
@@ -112,4 +125,4 @@ class _Reader:
             raise self.error("a covariate's name cannot hold a line break", self.position + inside.index("\n"))
         self.position = end + 1
         self.blanks()
-        return Composition((Product((Atom(name, inside.strip()),)),))
+        return self.atom(Atom(name, inside.strip()))
