@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Literal, Protocol
@@ -9,7 +10,7 @@ from typing import Literal, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from kerneltrail.data import Cohort, Scaler, Schema, User
+from kerneltrail.data import Batching, Cohort, Scaler, Schema, User
 from kerneltrail.data.scaling import TargetScaling
 from kerneltrail.errors import DataError
 from kerneltrail.gp import LinearBlock, Posterior, Prediction, Reward, prior_only
@@ -18,6 +19,7 @@ from kerneltrail.trajectory.maps import block_of
 
 Array = NDArray[np.float64]
 Scaled = Literal["user", "group", "none"]
+Preparation = Literal["automatic", "covariates", "none"]
 
 
 class Mean(Protocol):
@@ -149,6 +151,23 @@ class Seen:
             self.scaler.inverse_variance(said.variance),
             float(self.scaler.inverse_variance(said.noise)),
         )
+
+
+def own_frame(covariates: Sequence[str], scaling: Preparation = "automatic") -> Frame:
+    """A frame for rows of one's own: scaled by themselves, with no training users behind them."""
+    names = tuple(covariates)
+    # A schema names columns of a table; here there is none, so any names do that are not covariates'.
+    user, order, target = (label + "_" * sum(map(len, names)) for label in ("user", "order", "target"))
+    schema = Schema(
+        user,
+        order,
+        target,
+        names,
+        Batching(),
+        scaling="none" if scaling == "none" else "user",
+        target_scaling="standard" if scaling == "automatic" else "none",
+    )
+    return Frame(schema, Scaler.identity(names))
 
 
 def priors_for(schema: Schema) -> Priors:

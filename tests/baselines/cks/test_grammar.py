@@ -4,8 +4,9 @@ import itertools
 
 import pytest
 
-from kerneltrail.baselines.cks import base_expressions, bic, expand, leaf, parameters, plus, times
-from kerneltrail.errors import KernelError
+from kerneltrail.baselines.cks import base_expressions, bic, expand, leaf, parameters, plus, read, times
+from kerneltrail.baselines.cks.expression import numbered
+from kerneltrail.errors import KernelError, KernelSyntaxError
 from kerneltrail.kernels import Composition, parse
 
 LIN, PER, SE = (leaf(kind, "x") for kind in ("LIN", "PER", "SE"))
@@ -34,25 +35,51 @@ def test_one_and_two_steps_reach_what_a_naive_enumeration_reaches(covariates):
     atoms = [each.text for each in base]
     for start in base:
         first = set(naive(start.text, atoms))
-        wanted = {parse(written(tree)) for tree in first} - {start.composition}
-        assert {child.composition for child in expand(start, base)} == wanted
+        wanted = {read(written(tree)) for tree in first} - {start}
+        assert set(expand(start, base)) == wanted
         if len(covariates) == 1:
-            second = {parse(written(tree)) for one in first for tree in naive(one, atoms)}
+            second = {read(written(tree)) for one in first for tree in naive(one, atoms)}
             children = (*expand(start, base), start)
-            reached = {grown.composition for child in children for grown in expand(child, base)}
-            assert reached | {child.composition for child in children} == second | wanted | {start.composition}
+            reached = {grown for child in children for grown in expand(child, base)}
+            assert reached | set(children) == second | wanted | {start}
 
 
 def test_children_are_distinct_models_other_than_the_parent():
     parent = times(PER, plus(LIN, SE))
     children = expand(parent, base_expressions(["x"]))
-    compositions = [child.composition for child in children]
-    assert len(set(compositions)) == len(compositions)
-    assert parent.composition not in compositions
-    assert parse("SE[x]*(LIN[x] + SE[x])") in compositions  # PER replaced
-    assert parse("PER[x]*(PER[x] + SE[x])") in compositions  # an inner atom replaced
-    assert parse("PER[x]*(LIN[x]*PER[x] + SE[x])") in compositions  # an inner atom multiplied
-    assert parse("PER[x]*(LIN[x] + SE[x]) + SE[x]") in compositions  # the whole, plus an atom
+    assert len(set(children)) == len(children)
+    assert parent not in children
+    assert read("SE[x]*(LIN[x] + SE[x])") in children  # PER replaced
+    assert read("PER[x]*(PER[x] + SE[x])") in children  # an inner atom replaced
+    assert read("PER[x]*(LIN[x]*PER[x] + SE[x])") in children  # an inner atom multiplied
+    assert read("PER[x]*(LIN[x] + SE[x]) + SE[x]") in children  # the whole, plus an atom
+    assert read("PER[x]*(LIN[x] + SE[x] + SE[x])") in children  # one more of the same
+    assert read("PER[x]*LIN[x] + PER[x]*SE[x]") not in children  # multiplied out it would be another model
+
+
+def test_atoms_are_traced_through_a_step():
+    parent = plus(SE, times(LIN, PER))
+    assert [each.origin for each in numbered(parent).leaves] == [0, 1, 2]
+    for child in expand(parent, base_expressions(["x"])):
+        old = [each for each in child.leaves if each.origin is not None]
+        assert len({each.origin for each in old}) == len(old)
+        assert len(child.leaves) - len(old) in (0, 1)
+        exchanged = sum(parent.leaves[each.origin] != each for each in old)
+        assert exchanged == (len(child.leaves) == len(old) == 3)
+    grown = next(child for child in expand(SE, base_expressions(["x"])) if child.text == "SE[x] + SE[x]")
+    assert sorted(each.origin is None for each in grown.leaves) == [False, True]
+    absorbed = times(numbered(SE), SE)
+    assert [each.origin for each in absorbed.leaves] == [0]
+
+
+def test_texts_are_read_as_expressions():
+    for text in ("SE[x]", "SE[x] + SE[x]", "SE[x]*(LIN[x] + SE[x]*(PER[x] + SE[x])) + PER[x]"):
+        assert read(read(text).text) == read(text)
+    assert read("(LIN[x] + SE[x])*PER[x]").text == "PER[x]*(LIN[x] + SE[x])"
+    with pytest.raises(KernelSyntaxError):
+        read("SE[x] +")
+    with pytest.raises(KernelError, match="at least one part"):
+        read(" ")
 
 
 def test_an_atom_is_replaced_on_its_own_covariate_only():
@@ -73,8 +100,8 @@ def test_simplification():
     assert times(SE, SE) == SE
     assert times(SE, PER, SE) == times(PER, SE)
     assert times(SE, leaf("SE", "hour")) != SE
-    assert plus(SE, SE) == SE
-    assert plus(times(LIN, SE), times(SE, LIN)) == times(LIN, SE)
+    assert plus(SE, SE).text == "SE[x] + SE[x]"  # two smooth parts, of two lengthscales
+    assert plus(times(LIN, SE), times(SE, LIN)).size == 4
     assert times(LIN, LIN).text == "LIN[x]*LIN[x]"  # a parabola, not a line
 
 
@@ -115,14 +142,16 @@ def test_every_expression_of_two_steps_says_its_composition_in_text():
         ("LIN[x] + PER[x]", 5),
         ("PER[x]*SE[x]", 4),  # one amplitude for two factors
         ("LIN[x]*LIN[x]*SE[x]", 4),
-        ("PER[x]*(LIN[x] + SE[x])", 8),  # each product has a period of its own
+        ("PER[x]*(LIN[x] + SE[x])", 6),  # one period; two amplitudes
+        ("(LIN[x] + SE[x])*(PER[x] + SE[x])", 8),  # three amplitudes and five of the atoms
+        ("SE[x] + SE[x]", 4),
         ("SE[x]*SE[hour] + LIN[x]", 5),
     ],
 )
 def test_hyperparameters_counted_by_hand(text, count):
-    assert parameters(parse(text)) == count
-    assert bic(-10.0, parse(text), 1) == 20.0  # log 1 = 0
-    assert bic(-10.0, parse(text), 100) == pytest.approx(20.0 + count * 4.605170185988092)
+    assert parameters(read(text)) == count
+    assert bic(-10.0, read(text), 1) == 20.0  # log 1 = 0
+    assert bic(-10.0, read(text), 100) == pytest.approx(20.0 + count * 4.605170185988092)
 
 
 def test_an_empty_sum_or_product_is_refused():

@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 
 from kerneltrail.baselines.cks import Effort, Guard, SearchSettings, search
+from kerneltrail.baselines.cks.candidate import is_plain
+from kerneltrail.baselines.cks.evidence import Rows, Tree
 from kerneltrail.baselines.cks.fit import bic
 from kerneltrail.data import User, simulate_user
 from kerneltrail.errors import DataError, KernelError
@@ -36,8 +38,8 @@ def test_a_line_with_a_cycle_is_found_as_such():
     user = User("peaks", ("x",), x[:, None], (y - y.mean()) / y.std(), (100,))
     found = search(user, None, SearchSettings(depth=2, beam=2)).best
     assert found.expression.composition == parse("LIN[x] + PER[x]")
-    assert found.fitted.hyperparameters is not None
-    assert found.fitted.hyperparameters["PER[x].period"] == pytest.approx(0.12, rel=0.02)
+    assert found.fitted.kernel is not None
+    assert found.fitted.kernel["PER[x].period"] == pytest.approx(0.12, rel=0.02)
 
 
 @pytest.mark.slow
@@ -77,12 +79,15 @@ def test_levels_parents_and_scores(wave, tree):
     assert tree.levels == 2
     assert tree.stopped == "depth"
     assert tree.best.bic == min(node.bic for node in tree.nodes)
-    assert len({node.expression.composition for node in tree.nodes}) == len(tree.nodes)
+    assert len({node.expression for node in tree.nodes}) == len(tree.nodes)
     for node in tree.nodes:
-        theta = node.fitted.hyperparameters
-        assert theta is not None
-        log = evidence(wave, theta.composition, theta.unconstrained).log[0, -1]
-        assert node.bic == pytest.approx(bic(log, theta.composition, wave.rows), abs=1e-3)
+        kernel = node.fitted.kernel
+        assert kernel is not None
+        log = Rows(wave).log_evidence(Tree(node.expression, ("x",)), kernel.vector)
+        assert node.bic == pytest.approx(bic(log, node.expression, wave.rows), abs=1e-3)
+        if is_plain(node.expression):
+            same = evidence(wave, kernel.composition, kernel.unconstrained).log[0, -1]
+            assert log == pytest.approx(same, abs=1e-4)
 
 
 def test_the_tree_is_shown(tree):
@@ -93,7 +98,7 @@ def test_the_tree_is_shown(tree):
     assert {"level", "kernel", "bic", "parent"} <= set(rows[0])
     shown = str(tree)
     assert "level 0: 3 candidates" in shown
-    assert "level 1: 4 candidates" in shown
+    assert "level 1: 5 candidates" in shown
     assert sum(line.startswith("* ") for line in shown.splitlines()) == 1
     assert tree.upto(0).levels == 1
 
@@ -134,7 +139,7 @@ def test_a_wider_beam_expands_more(wave, tree):
     wide = search(wave, None, replace(QUICK, beam=2))
     assert {n.expression for n in tree.nodes} < {n.expression for n in wide.nodes}
     assert len({n.parent for n in wide.level(1)}) == 2
-    assert len({n.expression.composition for n in wide.nodes}) == len(wide.nodes)
+    assert len({n.expression for n in wide.nodes}) == len(wide.nodes)
 
 
 def test_progress_is_told(wave):
@@ -169,6 +174,6 @@ def test_impossible_requests_are_refused(wave):
 def test_the_guard_is_part_of_the_settings(wave):
     tree = search(wave, None, replace(QUICK, depth=0, guard=Guard(cycles=5.0)))
     for node in tree.nodes:
-        theta = node.fitted.hyperparameters
-        if theta is not None and "PER[x].period" in theta:
-            assert theta["PER[x].period"] <= 0.2
+        kernel = node.fitted.kernel
+        if kernel is not None and "PER[x].period" in kernel:
+            assert kernel["PER[x].period"] <= 0.2

@@ -7,9 +7,8 @@ import pytest
 
 from kerneltrail.baselines.cks import CKS, CKSLearner, Effort, SearchSettings
 from kerneltrail.baselines.cks.benchmark import main, markdown, read
-from kerneltrail.baselines.cks.selector import own_frame
 from kerneltrail.baselines.following import Following
-from kerneltrail.baselines.frame import Frame
+from kerneltrail.baselines.frame import Frame, own_frame
 from kerneltrail.baselines.protocol import Selector
 from kerneltrail.data import Scaler
 from kerneltrail.gp import Reward

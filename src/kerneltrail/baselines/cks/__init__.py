@@ -1,7 +1,8 @@
 """CKS, the compositional kernel search (Duvenaud et al. 2013; SPEC §10): a grammar of kernels, searched by BIC."""
 
-from kerneltrail.baselines.cks.expression import Expression, leaf, plus, times
+from kerneltrail.baselines.cks.expression import Expression, Leaf, leaf, plus, read, times
 from kerneltrail.baselines.cks.fit import Effort, bic, parameters
+from kerneltrail.baselines.cks.form import Form, Tied, form_of
 from kerneltrail.baselines.cks.grammar import base_expressions, expand
 from kerneltrail.baselines.cks.guard import Guard
 from kerneltrail.baselines.cks.priors import wide_priors
@@ -15,17 +16,22 @@ __all__ = [
     "CKSLearner",
     "Effort",
     "Expression",
+    "Form",
     "Guard",
+    "Leaf",
     "Node",
     "SearchProgress",
     "SearchSettings",
     "SearchTree",
+    "Tied",
     "base_expressions",
     "bic",
     "expand",
+    "form_of",
     "leaf",
     "parameters",
     "plus",
+    "read",
     "search",
     "times",
     "wide_priors",

@@ -19,7 +19,6 @@ from typing import Any
 
 import numpy as np
 
-from kerneltrail.baselines.cks.guard import Guard
 from kerneltrail.baselines.cks.search import SearchSettings
 from kerneltrail.baselines.cks.selector import CKS
 from kerneltrail.gp import keep_freed_memory
@@ -32,7 +31,7 @@ COLUMNS = {
 }
 """Published columns shown, by heading."""
 
-SETTINGS = SearchSettings(guard=Guard(gaps=3.0, spacings=0.0, cycles=2.0))
+SETTINGS = SearchSettings.for_series()
 """How the series are searched. The guard is not SPEC §10's: a week in daily values counts, and a period has to be seen
 twice."""
 
@@ -54,6 +53,7 @@ class Result:
         cpu: processor seconds of it; more telling than seconds where the machine has other work.
         stopped: why it ended.
         by_depth: RMSE and log density had the search ended at depth 0, 1, ….
+        fits: the kernels fitted to all rows: level, text, BIC, unconstrained hyperparameters.
     """
 
     series: str
@@ -69,6 +69,7 @@ class Result:
     cpu: float
     stopped: str
     by_depth: tuple[tuple[float, float], ...] = ()
+    fits: tuple[tuple[int, str, float, tuple[float, ...]], ...] = ()
 
 
 def run(folder: Path, series: str, settings: SearchSettings = SETTINGS) -> Result:
@@ -83,14 +84,19 @@ def run(folder: Path, series: str, settings: SearchSettings = SETTINGS) -> Resul
     said = selector.predict(test[:, :1])
     scores = []
     for depth in range(tree.levels):
-        theta = tree.upto(depth).best.fitted.hyperparameters
-        assert theta is not None  # the best of a tree is fitted
-        part = type(found)(found.seen, theta, "").predict(test[:, :1], None)
+        kernel = tree.upto(depth).best.fitted.kernel
+        assert kernel is not None  # the best of a tree is fitted
+        part = type(found)(found.seen, kernel).predict(test[:, :1], None)
         scores.append((_rmse(part.mean, test[:, 1]), float(part.log_density(test[:, 1]).mean())))
     return Result(
         series, len(train), len(test), found.kernel, _rmse(said.mean, test[:, 1]),
         float(said.log_density(test[:, 1]).mean()), tree.best.bic, tree.best.level, len(tree.nodes), seconds, cpu,
         tree.stopped, tuple(scores),
+        tuple(
+            (node.level, node.expression.text, node.bic, node.fitted.kernel.unconstrained)
+            for node in tree.complete
+            if node.fitted.kernel is not None
+        ),
     )  # fmt: skip
 
 

@@ -1,20 +1,21 @@
 """Kernel expressions: sums and products of atoms, nested as the grammar writes them. Immutable, canonical, hashable.
 
-An expression is what the search of SPEC §10 grows; what is fitted is its `composition`, the sum of products to which it
-multiplies out. *Each product has hyperparameters of its own*: in ``PER[x]*(LIN[x] + SE[x])`` the two products may end
-with two periods. One representation then serves every method of the package, at the price of counting the shared
-factor twice in BIC. Two expressions with one composition are therefore the same model, and only one of them is fitted.
+An expression is what the search of SPEC §10 grows and fits: *each atom that is written has hyperparameters of its own,
+once*. In ``PER[x]*(LIN[x] + SE[x])`` there is one period; in ``SE[x] + SE[x]`` there are two lengthscales. Its
+`composition` says which products it multiplies out to, as a set, for comparison with methods that select from a pool.
 """
 
 from __future__ import annotations
 
+import itertools
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from kerneltrail.errors import KernelError
 from kerneltrail.kernels import Atom, Composition, Product
+from kerneltrail.kernels.text import parse_as
 
 
 class Expression(ABC):
@@ -41,6 +42,11 @@ class Expression(ABC):
         """What it multiplies out to."""
 
     @property
+    def leaves(self) -> tuple[Leaf, ...]:
+        """Its atoms, from left to right."""
+        return tuple(leaf for part in self.parts for leaf in part.leaves)
+
+    @property
     def key(self) -> tuple[int, str]:
         """Smallest expressions first, then by text: the order of parts."""
         return (self.size, self.text)
@@ -54,9 +60,21 @@ class Expression(ABC):
 
 @dataclass(frozen=True, repr=False)
 class Leaf(Expression):
-    """One atom."""
+    """One atom.
+
+    Attributes:
+        atom: the atom.
+        origin: which atom of the expression before a step this is, from left to right; None if it is new. It takes no
+            part in comparisons.
+    """
 
     atom: Atom
+    origin: int | None = field(default=None, compare=False)
+
+    @property
+    def leaves(self) -> tuple[Leaf, ...]:
+        """Itself."""
+        return (self,)
 
     @property
     def parts(self) -> tuple[Expression, ...]:
@@ -81,7 +99,7 @@ class Leaf(Expression):
 
 @dataclass(frozen=True, repr=False)
 class Sum(Expression):
-    """A sum of two or more different expressions, none of them a sum; build it with `plus`."""
+    """A sum of two or more expressions, none of them a sum; build it with `plus`."""
 
     terms: tuple[Expression, ...]
 
@@ -145,13 +163,37 @@ def leaf(kind: str, covariate: str) -> Leaf:
     return Leaf(Atom(kind, covariate))
 
 
+def read(text: str) -> Expression:
+    """The expression of a text: what `Expression.text` wrote, or anything of that kind, in canonical form.
+
+    Raises:
+        KernelSyntaxError: with a caret under the character that could not be read.
+    """
+    found = parse_as(text, Leaf, plus, times)
+    if found is None:
+        raise KernelError("an expression needs at least one part")
+    return found
+
+
+def numbered(expression: Expression) -> Expression:
+    """The same expression with every atom's `origin` its own place: what a step makes of it can then be traced back."""
+    return _numbered(expression, itertools.count())
+
+
+def _numbered(expression: Expression, places: Iterator[int]) -> Expression:
+    if isinstance(expression, Leaf):
+        return replace(expression, origin=next(places))
+    parts = tuple(_numbered(part, places) for part in expression.parts)
+    return Sum(parts) if isinstance(expression, Sum) else Times(parts)
+
+
 def plus(*parts: Expression) -> Expression:
-    """The sum, in canonical form: flat, sorted, each part once (k + k is k with another amplitude).
+    """The sum, in canonical form: flat and sorted. Equal parts stay: they may differ in their hyperparameters.
 
     >>> plus(leaf("SE", "x"), plus(leaf("LIN", "x"), leaf("SE", "x"))).text
-    'LIN[x] + SE[x]'
+    'LIN[x] + SE[x] + SE[x]'
     """
-    flat = sorted(set(_flat(parts, Sum)), key=lambda part: part.key)
+    flat = sorted(_flat(parts, Sum), key=lambda part: part.key)
     return _single(flat) or Sum(tuple(flat))
 
 

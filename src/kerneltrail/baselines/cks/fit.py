@@ -3,22 +3,26 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from itertools import zip_longest
 
 import numpy as np
 from numpy.typing import NDArray
 
+from kerneltrail.baselines.cks.candidate import Candidate
+from kerneltrail.baselines.cks.evidence import Rows
+from kerneltrail.baselines.cks.expression import Expression
+from kerneltrail.baselines.cks.form import Tied, form_of
 from kerneltrail.baselines.cks.guard import Limits, allowed, limits_of
-from kerneltrail.baselines.cks.starts import starts_for
+from kerneltrail.baselines.cks.starts import Column, starts_for
+from kerneltrail.baselines.periods import Periods
 from kerneltrail.data import User
-from kerneltrail.errors import NumericalError
-from kerneltrail.gp import LinearBlock, MapResult, evidence_of, find_map, inputs_for, one_blas_thread
-from kerneltrail.kernels import Composition, Hyperparameters, Priors, layout_of
+from kerneltrail.gp import LinearBlock, one_blas_thread
+from kerneltrail.kernels import Priors
 
 Array = NDArray[np.float64]
-Periods = Mapping[str, tuple[float, ...]]
 
 APART = 0.3
 """Starts closer than this in every hyperparameter, in prior standard deviations, count as one."""
@@ -31,7 +35,9 @@ class Effort:
     Attributes:
         draws: starts tried with what is new in the child drawn from the prior, and as many with all of it drawn.
         kept: how many of the first kind are followed to an optimum.
-        fresh: how many of the second kind.
+        fresh: how many of the second kind, at least.
+        small: of the second kind, kernels of few atoms follow `small` less the number of their atoms, if that is more:
+            what a search builds on is found there, and there it is cheap.
         starts: random restarts besides, spread over the prior.
         screen: points from which those are chosen.
         accuracy: relative change of the log posterior at which a search ends.
@@ -40,6 +46,7 @@ class Effort:
     draws: int = 8
     kept: int = 1
     fresh: int = 1
+    small: int = 0
     starts: int = 0
     screen: int = 8
     accuracy: float = 1e-4
@@ -66,6 +73,19 @@ class Problem:
     block: LinearBlock | None = None
     seed: int = 0
     tol: float = 1e-6
+
+    @cached_property
+    def rows(self) -> Rows:
+        """The rows as kernels see them."""
+        return Rows(self.user, self.block)
+
+    @cached_property
+    def columns(self) -> dict[str, Column]:
+        """Where each covariate lies."""
+        X = self.user.X
+        return {
+            name: Column(float(X[:, i].mean()), float(X[:, i].std())) for i, name in enumerate(self.user.covariates)
+        }
 
     def thinned(self, rows: int) -> Problem:
         """The problem on so many rows, drawn at random and kept in order; itself if there are no more than that.
@@ -99,112 +119,91 @@ class Fitted:
     """A candidate after its fit.
 
     Attributes:
-        hyperparameters: maximum a posteriori; None where there is none that may be used.
+        kernel: the expression with its maximum a posteriori hyperparameters; None where there are none to be used.
         log_likelihood: log p(y|X,θ) there.
         bic: 2·NLL + p·log n; infinite where there is no fit.
         rows: n.
         status: ``fitted``, ``period`` (the guard rejected it) or ``numerical`` (no start could be evaluated).
     """
 
-    hyperparameters: Hyperparameters | None
+    kernel: Tied | None
     log_likelihood: float
     bic: float
     rows: int
     status: str
 
 
-def parameters(composition: Composition) -> int:
-    """Free hyperparameters: one amplitude for each product and what its atoms have; the noise is not counted.
+def parameters(expression: Expression) -> int:
+    """Free hyperparameters: amplitudes that can be told apart and what the atoms have; the noise is not counted.
 
-    >>> from kerneltrail.kernels import parse
-    >>> parameters(parse("LIN[x] + PER[x]*SE[x]"))
+    >>> from kerneltrail.baselines.cks.expression import leaf, plus, times
+    >>> parameters(times(leaf("PER", "x"), plus(leaf("LIN", "x"), leaf("SE", "x"))))
     6
     """
-    return layout_of(composition).size - 1
+    return form_of(expression).size - 1
 
 
-def bic(log_likelihood: float, composition: Composition, rows: int) -> float:
+def bic(log_likelihood: float, expression: Expression, rows: int) -> float:
     """BIC = 2·NLL + p·log n (SPEC §10): smaller is better."""
-    return -2.0 * log_likelihood + parameters(composition) * float(np.log(rows))
+    return -2.0 * log_likelihood + parameters(expression) * float(np.log(rows))
 
 
 def fit(
     problem: Problem,
-    composition: Composition,
+    expression: Expression,
     effort: Effort,
     *,
-    parent: Hyperparameters | None = None,
+    parent: Tied | None = None,
     periods: Periods | None = None,
 ) -> Fitted:
     """Fit a candidate by MAP from its parent's values and from random restarts.
 
     Args:
         problem: the rows.
-        composition: the candidate.
+        expression: the candidate.
         effort: how hard to search.
-        parent: fitted hyperparameters of the expression it was made from, or of itself on fewer rows.
+        parent: the fitted expression it was made from, or itself fitted on fewer rows.
         periods: periods likely in what the parent leaves unexplained, tried besides the problem's own.
     """
-    rng = problem.rng("fit", composition.text, repr(effort))
+    rng = problem.rng("fit", expression.text, repr(effort))
+    candidate = Candidate(problem.rows, problem.priors, expression, problem.tol)
     with one_blas_thread():
-        chosen = _chosen(problem, composition, effort, parent, periods or {}, rng)
-        try:
-            found = _search(problem, composition, effort, chosen, effort.starts, rng)
-            if not allowed(found.hyperparameters, problem.limits) and chosen:
-                # What a random start ran away to says nothing against the other starts.
-                found = min(
-                    (_search(problem, composition, effort, [one], 0, rng) for one in chosen),
-                    key=lambda each: (not allowed(each.hyperparameters, problem.limits), -each.log_posterior),
-                )
-        except NumericalError:
-            return Fitted(None, -np.inf, np.inf, problem.user.rows, "numerical")
-    if not allowed(found.hyperparameters, problem.limits):
-        return Fitted(None, -np.inf, np.inf, problem.user.rows, "period")
-    score = bic(found.log_evidence, composition, problem.user.rows)
-    return Fitted(found.hyperparameters, found.log_evidence, score, problem.user.rows, "fitted")
-
-
-def _search(
-    problem: Problem,
-    composition: Composition,
-    effort: Effort,
-    warm: list[Array],
-    starts: int,
-    rng: np.random.Generator,
-) -> MapResult:
-    return find_map(
-        problem.user,
-        composition,
-        problem.priors,
-        rng=rng,
-        starts=starts if warm else max(starts, 1),
-        screen=effort.screen,
-        warm=warm,
-        block=problem.block,
-        tol=problem.tol,
-        accuracy=effort.accuracy,
-    )
+        ends = candidate.climb(_chosen(problem, candidate, effort, parent, periods or {}, rng), effort.accuracy)
+    if not ends:
+        return Fitted(None, -np.inf, np.inf, problem.user.rows, "numerical")
+    for end in ends:
+        kernel = Tied(expression, tuple(end.vector))
+        if allowed(kernel, problem.limits):
+            score = bic(end.log_evidence, expression, problem.user.rows)
+            return Fitted(kernel, end.log_evidence, score, problem.user.rows, "fitted")
+    return Fitted(None, -np.inf, np.inf, problem.user.rows, "period")
 
 
 def _chosen(
     problem: Problem,
-    composition: Composition,
+    candidate: Candidate,
     effort: Effort,
-    parent: Hyperparameters | None,
+    parent: Tied | None,
     periods: Periods,
     rng: np.random.Generator,
-) -> list[Array]:
+) -> Array:
     """The starts that are followed to an optimum."""
-    user = problem.user
-    centre = dict(zip(user.covariates, user.X.mean(axis=0).tolist(), strict=True))
-    likely = {name: tuple(_in_turn(problem.periods.get(name, ()), periods.get(name, ()))) for name in user.covariates}
-    starts = starts_for(composition, problem.priors.moments(composition), parent, centre, likely, rng, effort.draws)
-    if parent is None:
-        return list(_screened(problem, composition, starts.fresh, effort.kept + effort.fresh))
-    return [
-        *_screened(problem, composition, starts.heir, effort.kept),
-        *_screened(problem, composition, starts.fresh, effort.fresh),
-    ]
+    likely = {
+        name: tuple(_in_turn(problem.periods.get(name, ()), periods.get(name, ()))) for name in problem.user.covariates
+    }
+    mean, variance = candidate.moments
+    starts = starts_for(candidate.expression, (mean, variance), parent, problem.columns, likely, rng, effort.draws)
+    anywhere = mean + np.sqrt(variance) * rng.standard_normal((effort.screen if effort.starts else 0, len(mean)))
+    heirs = 0 if parent is None else effort.kept
+    fresh = max(effort.fresh + effort.kept - heirs, effort.small - candidate.expression.size)
+    kinds = max(1, *(len(each) for each in likely.values()))
+    return np.concatenate(
+        [
+            _screened(problem, candidate, starts.heir, heirs, kinds),
+            _screened(problem, candidate, starts.fresh, fresh, kinds),
+            _screened(problem, candidate, anywhere, effort.starts),
+        ]
+    )
 
 
 def _in_turn(first: Sequence[float], second: Sequence[float]) -> list[float]:
@@ -212,28 +211,33 @@ def _in_turn(first: Sequence[float], second: Sequence[float]) -> list[float]:
     return [value for pair in zip_longest(first, second) for value in pair if value is not None]
 
 
-def _screened(problem: Problem, composition: Composition, points: Array, count: int) -> Array:
-    """The `count` best points that are not close to each other; periods are moved to what the guard allows."""
-    if not count:
+def _screened(problem: Problem, candidate: Candidate, points: Array, count: int, kinds: int = 1) -> Array:
+    """The `count` best points that are not close to each other; periods are moved to what the guard allows.
+
+    Where a kernel has periods, points are of so many `kinds` in turn, one for each likely period, and the best of each
+    kind come first: a point that is good where it stands may be far from the period that is best in the end.
+    """
+    if not count or not len(points):
         return points[:0]
-    for i, slot in enumerate(layout_of(composition).slots):
+    periodic = False
+    for i, slot in enumerate(form_of(candidate.expression).slots):
+        periodic |= slot.spec.kind == "period"
         shortest, longest = limits_of(slot, problem.limits)
         if 0.0 < shortest <= longest and np.isfinite(shortest):
             points[:, i] = np.clip(points[:, i], np.log(shortest), np.log(longest))
-    mean, variance = problem.priors.moments(composition)
-    inputs = inputs_for(problem.user, composition, block=problem.block)
-    log = np.full(len(points), -np.inf)
-    for i, point in enumerate(points):
-        try:
-            log[i] = evidence_of(inputs, point, tol=problem.tol).log[0, -1]
-        except NumericalError:
-            continue
+    if len(points) == 1:
+        return points
+    log = candidate.log_posteriors(points)
+    mean, variance = candidate.moments
     whitened = (points - mean) / np.sqrt(variance)
-    log -= 0.5 * (whitened**2).sum(axis=1)
+    ranked = [int(i) for i in np.argsort(-log, kind="stable") if np.isfinite(log[i])]
+    if periodic:
+        turn = {i: [j for j in ranked if j % kinds == i % kinds].index(i) for i in ranked}
+        ranked.sort(key=lambda i: turn[i])  # stable: within a turn, the best first
     picked: list[int] = []
-    for i in np.argsort(-log, kind="stable"):
-        if len(picked) == count or not np.isfinite(log[i]):
+    for i in ranked:
+        if len(picked) == count:
             break
         if all(np.abs(whitened[i] - whitened[j]).max() > APART for j in picked):
-            picked.append(int(i))
+            picked.append(i)
     return points[picked]

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from kerneltrail.baselines.cks.expression import Expression, Leaf, Sum, leaf, plus, times
-from kerneltrail.kernels import Composition
+from kerneltrail.baselines.cks.expression import Expression, Leaf, Sum, leaf, numbered, plus, times
 
 KINDS = ("LIN", "PER", "SE")
 """Atom kinds that a search uses unless told otherwise."""
@@ -26,7 +25,9 @@ def steps(expression: Expression, base: Sequence[Leaf]) -> Iterator[Expression]:
         yield plus(expression, other)
         yield times(expression, other)
     if isinstance(expression, Leaf):
-        yield from (other for other in base if other.atom.covariate == expression.atom.covariate)
+        for other in base:
+            if other.atom.covariate == expression.atom.covariate:
+                yield Leaf(other.atom, expression.origin)
         return
     join = plus if isinstance(expression, Sum) else times
     for i, part in enumerate(expression.parts):
@@ -36,20 +37,16 @@ def steps(expression: Expression, base: Sequence[Leaf]) -> Iterator[Expression]:
 
 
 def expand(expression: Expression, base: Sequence[Leaf]) -> tuple[Expression, ...]:
-    """The children of an expression: one for each new composition, smallest first.
+    """The children of an expression, smallest first; their atoms' `origin` says where in the parent they stood.
 
     >>> [child.text for child in expand(leaf("SE", "x"), base_expressions(["x"]))]  # doctest: +NORMALIZE_WHITESPACE
-    ['LIN[x]', 'PER[x]', 'LIN[x] + SE[x]', 'LIN[x]*SE[x]', 'PER[x] + SE[x]', 'PER[x]*SE[x]']
+    ['LIN[x]', 'PER[x]', 'LIN[x] + SE[x]', 'LIN[x]*SE[x]', 'PER[x] + SE[x]', 'PER[x]*SE[x]', 'SE[x] + SE[x]']
     """
-    return distinct(steps(expression, base), without=(expression.composition,))
+    return distinct(steps(numbered(expression), base), without=(expression,))
 
 
-def distinct(expressions: Iterable[Expression], without: Iterable[Composition] = ()) -> tuple[Expression, ...]:
-    """One expression for each composition, the smallest; those of `without` are left out."""
-    seen = set(without)
-    kept: list[Expression] = []
-    for each in sorted(set(expressions), key=lambda each: each.key):
-        if each.composition not in seen:
-            seen.add(each.composition)
-            kept.append(each)
-    return tuple(kept)
+def distinct(expressions: Iterable[Expression], without: Iterable[Expression] = ()) -> tuple[Expression, ...]:
+    """Each expression once, smallest first; those of `without` are left out."""
+    left_out = set(without)
+    kept = [each for each in dict.fromkeys(expressions) if each not in left_out]
+    return tuple(sorted(kept, key=lambda each: each.key))

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from kerneltrail.kernels import Hyperparameters
+from kerneltrail.baselines.cks.form import Tied
 from kerneltrail.kernels.layout import Slot
 
 Array = NDArray[np.float64]
@@ -53,9 +53,9 @@ class Guard:
         }
 
 
-def allowed(hyperparameters: Hyperparameters, limits: Limits) -> bool:
+def allowed(kernel: Tied, limits: Limits) -> bool:
     """Whether every period is one that the guard lets pass."""
-    for slot, value in zip(hyperparameters.layout.slots, hyperparameters.values_array, strict=True):
+    for slot, value in zip(kernel.form.slots, kernel.values_array, strict=True):
         shortest, longest = limits_of(slot, limits)
         if not shortest <= value <= longest:
             return False

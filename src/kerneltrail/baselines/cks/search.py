@@ -5,27 +5,34 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import joblib
 import numpy as np
 from numpy.typing import NDArray
 
-from kerneltrail.baselines.cks.expression import Expression
-from kerneltrail.baselines.cks.fit import Effort, Fitted, Periods, Problem, fit
-from kerneltrail.baselines.cks.grammar import KINDS, base_expressions, distinct, expand
+from kerneltrail.baselines.cks.evidence import TreePosterior
+from kerneltrail.baselines.cks.expression import Expression, numbered
+from kerneltrail.baselines.cks.fit import Effort, Fitted, Problem, fit
+from kerneltrail.baselines.cks.form import Tied
+from kerneltrail.baselines.cks.grammar import KINDS, base_expressions, expand
 from kerneltrail.baselines.cks.guard import Guard, Limits
-from kerneltrail.baselines.cks.periods import likely_periods
 from kerneltrail.baselines.cks.priors import wide_priors
 from kerneltrail.baselines.cks.tree import Node, SearchTree
+from kerneltrail.baselines.periods import Periods, likely_periods
 from kerneltrail.data import User
 from kerneltrail.errors import DataError, KernelError, NumericalError
-from kerneltrail.gp import LinearBlock, Posterior, one_blas_thread
-from kerneltrail.kernels import Composition, Hyperparameters, Priors
+from kerneltrail.gp import LinearBlock, one_blas_thread
+from kerneltrail.kernels import Priors
 
 Array = NDArray[np.float64]
 
 THOROUGH = Effort(draws=0, kept=1, fresh=0, starts=1, screen=16, accuracy=1e-6)
 """Effort for the few candidates of a level that are fitted to all rows."""
+
+SERIES_FIRST = Effort(draws=10, small=6)
+SERIES_SECOND = Effort(draws=0, kept=1, fresh=0, starts=0, accuracy=1e-5)
+"""Efforts for one series: small kernels from many starts, on few rows; none at random on all rows."""
 
 
 @dataclass(frozen=True)
@@ -64,6 +71,18 @@ class SearchSettings:
     seed: int = 0
     tol: float = 1e-6
 
+    @classmethod
+    def for_series(cls, **changes: Any) -> SearchSettings:
+        """Settings for one series that is searched once, with any of them changed.
+
+        Small kernels are begun from more starts than where a search follows every batch: what comes later is built on
+        them. The guard lets a cycle of three rows pass (a week in daily values has seven), and asks that a cycle be
+        seen twice.
+        """
+        guard = Guard(gaps=3.0, spacings=0.0, cycles=2.0)
+        own = cls(depth=4, guard=guard, thin=150, first=SERIES_FIRST, second=SERIES_SECOND)
+        return replace(own, **changes)
+
     def __post_init__(self) -> None:
         if self.depth < 0 or min(self.beam, self.refits, self.thin, self.workers) < 1 or not self.kinds:
             raise KernelError("a search needs depth ≥ 0, beam, refits, thin and workers ≥ 1, and some atom kind")
@@ -95,7 +114,7 @@ class _Task:
 
     expression: Expression
     parent: int | None
-    start: Hyperparameters | None
+    start: Tied | None
     periods: Periods
 
 
@@ -148,7 +167,7 @@ class _Search:
         self.fewer = self.problem.thinned(settings.thin)
         self.base = base_expressions(user.covariates, settings.kinds)
         self.nodes: list[Node] = []
-        self.visited: set[Composition] = set()
+        self.visited: set[Expression] = set()
         self.parallel = joblib.Parallel(n_jobs=settings.workers) if settings.workers > 1 else None
 
     @staticmethod
@@ -194,22 +213,23 @@ class _Search:
         known = set(self.visited)
         for index in parents:
             node = self.nodes[index]
-            theta = node.fitted.hyperparameters
-            assert theta is not None  # only fitted nodes are expanded
-            periods = self._periods(self.problem.user, self._left(theta), self.problem.limits)
-            for child in distinct(expand(node.expression, self.base), without=known):
-                known.add(child.composition)
-                tasks.append(_Task(child, index, theta, periods))
+            kernel = node.fitted.kernel
+            assert kernel is not None  # only fitted nodes are expanded
+            periods = self._periods(self.problem.user, self._left(kernel), self.problem.limits)
+            for child in expand(node.expression, self.base):
+                if child not in known:
+                    known.add(child)
+                    tasks.append(_Task(child, index, kernel, periods))
         return tasks
 
-    def _left(self, theta: Hyperparameters) -> Array:
+    def _left(self, kernel: Tied) -> Array:
         """What a fitted kernel leaves of the target: σ² K⁻¹ y."""
         try:
             with one_blas_thread():
-                posterior = Posterior.fit(self.problem.user, theta, block=self.problem.block)
+                alpha = TreePosterior(self.problem.rows, kernel).alpha
         except NumericalError:
             return self.problem.user.y
-        return theta.values_array[-1] * posterior.alpha
+        return kernel.values_array[-1] * alpha
 
     def _level(self, level: int, tasks: Sequence[_Task]) -> list[int]:
         """Fit a level's candidates, then the best of them to all rows; the indices of those, best first."""
@@ -219,17 +239,17 @@ class _Search:
             if self.nodes and self.late:
                 break
             batch = tasks[first : first + chunk]
-            arguments = [(self.fewer, task.expression.composition, self.settings.first, task) for task in batch]
+            arguments = [(self.fewer, task.expression, self.settings.first, task) for task in batch]
             for task, fitted in zip(batch, self._map(arguments), strict=True):
                 self.nodes.append(Node(level, task.expression, task.parent, fitted))
-                self.visited.add(task.expression.composition)
+                self.visited.add(task.expression)
             self._tell(level, len(self.nodes) - start, len(tasks))
         self._refit(range(start, len(self.nodes)), tasks, level)
         return self._ranked(range(start, len(self.nodes)))
 
     def _refit(self, places: range, tasks: Sequence[_Task], level: int) -> None:
         """Fit the best of a level to all rows, more thoroughly."""
-        fitted = [i for i in places if self.nodes[i].fitted.hyperparameters is not None]
+        fitted = [i for i in places if self.nodes[i].fitted.kernel is not None]
         ranked = sorted(fitted, key=lambda i: (self.nodes[i].bic, self.nodes[i].expression.key))
         chosen = ranked[: max(self.settings.refits, self.settings.beam)]
         for first in range(0, len(chosen), self.settings.workers):
@@ -240,9 +260,9 @@ class _Search:
             arguments = [
                 (
                     self.problem,
-                    self.nodes[i].expression.composition,
+                    numbered(self.nodes[i].expression),
                     self.settings.second,
-                    replace(tasks[i - places.start], start=self.nodes[i].fitted.hyperparameters),
+                    replace(tasks[i - places.start], start=self.nodes[i].fitted.kernel),
                 )
                 for i in batch
             ]
@@ -253,7 +273,7 @@ class _Search:
                     self.nodes[i] = replace(self.nodes[i], fitted=again)
             self._tell(level, len(places), len(tasks))
 
-    def _map(self, arguments: Sequence[tuple[Problem, Composition, Effort, _Task]]) -> list[Fitted]:
+    def _map(self, arguments: Sequence[tuple[Problem, Expression, Effort, _Task]]) -> list[Fitted]:
         if self.parallel is None or len(arguments) == 1:
             return [_fit(*each) for each in arguments]
         return list(self.parallel(joblib.delayed(_fit)(*each) for each in arguments))
@@ -272,6 +292,6 @@ class _Search:
         self.progress(SearchProgress(level, done, total, best, self.elapsed))
 
 
-def _fit(problem: Problem, composition: Composition, effort: Effort, task: _Task) -> Fitted:
+def _fit(problem: Problem, expression: Expression, effort: Effort, task: _Task) -> Fitted:
     """A task's fit; at module level, so that another process can do it."""
-    return fit(problem, composition, effort, parent=task.start, periods=task.periods)
+    return fit(problem, expression, effort, parent=task.start, periods=task.periods)

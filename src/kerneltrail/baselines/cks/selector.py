@@ -5,22 +5,24 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from kerneltrail.baselines.cks.evidence import Rows, TreePosterior
+from kerneltrail.baselines.cks.expression import read
+from kerneltrail.baselines.cks.form import Tied
 from kerneltrail.baselines.cks.search import SearchProgress, SearchSettings, search
 from kerneltrail.baselines.cks.tree import SearchTree
 from kerneltrail.baselines.following import Follower
-from kerneltrail.baselines.frame import Frame, Seen, priors_for
+from kerneltrail.baselines.frame import Frame, Preparation, Seen, own_frame, priors_for
 from kerneltrail.baselines.protocol import Fit
-from kerneltrail.data import Batching, Scaler, Schema, User, in_data_units
-from kerneltrail.gp import Posterior, Prediction
+from kerneltrail.data import User
+from kerneltrail.gp import Prediction
 from kerneltrail.kernels import Composition, Hyperparameters, Priors, parse
 
 Array = NDArray[np.float64]
-Preparation = Literal["automatic", "covariates", "none"]
 
 
 @dataclass(frozen=True)
@@ -29,30 +31,33 @@ class CKSFit:
 
     Attributes:
         seen: the rows, scaled.
-        hyperparameters: of the best kernel, in scaled units; of noise alone before any row.
-        kernel: the kernel's text as the grammar wrote it, sums inside products in brackets.
+        hyperparameters: the best kernel with its hyperparameters, in scaled units; noise alone before any row.
         tree: the whole search; None before any row, and where the fit was read from a file.
     """
 
     seen: Seen
-    hyperparameters: Hyperparameters
-    kernel: str
+    hyperparameters: Tied
     tree: SearchTree | None = field(default=None, compare=False)
 
     @property
+    def kernel(self) -> str:
+        """The kernel's text as the grammar wrote it, sums inside products in brackets; empty before any row."""
+        return "" if self.hyperparameters.expression is None else self.hyperparameters.expression.text
+
+    @property
     def composition(self) -> Composition:
-        """The best kernel, multiplied out."""
+        """The products to which the best kernel multiplies out, each once."""
         return self.hyperparameters.composition
 
     @cached_property
-    def posterior(self) -> Posterior:
+    def posterior(self) -> TreePosterior:
         """The Gaussian process given the rows, in scaled units."""
-        return self.seen.posterior(self.hyperparameters)
+        return TreePosterior(Rows(self.seen.whole, self.seen.block), self.hyperparameters)
 
     @property
-    def in_data_units(self) -> Hyperparameters:
+    def in_data_units(self) -> Tied:
         """The hyperparameters in the units of the data: years, hours, passengers."""
-        return in_data_units(self.hyperparameters, self.seen.scaler)
+        return self.hyperparameters.in_data_units(self.seen.scaler)
 
     def predict(self, X: Array, action: Array | None) -> Prediction:
         """Mean and variance in data units."""
@@ -63,7 +68,6 @@ class CKSFit:
         """As plain values, without the search."""
         return {
             "kernel": self.kernel,
-            "composition": self.composition.text,
             "theta": list(self.hyperparameters.unconstrained),
         }
 
@@ -104,25 +108,25 @@ class CKSLearner:
         """The search on all rows so far; before any, noise alone around the mean."""
         seen = self.frame.see(rows)
         if not rows.rows:
-            return CKSFit(seen, self._nothing(), "")
+            return CKSFit(seen, self._nothing())
         tree = search(seen.whole, self.priors, self.settings, block=seen.block, progress=self.progress)
-        theta = tree.best.fitted.hyperparameters
-        assert theta is not None  # the best node of a search is a fitted one
-        return CKSFit(seen, theta, tree.best.expression.text, tree)
+        best = tree.best.fitted.kernel
+        assert best is not None  # the best node of a search is a fitted one
+        return CKSFit(seen, best, tree)
 
-    def _nothing(self) -> Hyperparameters:
+    def _nothing(self) -> Tied:
         """Noise alone, as large as the priors expect signal and noise to be together."""
         total = 1.0  # a standardised target's
         if self.priors is not None:
             usual = parse(f"SE[{self.covariates[0]}]")
             values = Hyperparameters(usual, tuple(self.priors.moments(usual)[0])).values_array
             total = float(values[0] + values[-1])
-        return Hyperparameters(Composition(), (float(np.log(total)),))
+        return Tied(None, (float(np.log(total)),))
 
     def restore(self, rows: User, stored: Mapping[str, Any]) -> CKSFit:
         """The fit of which `to_json` was kept."""
-        theta = Hyperparameters(parse(stored["composition"]), tuple(stored["theta"]))
-        return CKSFit(self.frame.see(rows), theta, str(stored["kernel"]))
+        text = str(stored["kernel"])
+        return CKSFit(self.frame.see(rows), Tied(read(text) if text else None, tuple(stored["theta"])))
 
 
 class CKS(Follower):
@@ -171,20 +175,3 @@ class CKS(Follower):
         fit = self.fit
         assert isinstance(fit, CKSFit)  # made by our own learner
         return fit
-
-
-def own_frame(covariates: Sequence[str], scaling: Preparation = "automatic") -> Frame:
-    """A frame for rows of one's own: scaled by themselves, with no training users behind them."""
-    names = tuple(covariates)
-    # A schema names columns of a table; here there is none, so any names do that are not covariates'.
-    user, order, target = (label + "_" * sum(map(len, names)) for label in ("user", "order", "target"))
-    schema = Schema(
-        user,
-        order,
-        target,
-        names,
-        Batching(),
-        scaling="none" if scaling == "none" else "user",
-        target_scaling="standard" if scaling == "automatic" else "none",
-    )
-    return Frame(schema, Scaler.identity(names))

@@ -2,79 +2,92 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from kerneltrail.kernels import Composition, Hyperparameters, Product, layout_of
+from kerneltrail.baselines.cks.expression import Expression, Leaf, Sum
+from kerneltrail.baselines.cks.form import Form, Tied, form_of
 
 Array = NDArray[np.float64]
+Bools = NDArray[np.bool_]
 
 FAR = 2.0
 """Prior standard deviations by which a new part starts out of the way of the old ones."""
 
 
 @dataclass(frozen=True)
+class Column:
+    """Where a covariate lies: its mean and standard deviation over the rows."""
+
+    mean: float
+    sd: float
+
+
+@dataclass(frozen=True)
 class Inheritance:
-    """A child's hyperparameters as far as its parent knows them.
+    """A child's hyperparameters as far as its parent knows them, atom by atom.
 
     Attributes:
-        vector: unconstrained; the prior's mean where the parent knows nothing, (k,).
-        new: whether each is to be searched for, (k,). What a product only borrows from one that is still there
-            has a value and is new all the same.
-        joined: for each product, whether it is one of the parent's with factors added or exchanged.
+        vector: unconstrained; the prior's mean where the parent knows nothing, (k,). Amplitudes are in `amplitudes`.
+        new: which entries of it, amplitudes aside, are to be searched for, (k,).
+        amplitudes: log amplitude of each atom, (atoms,); 0 for a new factor.
+        terms: which atoms are new terms of a sum, whose amplitude is to be searched for, (atoms,).
+        factors: which atoms are new factors, (atoms,).
     """
 
     vector: Array
-    new: NDArray[np.bool_]
-    joined: tuple[bool, ...]
+    new: Bools
+    amplitudes: Array
+    terms: Bools
+    factors: Bools
 
 
-def inherit(parent: Hyperparameters, child: Composition, mean: Array) -> Inheritance:
-    """Map a parent's hyperparameters to a child's, product by product.
+def inherit(parent: Tied, child: Expression, moments: tuple[Array, Array]) -> Inheritance:
+    """Trace a child's atoms back to its parent's (`Leaf.origin`) and take over what these had.
 
-    A product that the parent has keeps its values. Any other takes those of the parent's product with which it shares
-    most factors, amplitude included; factors without a counterpart get the prior's mean.
+    An atom exchanged for another keeps the amplitude. A new term starts as large as the terms beside it, or as the
+    prior has it in the outermost sum.
     """
-    layout, known = layout_of(child), parent.layout
-    vector, new = np.array(mean, dtype=np.float64), np.ones(layout.size, dtype=bool)
-    vector[-1], new[-1] = parent.unconstrained[-1], False  # the noise
-    joined = []
-    for p, product in enumerate(child):
-        q = _closest(product, parent.composition)
-        if q is None:
-            joined.append(False)
-            continue
-        source = parent.composition.products[q]
-        kept = source == product
-        # Borrowed: the parent's product is there as well, so the values have an owner already.
-        borrowed = not kept and source in child
-        joined.append(not kept and not borrowed)
-        vector[layout.amplitude_index[p]] = parent.unconstrained[known.amplitude_index[q]]
-        new[layout.amplitude_index[p]] = borrowed
-        free = list(range(source.order))
-        for place, atom in zip(layout.atom_index[p], product.atoms, strict=True):
-            match = next((i for i in free if source.atoms[i] == atom), None)
-            if match is None:
-                continue
-            free.remove(match)
-            vector[place] = parent.unconstrained[known.atom_index[q][match]]
-            new[place] = borrowed
-    return Inheritance(vector, new, tuple(joined))
+    form, vector = form_of(child), np.array(moments[0], dtype=np.float64)
+    vector[-1] = parent.unconstrained[-1]  # the noise
+    new = np.zeros(form.size, dtype=bool)
+    known, before = parent.leaf_amplitudes, () if parent.expression is None else parent.expression.leaves
+    leaves = child.leaves
+    amplitudes = np.zeros(len(leaves))
+    for index, leaf in enumerate(leaves):
+        place = form.places[index]
+        new[place] = leaf.origin is None or before[leaf.origin] != leaf
+        if leaf.origin is not None:
+            amplitudes[index] = known[leaf.origin]
+            if not new[place].any():
+                vector[place] = parent.unconstrained[parent.form.places[leaf.origin]]
+    terms = np.zeros(len(leaves), dtype=bool)
+    usual = float(moments[0][form.amplitudes[~form.relative]].mean())
+    _size_terms(child, iter(range(len(leaves))), amplitudes, terms, usual, outermost=True)
+    fresh = np.array([leaf.origin is None for leaf in leaves])
+    return Inheritance(vector, new, amplitudes, terms, fresh & ~terms)
 
 
-def _closest(product: Product, parent: Composition) -> int | None:
-    """Index of the parent's product that shares most factors; of several, the one with the fewest others."""
-    own = Counter(product.atoms)
-    best, found = (0, 0), None
-    for q, other in enumerate(parent):
-        shared = sum((own & Counter(other.atoms)).values())
-        if shared and (shared, -other.order) > best:
-            best, found = (shared, -other.order), q
-    return found
+def _size_terms(
+    node: Expression, places: Iterator[int], amplitudes: Array, terms: Bools, usual: float, *, outermost: bool
+) -> float:
+    """Give new terms of sums their amplitude; the log amplitude of the node itself."""
+    if isinstance(node, Leaf):
+        return float(amplitudes[next(places)])
+    if not isinstance(node, Sum):
+        return sum(_size_terms(part, places, amplitudes, terms, usual, outermost=False) for part in node.parts)
+    sizes, added = [], []
+    for part in node.parts:
+        if isinstance(part, Leaf) and part.origin is None:
+            added.append(next(places))
+        else:
+            sizes.append(_size_terms(part, places, amplitudes, terms, usual, outermost=False))
+    amplitudes[added] = usual if outermost or not sizes else float(np.mean(sizes))
+    terms[added] = True
+    return sizes[0] if sizes else usual
 
 
 @dataclass(frozen=True)
@@ -91,10 +104,10 @@ class Starts:
 
 
 def starts_for(
-    child: Composition,
+    child: Expression,
     moments: tuple[Array, Array],
-    parent: Hyperparameters | None,
-    centre: Mapping[str, float],
+    parent: Tied | None,
+    columns: Mapping[str, Column],
     periods: Mapping[str, Sequence[float]],
     rng: np.random.Generator,
     draws: int,
@@ -109,52 +122,47 @@ def starts_for(
     Args:
         child: the candidate.
         moments: mean and variance of its prior.
-        parent: fitted hyperparameters of the expression it was made from.
-        centre: mean of each covariate.
+        parent: the fitted expression it was made from; or the child itself, `numbered`, fitted before.
+        columns: where each covariate lies.
         periods: likely periods on each covariate.
         rng: source of draws.
         draws: how many to draw of each.
     """
+    form = form_of(child)
     mean, scale = moments[0], np.sqrt(moments[1])
     # Half a standard deviation: with all of them at their own whim the lot would seldom be a good start.
-    fresh = mean + 0.5 * scale * rng.standard_normal((draws + 1, len(mean)))
+    fresh = mean + 0.5 * scale * rng.standard_normal((draws + 1, form.size))
     fresh[0] = mean
-    _put_periods(fresh, child, np.ones(len(mean), dtype=bool), periods)
+    _put_periods(fresh, form, np.ones(form.size, dtype=bool), periods)
     if parent is None:
-        return Starts(np.empty((0, len(mean))), fresh)
-    given = inherit(parent, child, mean)
+        return Starts(np.empty((0, form.size)), fresh)
+    given = inherit(parent, child, moments)
     heir = np.tile(given.vector, (draws + 2, 1))
-    heir[2:] = np.where(given.new, mean + scale * rng.standard_normal((draws, len(mean))), heir[2:])
-    _put_periods(heir, child, given.new, periods)
-    _stand_aside(heir[1], child, given, mean, scale, centre)
-    return Starts(heir if given.new.any() else heir[:1], fresh)
+    amplitudes = np.tile(given.amplitudes, (draws + 2, 1))
+    heir[2:] = np.where(given.new, mean + scale * rng.standard_normal((draws, form.size)), heir[2:])
+    spread = scale[form.amplitudes].max(initial=0.0)
+    amplitudes[2:] += given.terms * spread * rng.standard_normal((draws, len(given.terms)))
+    amplitudes[1] -= given.terms * FAR * spread
+    _put_periods(heir, form, given.new, periods)
+    leaves = child.leaves
+    for index in np.flatnonzero(given.factors):
+        place = form.places[index]
+        for at in range(place.start, place.stop):
+            kind = form.slots[at].spec.kind
+            if kind in ("lengthscale", "location"):  # a line far from its zero is nearly constant
+                heir[1, at] = mean[at] + (FAR if kind == "lengthscale" else -FAR) * scale[at]
+        if leaves[index].atom.spec.linear:  # of size 1 over the rows, so that the product stays as large as it was
+            column = columns[leaves[index].atom.covariate]
+            size = (column.mean - heir[:, place.start]) ** 2 + column.sd**2
+            amplitudes[:, index] = -np.log(np.maximum(size, 1e-6))
+    heir[:, form.amplitudes] = amplitudes @ form.pull.T
+    varied = given.new.any() or given.terms.any()
+    return Starts(heir if varied else heir[:1], fresh)
 
 
-def _put_periods(
-    points: Array, child: Composition, new: NDArray[np.bool_], periods: Mapping[str, Sequence[float]]
-) -> None:
+def _put_periods(points: Array, form: Form, new: Bools, periods: Mapping[str, Sequence[float]]) -> None:
     """Write likely periods, in turn, where periods are new."""
-    for i, slot in enumerate(layout_of(child).slots):
+    for i, slot in enumerate(form.slots):
         likely = periods.get(slot.covariate or "", ())
         if slot.spec.kind == "period" and new[i] and likely:
             points[:, i] = np.log([likely[r % len(likely)] for r in range(len(points))])
-
-
-def _stand_aside(
-    point: Array, child: Composition, given: Inheritance, mean: Array, scale: Array, centre: Mapping[str, float]
-) -> None:
-    """Write new values that leave the parent's parts as they are."""
-    layout = layout_of(child)
-    for i, slot in enumerate(layout.slots):
-        if not given.new[i] or slot.product < 0:
-            continue
-        factor = given.joined[slot.product]
-        if slot.atom < 0 and not factor:
-            point[i] = mean[i] - FAR * scale[i]
-        elif slot.spec.kind == "lengthscale" and factor:
-            point[i] = mean[i] + FAR * scale[i]
-        elif slot.spec.kind == "location" and factor:
-            point[i] = mean[i] - FAR * scale[i]
-            # A line far from its zero is nearly constant; its size there goes into the amplitude.
-            size = max(abs(centre[slot.covariate or ""] - point[i]), 1e-3)
-            point[layout.amplitude_index[slot.product]] -= 2.0 * np.log(size)

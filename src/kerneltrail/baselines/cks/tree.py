@@ -82,7 +82,7 @@ class SearchTree:
                 "composition": node.expression.composition.text,
                 "bic": node.bic,
                 "log_likelihood": node.fitted.log_likelihood,
-                "parameters": parameters(node.expression.composition),
+                "parameters": parameters(node.expression),
                 "rows": node.fitted.rows,
                 "status": node.fitted.status,
                 "best": node is self.best,

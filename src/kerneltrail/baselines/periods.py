@@ -7,11 +7,15 @@ what the fit says.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 from numpy.typing import NDArray
 from scipy.signal import lombscargle
 
 Array = NDArray[np.float64]
+Periods = Mapping[str, tuple[float, ...]]
+"""Likely periods by covariate, the likeliest first."""
 
 OVERSAMPLING = 5.0
 """Frequencies for each independent one, 1/range: enough not to step over a peak."""
