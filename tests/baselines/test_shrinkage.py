@@ -13,7 +13,8 @@ from kerneltrail.baselines.shrinkage.scales import (
     slopes,
     standard_draws,
 )
-from kerneltrail.baselines.shrinkage.search import search, start_of
+from kerneltrail.baselines.shrinkage.search import search
+from kerneltrail.baselines.shrinkage.starts import start_of
 from kerneltrail.data import Cohort, User
 from kerneltrail.errors import DataError
 from kerneltrail.gp import Reward

@@ -10,10 +10,7 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize
 
 from kerneltrail.baselines.shrinkage.objective import Factors, Problem
-from kerneltrail.data import User
 from kerneltrail.errors import NumericalError
-from kerneltrail.gp import LinearBlock, find_map
-from kerneltrail.kernels import Composition, Priors, layout_of
 
 Array = NDArray[np.float64]
 
@@ -28,6 +25,9 @@ LOG_SPREAD = (-10.0, 3.0)
 
 FIRST = 25
 """Iterations after which starts are compared: by then the bound is within a few nats of where it will end."""
+
+FINALISTS = 2
+"""Starts that are followed to the end: after the first iterations the second best is still best now and then."""
 
 REFUSED = 1e200
 """What a point is worth whose matrix could not be factorised: finite, so that a line search can step back from it."""
@@ -52,36 +52,8 @@ class Found:
     converged: bool
 
 
-def start_of(theta: Array, products: int, size: float) -> Factors:
-    """Equal weights, a known total of `size`, uncertain to within a factor of e either way."""
-    scales = products + 1
-    m = np.full(scales, -np.log(products))
-    m[0] = np.log(max(size, 1e-12))
-    return Factors(m, np.ones(scales), theta)
-
-
-def own_map(
-    rows: User, composition: Composition, priors: Priors, rng: np.random.Generator, block: LinearBlock | None
-) -> Array:
-    """θ with every product at the MAP it has when it stands alone, noise at the prior's mean.
-
-    The likelihood has many modes in a period; one kernel alone finds the best of them cheaply.
-    """
-    mean, _ = priors.moments(composition)
-    layout = layout_of(composition)
-    for p, product in enumerate(composition):
-        places = [i for i, slot in enumerate(layout.slots) if slot.product == p]
-        alone = Composition((product,))
-        found = find_map(
-            rows, alone, priors, rng=rng, starts=2, screen=16, block=block, tol=1e-4, accuracy=1e-5
-        ).hyperparameters
-        mean[places] = found.vector[:-1]
-    keep = [i for i in range(layout.size) if i not in layout.amplitude_index]
-    return mean[keep]
-
-
 def search(problem: Problem, starts: Sequence[Factors], *, iterations: int, tolerance: float) -> Found:
-    """Maximise the bound from every start: a few iterations for each, then the best one to the end."""
+    """Maximise the bound from every start: a few iterations for each, then the best to the end."""
     scales = problem.draws.shape[1]
     sd = np.sqrt(problem.variance)
     centre = np.concatenate([np.zeros(2 * scales), problem.mean])
@@ -114,9 +86,10 @@ def search(problem: Problem, starts: Sequence[Factors], *, iterations: int, tole
         return float(ended.fun), np.asarray(ended.x), int(ended.nit), bool(ended.success)
 
     points = [np.clip((start.packed - centre) / unit, low, high) for start in starts]
-    if len(points) > 1:
-        points = [min((run(point, min(FIRST, iterations)) for point in points), key=lambda end: end[0])[1]]
-    value, point, taken, converged = run(points[0], iterations)
+    if len(points) > FINALISTS:
+        ends = sorted((run(point, min(FIRST, iterations)) for point in points), key=lambda end: end[0])
+        points = [end[1] for end in ends[:FINALISTS]]
+    value, point, taken, converged = min((run(point, iterations) for point in points), key=lambda end: end[0])
     if value >= REFUSED:
         raise NumericalError(
             f"no start gave a finite bound for user {problem.inputs.user!r}: the targets may be far out of scale"
