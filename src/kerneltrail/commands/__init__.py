@@ -7,6 +7,7 @@ import typer
 
 def register(app: typer.Typer) -> None:
     """Add the commands to the command line."""
+    from kerneltrail.commands.cks import cks
     from kerneltrail.commands.evaluate import evaluate
     from kerneltrail.commands.example import example
     from kerneltrail.commands.experiment import experiment
@@ -15,5 +16,5 @@ def register(app: typer.Typer) -> None:
     from kerneltrail.commands.select import select
     from kerneltrail.commands.show import show
 
-    for command in (fit, show, select, report, evaluate, experiment, example):
+    for command in (fit, show, select, report, evaluate, experiment, example, cks):
         app.command()(command)

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from kerneltrail.baselines.cks import SearchProgress
     from kerneltrail.experiments import Told
     from kerneltrail.trajectory.chains import FitProgress
 
@@ -108,3 +109,26 @@ def experiment_bar() -> Iterator[Callable[[Told], None]]:
             bar.update(tasks[told.stage], completed=told.done, total=told.total or None, description=said)
 
         yield hear
+
+
+@contextmanager
+def search_bar(depth: int) -> Iterator[Callable[[SearchProgress], None]]:
+    """A bar for each level of a kernel search, with the best so far. Silent when nobody watches."""
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
+
+    console = Console(stderr=True)
+    columns = (
+        TextColumn("{task.fields[stage]}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(),
+        TextColumn("{task.description}", markup=False),
+    )  # fmt: skip
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
+        tasks: dict[int, TaskID] = {}
+
+        def tell(progress: SearchProgress) -> None:
+            if progress.level not in tasks:
+                tasks[progress.level] = bar.add_task("", stage=f"level {progress.level} of {depth}")
+            best = "" if progress.best is None else f"BIC {progress.best[1]:.1f}  {progress.best[0]}"
+            bar.update(tasks[progress.level], completed=progress.done, total=progress.total, description=best)
+
+        yield tell
