@@ -126,7 +126,7 @@ class TestComparison:
         assert found.metrics == ("rmse",)
         assert (found.averages[0].low, found.averages[1].low) == (2.0, 2.75)
         text = comparison_section(found).html()
-        assert "mean: better after 1 of 1 batches in RMSE of the next batch." in text
+        assert '<th scope="row">mean</th><td>1 better</td>' in text
         assert "<td>−0.25 (−0.50 to −0.10) better</td>" in text
 
     def test_rows_of_an_evaluation(self):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from kerneltrail.errors import DataError
@@ -11,8 +12,8 @@ from kerneltrail.evaluation.result import Average, Difference, Evaluation
 from kerneltrail.report import comparison as drawing
 from kerneltrail.report import figures
 from kerneltrail.report.figures import NARROW, WIDE
-from kerneltrail.report.page import Block, Paragraph, Picture, Section, Sentences, Table
-from kerneltrail.report.trail.numbers import NONE, digits, fixed, signed
+from kerneltrail.report.page import Block, Paragraph, Picture, Section, Table
+from kerneltrail.report.trail.numbers import NONE, duration, fixed, signed
 
 METRICS = {
     "rmse": ("RMSE of the next batch", True),
@@ -114,7 +115,7 @@ def comparison_section(comparison: Comparison) -> Section:
     ]
     own = [row for row in comparison.differences if row.metric in METRICS]
     if own:
-        blocks.append(Sentences(f"{own[0].first} against the others", _said(own)))
+        blocks.append(_tally(own))
     for metric in comparison.metrics:
         blocks += [_picture(comparison, metric), _means(comparison, metric)]
         found = [row for row in own if row.metric == metric]
@@ -136,7 +137,7 @@ def _picture(comparison: Comparison, metric: str) -> Picture:
 def _means(comparison: Comparison, metric: str) -> Table:
     found = {(row.method, row.t): row.mean for row in comparison.averages if row.metric == metric}
     times = sorted({t for _, t in found})
-    write = digits if metric == "seconds" else fixed
+    write = duration if metric == "seconds" else fixed
     rows = [
         [method, *(write(found[method, t]) if (method, t) in found else NONE for t in times)]
         for method in comparison.methods
@@ -167,18 +168,24 @@ def _differences(own: Sequence[Difference], metric: str) -> Table:
 
 
 def _cell(row: Difference) -> str:
-    return f"{signed(row.mean)} ({signed(row.low)} to {signed(row.high)}) {verdict(row)}"
+    write = partial(duration, sign=True) if row.metric == "seconds" else signed
+    return f"{write(row.mean)} ({write(row.low)} to {write(row.high)}) {verdict(row)}"
 
 
-def _said(own: Sequence[Difference]) -> list[str]:
+def _tally(own: Sequence[Difference]) -> Table:
     """How often the first method is better, tied or worse than each other: computed, and said plainly."""
-    sentences = []
+    metrics = [metric for metric in METRICS if any(row.metric == metric for row in own)]
+    rows = []
     for second in dict.fromkeys(row.second for row in own):
-        clauses = []
-        for metric, (title, _) in METRICS.items():
+        cells = []
+        for metric in metrics:
             found = [verdict(row) for row in own if (row.second, row.metric) == (second, metric)]
-            if found:
-                counts = [f"{word} after {found.count(word)}" for word in ("better", "tie", "worse") if word in found]
-                clauses.append(f"{', '.join(counts)} of {len(found)} batches in {title}")
-        sentences.append(f"{second}: {'; '.join(clauses)}.")
-    return sentences
+            cells.append(
+                ", ".join(f"{found.count(word)} {word}" for word in ("better", "tie", "worse") if word in found)
+            )
+        rows.append([second, *cells])
+    caption = (
+        f"{own[0].first} against each other method: after how many batches it is better or worse, which is where the "
+        "interval of the difference over the same users leaves out 0, and after how many there is a tie"
+    )
+    return Table(caption, ("against", *(METRICS[metric][0] for metric in metrics)), rows, words=True)

@@ -40,6 +40,18 @@ def digits(value: float) -> str:
     return fixed(value, min(max(after, 0), 6))
 
 
+def duration(seconds: float, *, sign: bool = False) -> str:
+    """A time with its unit, or with `sign` a difference of times.
+
+    >>> duration(0.0167), duration(22.34), duration(5.9e-5), duration(-0.2, sign=True)
+    ('16.7 ms', '22.3 s', '0.0590 ms', '−200 ms')
+    """
+    if not math.isfinite(seconds):
+        return NONE
+    said = f"{digits(seconds)} s" if abs(seconds) >= 1.0 else f"{digits(1000.0 * seconds)} ms"
+    return f"+{said}" if sign and seconds > 0.0 else said
+
+
 def percent(share: float) -> str:
     """A share as a percentage.
 

@@ -103,7 +103,7 @@ def _short(model: TrajectoryModel, block: GraphBlock) -> Sentences:
     others = total - sum(ends[node.mask] for node in model.nodes if numbers[node.mask] in block.graph.key)
     if others:
         items.append(f"The other {others} end elsewhere.")
-    return Sentences("In short", items)
+    return Sentences("Where the pilot users end, in words", items)
 
 
 def _users(model: TrajectoryModel, users: Sequence[Followed]) -> Section:
