@@ -41,7 +41,7 @@ def example_fits(each: Mapping[str, Any]) -> Drawn:
         figures.grid(panels, columns=1, width=NARROW, height=1.9, share=True),
         f"Fits to user {each['user']}, whose true kernel is {each['truth']}, after each batch: {kernels}.",
         f"User {each['user']}, whose true kernel is {each['truth']}: the kernel selected after each batch and its "
-        "prediction, averaged over kernels by their probability. The darker band holds the function with 95 % "
+        "prediction, averaged over kernels by their probability. The darker band holds the function with 95\u00a0% "
         "probability, the lighter one new observations; grey dots had not been seen yet.",
     )
 

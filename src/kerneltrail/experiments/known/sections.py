@@ -98,11 +98,13 @@ def page_of(plan: Set, found: Found, tables: Tables, agreements: Sequence[Agreem
         Paragraph(FLIP),
         _likelihood(tables["log_likelihood"]),
     )
+    first, *more = PRESETS  # the page's own section on the model shows the first one's
+    made.drawn += draw.alternatives(found, first)
     made.add(
         "others",
-        "Alternative structures of both presets",
+        f"Alternative structures of the {' and '.join(more)} preset, and how likely all are",
         Paragraph(OTHERS),
-        *(drawn for preset in PRESETS for drawn in draw.alternatives(found, preset)),
+        *(drawn for preset in more for drawn in draw.alternatives(found, preset)),
         *(_alternatives(preset, of[preset]["alternatives"]) for preset in PRESETS),
         beside("alternatives"),
     )
@@ -129,7 +131,7 @@ FLIP = (
 )
 OTHERS = (
     "The samples contain other graphs that are nearly as probable; an expert may prefer one of them. Their log joint "
-    "is relative to that of the chosen structure."
+    "is relative to that of the chosen structure. Those of the default preset are drawn further down."
 )
 
 
