@@ -189,6 +189,16 @@ def test_the_buttons_zoom_and_a_drag_moves_but_chooses_nothing(browser, bare):
     assert browser.run("document.querySelector('.card:not([hidden])').dataset.card") == "1"
     browser.click("[data-zoom=fit]")
     assert browser.run(view) == whole
+    x, y = browser.run("(b => [b.x + 30, b.y + 30])(document.querySelector('.stage').getBoundingClientRect())")
+    wheel = {"type": "mouseWheel", "x": x, "y": y, "deltaX": 0, "deltaY": -100}
+    browser.call("Input.dispatchMouseEvent", **wheel)
+    assert browser.run(view) == whole  # a plain wheel scrolls the page
+    browser.run("new Promise(requestAnimationFrame)")
+    browser.run(
+        "document.querySelector('.stage').dispatchEvent(new WheelEvent('wheel', {deltaY: -100, ctrlKey: true, "
+        "cancelable: true, bubbles: true}))"
+    )
+    assert browser.run(view)[2] < whole[2]
 
 
 def test_a_user_is_followed_batch_by_batch(browser, page, simulated):

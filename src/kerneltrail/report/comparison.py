@@ -26,6 +26,8 @@ LABELS = {
     "right": "share of users whose kernel is the true one",
     "products": "products in the kernel",
 }
+FAR = 0.75
+"""Widths of the range of nine tenths of the means, beyond its ends: what lies farther is far from all others."""
 
 
 def by_batch(averages: Iterable[Average], metric: str, *, first: str | None, width: float = WIDE) -> Figure:
@@ -101,10 +103,13 @@ def _line(ax: Axes, places: Sequence[float], rows: Sequence[Average] | Sequence[
 
 
 def _limits(rows: Sequence[Average], first: str | None) -> tuple[float, float]:
-    """Ends of the axis: all of the first method, and all means but the outermost twentieth on either side."""
-    shown = np.quantile([row.mean for row in rows], [0.05, 0.95]).tolist()
+    """Ends of the axis: all of the first method, and all that is not far from where nine tenths of the means lie."""
+    core = np.quantile([row.mean for row in rows], [0.05, 0.95])
+    near = (core + FAR * (core[1] - core[0]) * np.array([-1.0, 1.0])).tolist()
+    shown = core.tolist()
+    shown += [end for row in rows for end in (row.low, row.mean, row.high) if near[0] <= end <= near[1]]
     shown += [end for row in rows if row.method == first for end in (row.low, row.high)]
-    margin = 0.15 * ((max(shown) - min(shown)) or 1.0)
+    margin = 0.05 * ((max(shown) - min(shown)) or 1.0)
     return min(shown) - margin, max(shown) + margin
 
 
