@@ -11,9 +11,10 @@ from kerneltrail.gp import Reward
 from kerneltrail.gp.population import PopulationMean, spread
 from kerneltrail.kernels import Composition, Pool, Priors, parse
 from kerneltrail.trajectory import Counts, State, TrajectoryError, Urn, path_agreement, split_rhat
-from kerneltrail.trajectory.evidences import last_use, node_group
+from kerneltrail.trajectory.evidences import last_use, make_evidence, node_group
 from kerneltrail.trajectory.fit import fit
 from kerneltrail.trajectory.identical import difference
+from kerneltrail.trajectory.joint import Joint
 from kerneltrail.trajectory.maps import MapTable
 from kerneltrail.trajectory.settings import Settings
 
@@ -108,6 +109,28 @@ def test_diagnostics_are_of_the_second_half():
     assert set(told.acceptance) == set(model.settings.moves)
     assert all(0.0 <= share <= 1.0 for share in told.acceptance.values())
     assert set(told.seconds) == {"fits", "chains"}
+
+
+@pytest.mark.parametrize("evidence", ["group", "empirical"])
+def test_structures_are_scored_by_their_own_hyperparameters(evidence):
+    """Not by those of the sweep before, as the chain's own notes are."""
+    model = run(evidence=evidence, margin=1.0)
+    table = MapTable(tiny.cohort().users, tiny.POOL, tiny.PRIORS, tiny.QUICK)
+    for structure in model.structures:
+        own = make_evidence(evidence, table, 2).for_paths(structure.paths)
+        assert structure.log_joint == Joint(Urn(tiny.POOL), own).log_joint(structure.paths)
+
+
+def test_a_margin_on_the_likelihood_leaves_the_prior_over_paths_out():
+    """A margin of zero keeps the sample with the highest likelihood, whatever its paths cost."""
+    joint, plain = (run(margin=0.0, margin_of=of, seed=3).structures for of in ("joint", "likelihood"))
+    table = MapTable(tiny.cohort().users, tiny.POOL, tiny.PRIORS, tiny.QUICK)
+
+    def likelihood(paths):
+        return sum(table.get(m, mask).log_laplace[t] for m, path in enumerate(paths) for t, mask in enumerate(path))
+
+    assert plain[0].paths != joint[0].paths
+    assert likelihood(plain[0].paths) == max(likelihood(s.paths) for s in (*joint, *plain))
 
 
 @pytest.mark.parametrize("sweeps", [8, 9, 11])

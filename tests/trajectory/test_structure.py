@@ -74,3 +74,12 @@ def test_the_number_of_alternatives_is_limited():
     samples = [State(((1, mask),), -float(mask)) for mask in range(1, 20)]
     assert len(choose(samples, margin=0.0, alternatives=3)) == 4
     assert len(choose(samples, margin=0.0)) == 5
+
+
+def test_another_worth_takes_the_place_of_the_log_joint():
+    rich, plain, poor = State(((1, 3),), -1.0), State(((1, 1),), -9.0), State(((2, 2),), -2.0)
+    worth = {rich.paths: -5.0, plain.paths: -6.0, poor.paths: -60.0}.__getitem__
+    chosen, *others = choose([rich, plain, poor], margin=2.0, worth=worth)
+    assert (chosen.paths, chosen.log_joint) == (plain.paths, -9.0)
+    assert [structure.paths for structure in others] == [rich.paths, poor.paths]  # still by log joint
+    assert choose([rich, plain, poor], margin=0.5, worth=worth)[0].paths == rich.paths

@@ -2,8 +2,8 @@
 
 Each problem is a simulated user and a composition. Three evidences integrate the likelihood over the synthetic prior:
 Laplace's, the mean over draws from it, and the likelihood at the user's own MAP, which is how the published evidence
-judges a composition with one customer. Laplace's under a group prior integrates over another distribution, so it is
-compared with nested sampling under that one.
+judges a composition with one customer. Laplace's under a group prior, searched anew or in closed form (`quadratic`),
+integrates over another distribution, so it is compared with nested sampling under that one.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ from kerneltrail.kernels import Composition, Priors, parse
 from kerneltrail.trajectory.evidences import PRIOR_DRAWS
 from kerneltrail.trajectory.group import group_of
 from kerneltrail.trajectory.maps import MapSettings, fit_path
+from kerneltrail.trajectory.quadratic import Quadratic
 
 KERNELS = ("LIN[x]", "SE[x]", "PER[x]", "LIN[x] + PER[x]", "LIN[x]*SE[x]")
 
@@ -90,6 +91,10 @@ def _problem(
     began = perf_counter()
     under_group = fit_path(user, composition, group, maps, None)
     group_seconds = perf_counter() - began
+    quadratic = Quadratic.of(own, *priors.moments(composition))
+    began = perf_counter()
+    closed = quadratic.log_evidence(group.mean, group.variance)
+    closed_seconds = perf_counter() - began
     inputs = inputs_for(user, composition)
     began = perf_counter()
     draws = priors.sample(composition, PRIOR_DRAWS, np.random.default_rng(seed))
@@ -104,6 +109,7 @@ def _problem(
     for method, value, against, seconds in (
         ("laplace", float(own.log_laplace[-1]), reference, laplace_seconds),
         ("group laplace", float(under_group.log_laplace[-1]), group_reference, group_seconds),
+        ("group closed form", float(closed[-1]), group_reference, closed_seconds),
         ("own MAP", float(own.log_likelihood[-1]), reference, laplace_seconds),
         ("prior draws", drawn, reference, draws_seconds),
     ):

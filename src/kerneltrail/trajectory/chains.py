@@ -21,7 +21,7 @@ from kerneltrail.trajectory.maps import MapTable
 from kerneltrail.trajectory.moves import MoveInfo
 from kerneltrail.trajectory.settings import Settings
 from kerneltrail.trajectory.state import State
-from kerneltrail.trajectory.urn import Paths, Urn
+from kerneltrail.trajectory.urn import Counts, Paths, Urn
 
 
 @dataclass(frozen=True)
@@ -107,6 +107,16 @@ class Problem:
     def evidence(self) -> _Within:
         """The evidence of the candidates; in one process, what it has computed serves all chains and rounds."""
         return _Within(make_evidence(self.settings.evidence, self.table, self.settings.largest), self.candidates)
+
+    def rescore(self, paths: Paths) -> tuple[float, float]:
+        """Log joint and log likelihood of paths, judged by what they themselves say of hyperparameters.
+
+        An evidence that learns from the paths is one sweep behind them in a chain: there a state is scored by the
+        hyperparameters of the one before it.
+        """
+        joint = Joint(self.urn, self.evidence.for_paths(paths))
+        log_joint = joint.log_joint(paths)
+        return log_joint, log_joint - self.urn.log_prior(Counts.of(paths))
 
     def advance(self, chain: Chain, sweeps: int) -> Chain:
         """Run a chain on by so many sweeps."""

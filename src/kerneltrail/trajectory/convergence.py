@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
 
 import numpy as np
@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from kerneltrail.trajectory.diagnostics import bulk_ess, path_agreement, split_rhat
 from kerneltrail.trajectory.state import State
-from kerneltrail.trajectory.structure import Structure, choose
+from kerneltrail.trajectory.structure import choose
 from kerneltrail.trajectory.urn import Paths
 
 Array = NDArray[np.float64]
@@ -32,15 +32,19 @@ class Trail(Protocol):
         ...
 
 
-def structures_of(chains: Sequence[Trail], margin: float) -> tuple[Structure, ...]:
-    """The structure chosen from the later half of the sweeps, and alternatives; the first half is warm-up."""
+def late_states(chains: Sequence[Trail], rescore: Callable[[Paths], float] | None = None) -> list[State]:
+    """The states of the later half of the sweeps; the first half is warm-up.
+
+    `rescore`, if given, replaces the log joint that the chains noted: where that is not a function of the paths alone.
+    """
     half = len(chains[0].log_joint) // 2
-    samples = [
-        State(paths, log)
+    seen = [
+        (paths, log)
         for chain in chains
         for paths, log in zip(chain.visited[half:], chain.log_joint[half:], strict=True)
     ]
-    return choose(samples, margin=margin)
+    scores = {} if rescore is None else {paths: rescore(paths) for paths in dict.fromkeys(paths for paths, _ in seen)}
+    return [State(paths, scores.get(paths, log)) for paths, log in seen]
 
 
 def traces_of(chains: Sequence[Trail], chosen: Paths, *, first: int = 0) -> dict[str, Array]:
@@ -64,6 +68,9 @@ def sizes(traces: Mapping[str, Array]) -> dict[str, float]:
 
 
 def worst_rhat(chains: Sequence[Trail], margin: float) -> float:
-    """The largest R-hat of the three over the later half of the sweeps: what decides whether chains go on."""
-    chosen = structures_of(chains, margin)[0]
+    """The largest R-hat of the three over the later half of the sweeps: what decides whether chains go on.
+
+    Agreement is with the structure that would be chosen now, by the log joint that the chains noted.
+    """
+    chosen = choose(late_states(chains), margin=margin)[0]
     return max(rhats(traces_of(chains, chosen.paths, first=len(chains[0].log_joint) // 2)).values())

@@ -8,6 +8,7 @@ import os
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import lru_cache
 from importlib.metadata import version
 from typing import Any
 
@@ -22,13 +23,13 @@ from kerneltrail.kernels import Pool, Priors
 from kerneltrail.trajectory.candidates import support
 from kerneltrail.trajectory.chains import Chain, FitProgress, Problem, run_chains
 from kerneltrail.trajectory.checkpoint import Checkpoint
-from kerneltrail.trajectory.convergence import rhats, sizes, structures_of, traces_of
+from kerneltrail.trajectory.convergence import late_states, rhats, sizes, traces_of
 from kerneltrail.trajectory.evidences import last_use, make_evidence, node_group
 from kerneltrail.trajectory.joint import Joint
 from kerneltrail.trajectory.maps import MapTable, block_of
 from kerneltrail.trajectory.model import Diagnostics, Node, TrajectoryModel
 from kerneltrail.trajectory.settings import Settings
-from kerneltrail.trajectory.structure import Structure
+from kerneltrail.trajectory.structure import Structure, choose
 from kerneltrail.trajectory.urn import Urn
 
 
@@ -167,7 +168,7 @@ def _conclude(
 ) -> TrajectoryModel:
     settings, table = problem.settings, problem.table
     sweeps = len(chains[0].log_joint)
-    structures = structures_of(chains, settings.margin)
+    structures = _structures(problem, chains)
     chosen = structures[0]
     traces = traces_of(chains, chosen.paths)
     late = {name: trace[:, sweeps // 2 :] for name, trace in traces.items()}  # the first half is warm-up
@@ -202,6 +203,16 @@ def _conclude(
             "candidates": [table.pool.composition(mask).text for mask in problem.candidates],
         },
     )
+
+
+def _structures(problem: Problem, chains: Sequence[Chain]) -> tuple[Structure, ...]:
+    """The chosen structure, then the alternatives."""
+    settings = problem.settings
+    rescored = lru_cache(maxsize=None)(problem.rescore)
+    learning = settings.evidence != "laplace"
+    states = late_states(chains, (lambda paths: rescored(paths)[0]) if learning else None)
+    worth = (lambda paths: rescored(paths)[1]) if settings.margin_of == "likelihood" else None
+    return choose(states, margin=settings.margin, worth=worth)
 
 
 def _nodes(table: MapTable, chosen: Structure, names: tuple[str, ...]) -> tuple[Node, ...]:

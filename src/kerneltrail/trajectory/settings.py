@@ -16,6 +16,7 @@ from kerneltrail.trajectory.moves import EXACT, MOVES, PUBLISHED
 Selection = Literal["filter", "greedy"]
 Memory = Literal["newest", "all"]
 Start = Literal["apart", "best"]
+MarginOf = Literal["joint", "likelihood"]
 Mean = Literal["none", "population"]
 
 
@@ -39,7 +40,9 @@ class Settings:
         sweeps: most sweeps of each chain.
         rhat: the chains stop early once R-hat is below this for the log joint, the number of edges and path agreement.
         check: sweeps between two looks at R-hat.
-        margin: a sampled structure within so many nats of the best log joint may be preferred for being simpler.
+        margin: a sampled structure within so many nats of the best may be preferred for being simpler.
+        margin_of: what the margin is on: the log ``joint``, or the log ``likelihood``, which is the joint without the
+            urn's prior over paths.
         selection: how new users are followed: ``filter`` or ``greedy`` (SPEC §7).
         memory: for the filter, whether only the newest cumulative set speaks or all of them.
         mean: what users vary around: ``none``, zero; or ``population``, a ridge regression on all pilot users' rows,
@@ -64,6 +67,7 @@ class Settings:
     rhat: float = 1.05
     check: int = 100
     margin: float = 2.0
+    margin_of: MarginOf = "joint"
     selection: Selection = "filter"
     memory: Memory = "newest"
     mean: Mean = "none"
@@ -89,6 +93,7 @@ class Settings:
             ("selection", ("filter", "greedy")),
             ("memory", ("newest", "all")),
             ("start", ("apart", "best")),
+            ("margin_of", ("joint", "likelihood")),
             ("scope", ("each", "together")),
             ("mean", ("none", "population")),
         ):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from kerneltrail.trajectory.state import State
@@ -34,11 +34,18 @@ class Structure:
         return frozenset((parent, child) for parent, row in counts.rows.items() for child in row)
 
 
-def choose(samples: Iterable[State], *, margin: float, alternatives: int = 4) -> tuple[Structure, ...]:
+def choose(
+    samples: Iterable[State],
+    *,
+    margin: float,
+    alternatives: int = 4,
+    worth: Callable[[Paths], float] | None = None,
+) -> tuple[Structure, ...]:
     """The chosen structure, then alternatives with other graphs, best log joint first.
 
     Chosen: among samples within `margin` nats of the best log joint, the one with the fewest nodes, then edges, then
     the highest log joint. The paper keeps the simplest of five with similar likelihoods by eye; this says the same.
+    With `worth`, that takes the log joint's place in the rule.
     """
     found: dict[Paths, Structure] = {}
     for state in samples:
@@ -49,9 +56,10 @@ def choose(samples: Iterable[State], *, margin: float, alternatives: int = 4) ->
             found[state.paths] = Structure(
                 state.paths, max(known.log_joint, state.log_joint), known.nodes, known.edges, known.visits + 1
             )
-    best = max(structure.log_joint for structure in found.values())
-    near = [structure for structure in found.values() if structure.log_joint >= best - margin]
-    chosen = min(near, key=lambda s: (s.nodes, s.edges, -s.log_joint, s.paths))
+    worths = {paths: s.log_joint if worth is None else worth(paths) for paths, s in found.items()}
+    best = max(worths.values())
+    near = [structure for paths, structure in found.items() if worths[paths] >= best - margin]
+    chosen = min(near, key=lambda s: (s.nodes, s.edges, -worths[s.paths], s.paths))
     others: dict[frozenset[tuple[int, int]], Structure] = {}
     for structure in sorted(found.values(), key=lambda s: (-s.log_joint, s.paths)):
         if structure.graph != chosen.graph and structure.graph not in others:
