@@ -73,7 +73,7 @@ class TestDocumentation:
         assert parts["reward"] is None
 
     def test_the_table_of_settings_has_every_key_with_its_default(self):
-        told = dict(re.findall(r"^\| `([a-z.]+)` \|.*\| `([^`]*)` \|$", DOCS.read_text(), re.MULTILINE))
+        told = dict(re.findall(r"^\| `([a-z_.]+)` \|.*\| `([^`]*)` \|$", DOCS.read_text(), re.MULTILINE))
         known = Settings().to_json()
         known |= {f"maps.{name}": value for name, value in known.pop("maps").items()}
         assert {name: yaml.safe_load(told[name]) if name in told else None for name in known} == {
