@@ -12,6 +12,7 @@ def test_each_atom_on_each_covariate_and_the_products_that_can_be_made():
     assert {f"{kind}[{name}]" for kind in ("LIN", "PER", "SE") for name in COVARIATES} < set(found)
     assert [text for text in found if "*" in text] == ["SE[hour]*SE[temperature]", "SE[hour]*SE[log_steps30pre]"]
     assert not any("*" in text for text in table(["hour", "dom"]))
+    assert set(found) - set(map(str, heartsteps_pool(COVARIATES, ours=False))) == {"SE[hour]*SE[log_steps30pre]"}
 
 
 def test_inclusion_probabilities_are_the_papers():

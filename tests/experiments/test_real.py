@@ -44,6 +44,7 @@ STUDY = replace(
     load=trial,
     first=lambda cohort: cohort.names[-2:],
     pool=lambda names: Pool.of("SE[hour]", "LIN[log_steps30pre]", "SE[temperature]", probability=0.1),
+    paper_pool=lambda names: Pool.of("SE[hour]", "LIN[log_steps30pre]", probability=0.1),
     reward=Reward(("log_steps30pre",)),
     full=SIZES,
     quick=SIZES,

@@ -23,18 +23,20 @@ PRELIMINARY = (
 )
 """The paper's preliminary set, which it says came from users who are not among its training users."""
 
-PRODUCTS = ("SE[hour]*SE[weather]", "SE[hour]*SE[temperature]", "SE[hour]*SE[log_steps30pre]")
-"""The paper includes "a small selection of multiplicative kernels" and names two. The third is ours: whether somebody
-who moves goes on moving depends on the time of day."""
+PRODUCTS = ("SE[hour]*SE[weather]", "SE[hour]*SE[temperature]")
+"""The paper includes "a small selection of multiplicative kernels", and names these."""
+OURS = ("SE[hour]*SE[log_steps30pre]",)
+"""Added here: whether somebody who moves goes on moving depends on the time of day."""
 
 PAPER_COVARIATES = ("hour", "min", "steps30pre", "temperature", "weather", "precip_chance", "activity", "yday", "dom")
 """Covariates that the paper names, of its 47."""
 
 
-def heartsteps_pool(covariates: Iterable[str]) -> Pool:
+def heartsteps_pool(covariates: Iterable[str], *, ours: bool = True) -> Pool:
     """Each atom on each covariate and a few products, with the paper's inclusion probabilities.
 
-    0.1 for PER[steps30pre], 0.05 for the preliminary set, 0.03 for one factor, 0.01 otherwise.
+    0.1 for PER[steps30pre], 0.05 for the preliminary set, 0.03 for one factor, 0.01 otherwise. With `ours`, a product
+    that the paper does not name is among them.
 
     >>> pool = heartsteps_pool(["hour", "steps30pre", "temperature"])
     >>> len(pool), dict(zip(map(str, pool), pool.probabilities))["PER[steps30pre]"]
@@ -52,7 +54,8 @@ def heartsteps_pool(covariates: Iterable[str]) -> Pool:
         return 0.03 if product.order == 1 else 0.01
 
     pool = Pool.atoms(names, probability=probability)
-    there = [text for text in PRODUCTS if set(parse(text).covariates) <= set(names)]
+    products = (*PRODUCTS, *OURS) if ours else PRODUCTS
+    there = [text for text in products if set(parse(text).covariates) <= set(names)]
     return pool | Pool.of(*there, probability=probability) if there else pool
 
 

@@ -12,6 +12,7 @@ from kerneltrail.evaluation.harness import Spec
 from kerneltrail.evaluation.splits import splits
 from kerneltrail.experiments.context import STAGES, Context
 from kerneltrail.experiments.real.plan import PUBLISHED, TRAJECTORY, WITHOUT, Sizes, Study
+from kerneltrail.kernels import Pool
 from kerneltrail.trajectory.fit import fit
 from kerneltrail.trajectory.model import TrajectoryModel
 from kerneltrail.trajectory.settings import Settings
@@ -52,24 +53,25 @@ class _Bench:
     sizes: Sizes
     context: Context
 
-    def about(self, train: Cohort) -> dict[str, Any]:
-        pool = self.study.pool(train.covariates)
+    def about(self, train: Cohort, pool: Pool) -> dict[str, Any]:
         return {"pool": repr(pool), "reward": repr(self.study.reward), "train": list(train.names)}
 
     def learnt(self, stage: str, train: Cohort, settings: Settings, fits_of: str | None = None) -> TrajectoryModel:
-        """A trajectory model."""
+        """A trajectory model; by the paper's procedure on the paper's pool."""
+        make = self.study.paper_pool if settings.evidence == "empirical" else self.study.pool
+        pool = make(train.covariates)
         return self.context.model(
             stage,
             lambda folder, tell: fit(
                 train,
-                pool=self.study.pool(train.covariates),
+                pool=pool,
                 reward=self.study.reward,
                 settings=settings,
                 workers=self.context.workers,
                 progress=tell,
                 checkpoint=folder,
             ),
-            about={**self.about(train), "settings": settings.to_json()},
+            about={**self.about(train, pool), "settings": settings.to_json()},
             fits_of=fits_of,
         )
 
@@ -93,7 +95,12 @@ class _Bench:
                 run=run,
                 progress=tell,
             ),
-            about={**self.about(train), "test": list(test.names), "models": told, "sizes": self.sizes.to_json()},
+            about={
+                **self.about(train, self.study.pool(train.covariates)),
+                "test": list(test.names),
+                "models": told,
+                "sizes": self.sizes.to_json(),
+            },
         )
 
 
@@ -105,8 +112,8 @@ def compute(study: Study, sizes: Sizes, context: Context) -> Found:
     followed = test if sizes.users is None else test.subset(test.names[: sizes.users])
     models = {TRAJECTORY: bench.learnt("model", train, sizes.settings(seed))}
     models[PUBLISHED] = bench.learnt("model-published", train, sizes.published_settings(seed))
-    if sizes.without:  # without a mean the users' rows are the same, and so are their fits
-        models[WITHOUT] = bench.learnt("model-no-mean", train, sizes.settings(seed, mean="none"), "model-published")
+    if sizes.without:
+        models[WITHOUT] = bench.learnt("model-no-mean", train, sizes.settings(seed, mean="none"))
     runs = [bench.followed("first-0", f"seed {seed}", train, followed, models)]
     for other in range(1, sizes.seeds):  # other seeds differ in their chains alone
         model = bench.learnt(f"model-seed-{other}", train, sizes.settings(seed + other), "model")
@@ -119,8 +126,7 @@ def compute(study: Study, sizes: Sizes, context: Context) -> Found:
         if number < sizes.published:
             own[PUBLISHED] = bench.learnt(f"{stage}-published", some, sizes.published_settings(seed))
             if sizes.without:
-                plain = sizes.settings(seed, mean="none")
-                own[WITHOUT] = bench.learnt(f"{stage}-no-mean", some, plain, f"{stage}-published")
+                own[WITHOUT] = bench.learnt(f"{stage}-no-mean", some, sizes.settings(seed, mean="none"))
         more.append(bench.followed(stage, f"split {number}", some, others, own))
     learning = {name: seconds for name, seconds in context.seconds.items() if "model" in name or "no-mean" in name}
     learning |= {name: seconds for name, seconds in context.seconds.items() if name.endswith("published")}

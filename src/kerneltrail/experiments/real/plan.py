@@ -71,7 +71,7 @@ class Sizes:
 
     def published_settings(self, seed: int) -> Settings:
         """The paper's procedure, on candidates found in the same way; there is no population mean in it."""
-        return Settings.published(scope="together", largest=4, maps=_MAPS, seed=seed, sweeps=100, chains=2)
+        return Settings.published(scope="together", largest=3, maps=_MAPS, seed=seed, sweeps=60, chains=2, check=20)
 
 
 @dataclass(frozen=True)
@@ -87,6 +87,7 @@ class Study:
         load: the cohort in a file.
         first: test users of the first split, by name.
         pool: products on offer, by covariates.
+        paper_pool: those that the paper names, for its own procedure.
         reward: the reward model, or None.
         full, quick: sizes.
     """
@@ -99,6 +100,7 @@ class Study:
     load: Callable[[Path], Cohort]
     first: Callable[[Cohort], tuple[str, ...]]
     pool: Callable[[tuple[str, ...]], Pool]
+    paper_pool: Callable[[tuple[str, ...]], Pool]
     reward: Reward | None
     full: Sizes
     quick: Sizes
@@ -152,6 +154,7 @@ HEARTSTEPS = Study(
     _heartsteps,
     _paper_test,
     heartsteps_pool,
+    lambda covariates: heartsteps_pool(covariates, ours=False),
     Reward(("log_steps30pre",)),
     Sizes(splits=20, test=6, published=3, search=SearchSettings(depth=2, seconds=12.0, patience=1)),
     Sizes(
@@ -183,6 +186,7 @@ FITBIT = Study(
     _fitbit,
     _every_fourth,
     _fitbit_pool,
+    lambda covariates: Pool.atoms(covariates, probability=0.03),
     None,
     Sizes(splits=5, test=8, seeds=1, search=SearchSettings(depth=2, seconds=6.0, patience=1)),
     Sizes(
