@@ -16,7 +16,7 @@ from kerneltrail.baselines.cks.form import Tied
 from kerneltrail.baselines.cks.search import SearchProgress, SearchSettings, search
 from kerneltrail.baselines.cks.tree import SearchTree
 from kerneltrail.baselines.following import Follower
-from kerneltrail.baselines.frame import Frame, Preparation, Seen, own_frame, priors_for
+from kerneltrail.baselines.frame import Frame, Framed, Preparation, Seen, own_frame, priors_for
 from kerneltrail.baselines.protocol import Fit
 from kerneltrail.data import User
 from kerneltrail.gp import Prediction
@@ -73,7 +73,7 @@ class CKSFit:
 
 
 @dataclass(frozen=True)
-class CKSLearner:
+class CKSLearner(Framed):
     """CKS as two functions of the rows; a `Learner`.
 
     Attributes:
@@ -88,16 +88,6 @@ class CKSLearner:
     priors: Priors | None = None
     settings: SearchSettings = field(default_factory=SearchSettings)
     progress: Callable[[SearchProgress], None] | None = field(default=None, compare=False)
-
-    @property
-    def covariates(self) -> tuple[str, ...]:
-        """Columns of X, in order."""
-        return self.frame.covariates
-
-    @property
-    def takes_action(self) -> bool:
-        """Whether a reward model needs the action."""
-        return self.frame.takes_action
 
     @property
     def in_pieces(self) -> bool:
