@@ -1,6 +1,7 @@
 """Scaling, constants, saved users and the registry."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -9,6 +10,7 @@ from kerneltrail.baselines import Following, Frame, build, methods, register
 from kerneltrail.baselines.frame import priors_for
 from kerneltrail.data import Cohort, User
 from kerneltrail.errors import DataError, ModelFileError
+from kerneltrail.gp.population import PopulationMean
 from kerneltrail.kernels import Hyperparameters, Priors, parse
 
 from .common import COVARIATES, method, rows, training
@@ -104,6 +106,17 @@ def test_final_and_trajectory_of_a_given_model():
     user = build("final", training(), {"model": model})("ann")
     user.update(*rows(4)[:2])
     assert user.composition in [node.composition for node in model.nodes]
+
+
+def test_final_of_a_model_around_a_population_mean_is_around_it_too():
+    model = method("trajectory").model
+    weights = np.array([0.7, -1.5, 2.0])
+    around = replace(model, mean=PopulationMean(weights, COVARIATES, None, 1.0))
+    X = rows(3)[0]
+    said = build("final", training(), {"model": around})("ann").predict(X).mean
+    scaler = model.scaler
+    wanted = scaler.inverse_target(np.column_stack([np.ones(3), scaler.transform(X)]) @ weights)
+    np.testing.assert_allclose(said, wanted)
 
 
 def test_a_cohort_scaled_by_user_serves_too():

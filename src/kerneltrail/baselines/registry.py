@@ -252,7 +252,7 @@ def _final(
 ) -> Method:
     """One kernel: of a given trajectory model, or of the training users' summed evidence."""
     if model is not None:
-        frame = replace(_group_frame(cohort, model.reward, 0.0), schema=model.schema)
+        frame = replace(_group_frame(cohort, model.reward, 0.0), schema=model.schema, mean=model.mean)
         learner: Learner = final_of_model(model, frame, transfer=transfer, seed=seed)
     else:
         frame = _group_frame(cohort, reward, constant)

@@ -65,8 +65,12 @@ class Sizes:
         return {**told, "own": list(self.own), "search": search}
 
     def settings(self, seed: int, **changes: Any) -> Settings:
-        """Of the trajectory model: candidates by all customers together, around the population mean."""
-        base = Settings(scope="together", largest=4, mean="population", maps=_MAPS, seed=seed)
+        """Of the trajectory model: candidates by all customers together, around the population mean.
+
+        A user's hyperparameters follow the data up to the second batch; kept from then on, an update costs the same
+        however many rows there are.
+        """
+        base = Settings(scope="together", largest=4, mean="population", refine=40, maps=_MAPS, seed=seed)
         return replace(base, **{**self.changes, **changes})
 
     def published_settings(self, seed: int) -> Settings:
@@ -156,7 +160,7 @@ HEARTSTEPS = Study(
     heartsteps_pool,
     lambda covariates: heartsteps_pool(covariates, ours=False),
     Reward(("log_steps30pre",)),
-    Sizes(splits=20, test=6, published=3, search=SearchSettings(depth=2, seconds=12.0, patience=1)),
+    Sizes(splits=20, test=6, published=3, search=SearchSettings(depth=3, seconds=60.0, patience=1)),
     Sizes(
         splits=1,
         test=4,
@@ -188,7 +192,7 @@ FITBIT = Study(
     _fitbit_pool,
     lambda covariates: Pool.atoms(covariates, probability=0.03),
     None,
-    Sizes(splits=5, test=8, seeds=1, search=SearchSettings(depth=2, seconds=6.0, patience=1)),
+    Sizes(splits=5, test=8, seeds=1, search=SearchSettings(depth=2, seconds=20.0, patience=1)),
     Sizes(
         splits=0,
         test=4,
