@@ -35,7 +35,7 @@ def page_of(
         return [agreement_table(own)] if own else []
 
     opening = (
-        Section("In short", [Paragraph(text) for text in _short(found, tables)]),
+        Section("In short", _short(tables)),
         Section("The data", [Paragraph(f"{study.said} {_kept(found)}"), _users(tables["users"]), *beside("data")]),
     )
     sections = []
@@ -63,7 +63,6 @@ def page_of(
         Section(
             "Against each method",
             [
-                Paragraph(DIFFERENCES),
                 *(figure(_differences(found, metric)) for metric in ("rmse", "log_density")),
                 _paired(tables["paired"], "rmse"),
                 _paired(tables["paired"], "log_density"),
@@ -100,27 +99,20 @@ DIFFERENCES = (
 )
 
 
-def _short(found: Found, tables: Tables) -> list[str]:
-    paired = tables["paired"]
-    texts = []
+def _short(tables: Tables) -> list[Block]:
+    """Where the trajectory model wins, ties and loses, by method: the batches seen."""
+    made: list[Block] = [Paragraph(DIFFERENCES)]
     for metric in ("rmse", "log_density"):
-        by: dict[str, list[str]] = {}
-        for verdict in ("wins", "ties", "loses"):
-            own = [row for row in paired if row["metric"] == metric and row["verdict"] == verdict]
+        own = [row for row in tables["paired"] if row["metric"] == metric]
+        rows = []
+        for other in dict.fromkeys(row["against"] for row in own):
+            at: dict[str, list[str]] = {"wins": [], "ties": [], "loses": []}
             for row in own:
-                by.setdefault(row["against"], []).append(f"{verdict} at t = {row['t']}")
-        said = "; ".join(f"{other}: {', '.join(_joined(own))}" for other, own in by.items())
-        texts.append(f"{METRICS[metric]}, trajectory against {said}.")
-    return texts
-
-
-def _joined(verdicts: Sequence[str]) -> list[str]:
-    """Several batches of the same verdict in one breath: "wins at t = 1, 2"."""
-    found: dict[str, list[str]] = {}
-    for verdict in verdicts:
-        word, _, t = verdict.partition(" at t = ")
-        found.setdefault(word, []).append(t)
-    return [f"{word} at t = {' '.join(ts)}" for word, ts in found.items()]
+                if row["against"] == other:
+                    at[row["verdict"]].append(str(row["t"]))
+            rows.append([other, *(", ".join(times) or "–" for times in at.values())])
+        made.append(Table(f"{METRICS[metric]}: t at which it", ("against", "wins", "ties", "loses"), rows, words=True))
+    return made
 
 
 def _kept(found: Found) -> str:
