@@ -5,8 +5,9 @@ from kerneltrail.baselines.cks.fit import Effort, bic, parameters
 from kerneltrail.baselines.cks.form import Form, Tied, form_of
 from kerneltrail.baselines.cks.grammar import base_expressions, expand
 from kerneltrail.baselines.cks.guard import Guard
+from kerneltrail.baselines.cks.holdout import Holdout, held_out_score
 from kerneltrail.baselines.cks.priors import wide_priors
-from kerneltrail.baselines.cks.search import SearchProgress, SearchSettings, search
+from kerneltrail.baselines.cks.search import Choice, SearchProgress, SearchSettings, search
 from kerneltrail.baselines.cks.selector import CKS, CKSFit, CKSLearner
 from kerneltrail.baselines.cks.tree import Node, SearchTree
 
@@ -14,10 +15,12 @@ __all__ = [
     "CKS",
     "CKSFit",
     "CKSLearner",
+    "Choice",
     "Effort",
     "Expression",
     "Form",
     "Guard",
+    "Holdout",
     "Leaf",
     "Node",
     "SearchProgress",
@@ -28,6 +31,7 @@ __all__ = [
     "bic",
     "expand",
     "form_of",
+    "held_out_score",
     "leaf",
     "parameters",
     "plus",

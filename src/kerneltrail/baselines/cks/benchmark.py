@@ -15,12 +15,13 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 
-from kerneltrail.baselines.cks.search import SearchSettings
+from kerneltrail.baselines.cks.search import Choice, SearchSettings
 from kerneltrail.baselines.cks.selector import CKS
+from kerneltrail.baselines.cks.tree import Node
 from kerneltrail.gp import keep_freed_memory
 
 COLUMNS = {
@@ -52,8 +53,9 @@ class Result:
         seconds: for the search.
         cpu: processor seconds of it; more telling than seconds where the machine has other work.
         stopped: why it ended.
-        by_depth: RMSE and log density had the search ended at depth 0, 1, ….
-        fits: the kernels fitted to all rows: level, text, BIC, unconstrained hyperparameters.
+        by_depth: RMSE and log density of the best up to level 0, 1, ….
+        fits: the kernels fitted to all rows: level, text, BIC, unconstrained hyperparameters, held-out density.
+        by_bic: RMSE and log density of the kernel with the smallest BIC, whichever was chosen.
     """
 
     series: str
@@ -69,7 +71,8 @@ class Result:
     cpu: float
     stopped: str
     by_depth: tuple[tuple[float, float], ...] = ()
-    fits: tuple[tuple[int, str, float, tuple[float, ...]], ...] = ()
+    fits: tuple[tuple[int, str, float, tuple[float, ...], float | None], ...] = ()
+    by_bic: tuple[float, float] | None = None
 
 
 def run(folder: Path, series: str, settings: SearchSettings = SETTINGS) -> Result:
@@ -82,21 +85,23 @@ def run(folder: Path, series: str, settings: SearchSettings = SETTINGS) -> Resul
     found, tree = selector.found, selector.found.tree
     assert tree is not None  # there were rows
     said = selector.predict(test[:, :1])
-    scores = []
-    for depth in range(tree.levels):
-        kernel = tree.upto(depth).best.fitted.kernel
-        assert kernel is not None  # the best of a tree is fitted
-        part = type(found)(found.seen, kernel).predict(test[:, :1], None)
-        scores.append((_rmse(part.mean, test[:, 1]), float(part.log_density(test[:, 1]).mean())))
+
+    def errors(node: Node) -> tuple[float, float]:
+        assert node.fitted.kernel is not None  # the best of a tree is fitted
+        part = type(found)(found.seen, node.fitted.kernel).predict(test[:, :1], None)
+        return _rmse(part.mean, test[:, 1]), float(part.log_density(test[:, 1]).mean())
+
+    scores = [errors(tree.upto(depth).best) for depth in range(tree.levels)]
     return Result(
         series, len(train), len(test), found.kernel, _rmse(said.mean, test[:, 1]),
         float(said.log_density(test[:, 1]).mean()), tree.best.bic, tree.best.level, len(tree.nodes), seconds, cpu,
         tree.stopped, tuple(scores),
         tuple(
-            (node.level, node.expression.text, node.bic, node.fitted.kernel.unconstrained)
+            (node.level, node.expression.text, node.bic, node.fitted.kernel.unconstrained, node.held_out)
             for node in tree.complete
             if node.fitted.kernel is not None
         ),
+        errors(tree.best_by_bic),
     )  # fmt: skip
 
 
@@ -159,12 +164,13 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--out", type=Path, required=True, help="file to which results are appended")
     parser.add_argument("--depth", type=int, default=SETTINGS.depth)
     parser.add_argument("--beam", type=int, default=SETTINGS.beam)
+    parser.add_argument("--choose", choices=get_args(Choice), default=SETTINGS.choose)
     parser.add_argument("--workers", type=int, default=1)
     parser.add_argument("--series", nargs="*", help="names, or beginnings of them; all if not given")
     chosen = parser.parse_args(arguments)
     keep_freed_memory()
     published = published_errors(chosen.published)
-    settings = replace(SETTINGS, depth=chosen.depth, beam=chosen.beam, workers=chosen.workers)
+    settings = replace(SETTINGS, depth=chosen.depth, beam=chosen.beam, choose=chosen.choose, workers=chosen.workers)
     done = {each.series for each in read(chosen.out)}
     size = {name: len((chosen.folder / f"{name}-train.csv").read_text().splitlines()) for name in published}
     for name in sorted(published, key=lambda name: (size[name], name)):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Literal, get_args
 
 import joblib
 import numpy as np
@@ -17,6 +17,7 @@ from kerneltrail.baselines.cks.fit import Effort, Fitted, Problem, fit
 from kerneltrail.baselines.cks.form import Tied
 from kerneltrail.baselines.cks.grammar import KINDS, base_expressions, expand
 from kerneltrail.baselines.cks.guard import Guard, Limits
+from kerneltrail.baselines.cks.holdout import Holdout, held_out_score
 from kerneltrail.baselines.cks.priors import wide_priors
 from kerneltrail.baselines.cks.tree import Node, SearchTree
 from kerneltrail.baselines.periods import Periods, likely_periods
@@ -26,6 +27,8 @@ from kerneltrail.gp import LinearBlock, one_blas_thread
 from kerneltrail.kernels import Priors
 
 Array = NDArray[np.float64]
+Choice = Literal["bic", "holdout"]
+"""What decides among the kernels fitted to all rows: BIC, or the density of rows held out at the end."""
 
 THOROUGH = Effort(draws=0, kept=1, fresh=0, starts=1, screen=16, accuracy=1e-6)
 """Effort for the few candidates of a level that are fitted to all rows."""
@@ -48,6 +51,9 @@ class SearchSettings:
         patience: stop after so many levels without a better BIC; None to go to the full depth, as the original did.
         kinds: atom kinds to build from.
         guard: which periods are rejected.
+        choose: what decides in the end: ``bic`` as in SPEC §10, or ``holdout``: the best by BIC are refitted to the
+            earlier rows and judged by the later ones. Levels are expanded by BIC either way.
+        holdout: which rows are held out, and how many kernels are judged by them.
         thin: rows on which candidates are looked at first.
         refits: how many of each level are then fitted to all rows, more thoroughly; only these are expanded or win.
         first: effort of the first look.
@@ -63,6 +69,8 @@ class SearchSettings:
     patience: int | None = 2
     kinds: tuple[str, ...] = KINDS
     guard: Guard = field(default_factory=Guard)
+    choose: Choice = "bic"
+    holdout: Holdout = field(default_factory=Holdout)
     thin: int = 250
     refits: int = 3
     first: Effort = field(default_factory=Effort)
@@ -77,10 +85,10 @@ class SearchSettings:
 
         Small kernels are begun from more starts than where a search follows every batch: what comes later is built on
         them. The guard lets a cycle of three rows pass (a week in daily values has seven), and asks that a cycle be
-        seen twice.
+        seen twice. The kernel is chosen by how it extrapolates, since that is what a series is searched for.
         """
         guard = Guard(gaps=3.0, spacings=0.0, cycles=2.0)
-        own = cls(depth=4, guard=guard, thin=150, first=SERIES_FIRST, second=SERIES_SECOND)
+        own = cls(depth=4, guard=guard, choose="holdout", thin=150, first=SERIES_FIRST, second=SERIES_SECOND)
         return replace(own, **changes)
 
     def __post_init__(self) -> None:
@@ -88,6 +96,8 @@ class SearchSettings:
             raise KernelError("a search needs depth ≥ 0, beam, refits, thin and workers ≥ 1, and some atom kind")
         if (self.patience is not None and self.patience < 1) or (self.seconds is not None and self.seconds < 0):
             raise KernelError("patience must be 1 or more, and seconds 0 or more, or None")
+        if self.choose not in get_args(Choice):
+            raise KernelError(f"a kernel is chosen by {' or '.join(get_args(Choice))}, not by {self.choose!r}")
 
 
 @dataclass(frozen=True)
@@ -95,8 +105,8 @@ class SearchProgress:
     """How far a search is.
 
     Attributes:
-        level: the level being fitted.
-        done, total: candidates of the level.
+        level: the level being fitted; after the last, one more where rows are held out.
+        done, total: candidates of the level, or kernels judged by held-out rows.
         best: the best kernel so far, and its BIC.
         seconds: since the start.
     """
@@ -205,6 +215,8 @@ class _Search:
             if not tasks:
                 stopped = "exhausted"
                 break
+        if self.settings.choose == "holdout":
+            self._judge()
         return SearchTree(tuple(self.nodes), self.problem.user.rows, stopped, self.elapsed)
 
     def _children(self, parents: Sequence[int]) -> list[_Task]:
@@ -272,6 +284,28 @@ class _Search:
                 if old.rows < again.rows or again.bic < old.bic:
                     self.nodes[i] = replace(self.nodes[i], fitted=again)
             self._tell(level, len(places), len(tasks))
+
+    def _judge(self) -> None:
+        """Score the best by BIC on held-out rows. When it is late, what has a score by then is what can win."""
+        holdout, chunk = self.settings.holdout, self.settings.workers
+        chosen = self._ranked(range(len(self.nodes)))[: holdout.most]
+        if self.problem.user.rows < holdout.fewest:
+            return
+        level = 1 + max(node.level for node in self.nodes)
+        for first in range(0, len(chosen), chunk):
+            if self.late:
+                return
+            batch = chosen[first : first + chunk]
+            kernels = [kernel for i in batch if (kernel := self.nodes[i].fitted.kernel) is not None]
+            for i, score in zip(batch, self._scores(kernels), strict=True):
+                self.nodes[i] = replace(self.nodes[i], held_out=score)
+            self._tell(level, min(first + chunk, len(chosen)), len(chosen))
+
+    def _scores(self, kernels: Sequence[Tied]) -> list[float]:
+        arguments = [(self.problem, kernel, self.settings.holdout) for kernel in kernels]
+        if self.parallel is None or len(arguments) == 1:
+            return [held_out_score(*each) for each in arguments]
+        return list(self.parallel(joblib.delayed(held_out_score)(*each) for each in arguments))
 
     def _map(self, arguments: Sequence[tuple[Problem, Expression, Effort, _Task]]) -> list[Fitted]:
         if self.parallel is None or len(arguments) == 1:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from math import isfinite
 from typing import Any
 
 from kerneltrail.baselines.cks.expression import Expression
@@ -18,12 +19,14 @@ class Node:
         expression: the kernel as the grammar wrote it.
         parent: index of the node it was made from; None for atoms.
         fitted: its fit.
+        held_out: mean log density of held-out rows, in the target's scaled units; None where it was not judged by them.
     """
 
     level: int
     expression: Expression
     parent: int | None
     fitted: Fitted
+    held_out: float | None = None
 
     @property
     def bic(self) -> float:
@@ -49,6 +52,17 @@ class SearchTree:
 
     @property
     def best(self) -> Node:
+        """The largest held-out density where rows were held out, else the smallest BIC; over all levels.
+
+        Only nodes fitted to all rows count; of equals, the simplest wins.
+        """
+        judged = [node for node in self.complete if node.held_out is not None and isfinite(node.held_out)]
+        if not judged:
+            return self.best_by_bic
+        return min(judged, key=lambda node: (-(node.held_out or 0.0), node.bic, node.expression.key))
+
+    @property
+    def best_by_bic(self) -> Node:
         """The smallest BIC over all levels, among those fitted to all rows; of equals, the simplest."""
         return min(self.complete, key=lambda node: (node.bic, node.expression.key))
 
@@ -58,7 +72,7 @@ class SearchTree:
         return tuple(node for node in self.nodes if node.fitted.rows == self.rows)
 
     def upto(self, level: int) -> SearchTree:
-        """The tree of a search that ended after this level."""
+        """The tree of a search that ended after this level; held-out densities are those of the nodes that have one."""
         return replace(self, nodes=tuple(node for node in self.nodes if node.level <= level), stopped="depth")
 
     @property
@@ -73,6 +87,7 @@ class SearchTree:
 
     def to_rows(self) -> list[dict[str, Any]]:
         """One plain row for each candidate, for a table."""
+        best = self.best
         return [
             {
                 "index": index,
@@ -81,28 +96,35 @@ class SearchTree:
                 "kernel": node.expression.text,
                 "composition": node.expression.composition.text,
                 "bic": node.bic,
+                "held_out": node.held_out,
                 "log_likelihood": node.fitted.log_likelihood,
                 "parameters": parameters(node.expression),
                 "rows": node.fitted.rows,
                 "status": node.fitted.status,
-                "best": node is self.best,
+                "best": node is best,
             }
             for index, node in enumerate(self.nodes)
         ]
 
     def text(self, *, most: int = 5) -> str:
-        """The best `most` of each level with their BIC; ``>`` marks what was expanded, ``*`` what won."""
+        """The best `most` of each level with their BIC; ``>`` marks what was expanded, ``*`` what won.
+
+        Where rows were held out, their mean log density follows; the winner is shown in any case.
+        """
+        judged = any(node.held_out is not None for node in self.nodes)
+        best = self.best
         expanded = {node.parent for node in self.nodes if node.parent is not None}
         places = {id(node): index for index, node in enumerate(self.nodes)}
         lines = []
         for number in range(self.levels):
             own = self.level(number)
             lines.append(f"level {number}: {len(own)} candidates")
-            for node in own[:most]:
-                mark = "*" if node is self.best else ">" if places[id(node)] in expanded else " "
+            for node in (node for place, node in enumerate(own) if place < most or node is best):
+                mark = "*" if node is best else ">" if places[id(node)] in expanded else " "
                 score = f"{node.bic:12.2f}" if node.fitted.status == "fitted" else f"{node.fitted.status:>12}"
                 partial = "" if node.fitted.rows == self.rows else f"  (first look, {node.fitted.rows} rows)"
-                lines.append(f"{mark} {score}  {node.expression}{partial}")
+                held = "" if not judged else " " * 10 if node.held_out is None else f"{node.held_out:10.3f}"
+                lines.append(f"{mark} {score}{held}  {node.expression}{partial}")
         return "\n".join(lines)
 
     def __str__(self) -> str:
