@@ -35,7 +35,7 @@ def folder(tmp_path_factory):
 def test_a_series_is_searched_said_and_predicted(folder):
     result = run(
         "cks", folder / "sales.csv", "--target", "sales", "--covariates", "year", "--depth", 1,
-        "--predict", folder / "next.csv", "--out", folder / "out.csv", "--tree", folder / "tree.csv",
+        "--choose", "bic", "--predict", folder / "next.csv", "--out", folder / "out.csv", "--tree", folder / "tree.csv",
     )  # fmt: skip
     assert result.exit_code == 0, result.output
     assert result.stderr == ""
@@ -52,6 +52,19 @@ def test_a_series_is_searched_said_and_predicted(folder):
         tree = list(csv.DictReader(file))
     assert {"level", "kernel", "bic", "parent"} <= set(tree[0])
     assert sum(row["best"] == "True" for row in tree) == 1
+
+
+def test_held_out_rows_decide_unless_bic_is_asked_for(folder):
+    words = ("cks", folder / "sales.csv", "--target", "sales", "--covariates", "year", "--depth", 0)
+    held, by_bic = run(*words, "--tree", folder / "held.csv"), run(*words, "--choose", "bic")
+    assert (held.exit_code, by_bic.exit_code) == (0, 0), held.output + by_bic.output
+    assert "mean log density of held-out rows" in held.stdout
+    assert "held-out" not in by_bic.stdout
+    with (folder / "held.csv").open(newline="") as file:
+        tree = list(csv.DictReader(file))
+    (best,) = (row for row in tree if row["best"] == "True")
+    assert float(best["held_out"]) == max(float(row["held_out"]) for row in tree)
+    assert run(*words, "--choose", "aic").exit_code == 2
 
 
 @pytest.mark.parametrize(
@@ -99,3 +112,4 @@ def test_the_bar_takes_what_a_search_tells():
     with search_bar(2) as tell:
         tell(SearchProgress(0, 1, 3, None, 0.1))
         tell(SearchProgress(1, 2, 7, ("SE[x]", -3.0), 0.2))
+        tell(SearchProgress(2, 1, 4, ("SE[x]", -3.0), 0.3, judging=True))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -11,6 +12,13 @@ if TYPE_CHECKING:
     from kerneltrail.baselines.cks import CKSFit
     from kerneltrail.data.columns import Array
     from kerneltrail.data.table import Table
+
+
+class Choose(StrEnum):
+    """What decides among the best kernels (`SearchSettings.choose`)."""
+
+    holdout = "holdout"
+    bic = "bic"
 
 
 def cks(
@@ -28,6 +36,9 @@ def cks(
     tree: Annotated[Path | None, typer.Option("--tree", help="CSV for all candidates.", dir_okay=False)] = None,
     depth: Annotated[int | None, typer.Option("--depth", min=0, help="Grammar steps at most.")] = None,
     beam: Annotated[int, typer.Option("--beam", min=1, help="How many of each level are expanded.")] = 1,
+    choose: Annotated[
+        Choose, typer.Option("--choose", help="What decides in the end: the last rows, held out, or BIC.")
+    ] = Choose.holdout,
     seconds: Annotated[
         float | None, typer.Option("--seconds", min=0, help="Begin no further fit after this long.")
     ] = None,
@@ -51,6 +62,10 @@ def cks(
 
     if (predict is None) != (out is None):
         raise DataError("--predict says which rows to predict and --out where to write them: give both or neither")
+    changes: dict[str, Any] = {} if depth is None else {"depth": depth}
+    settings = SearchSettings.for_series(
+        beam=beam, seconds=seconds, workers=workers, seed=seed, choose=choose.value, **changes
+    )
     table = read_table(data)
     names = _names(table, target, covariates)
     X, y = _numbers(table, (*names, target))
@@ -60,8 +75,6 @@ def cks(
         if path is not None:
             check_writable(path)
     keep_freed_memory()
-    changes: dict[str, Any] = {} if depth is None else {"depth": depth}
-    settings = SearchSettings.for_series(beam=beam, seconds=seconds, workers=workers, seed=seed, **changes)
     with search_bar(settings.depth) as tell:
         user = CKS(names, name=data.stem, settings=settings, progress=tell)
         user.update(X, y)
@@ -79,6 +92,8 @@ def cks(
         write(tree, csv_text(tuple(rows[0]), rows))
     left = f", {table.rows - len(y)} rows without a value left out" if len(y) < table.rows else ""
     say([f"{data.name}: {len(y)} rows{left}; {len(found.tree.nodes)} kernels in {found.tree.seconds:.0f} s"])
+    if found.tree.best.held_out is not None:
+        say(["BIC, mean log density of held-out rows, kernel; the density decides"])
     say(str(found.tree).splitlines())
     title(found.kernel)
     say(f"• {sentence}" for sentence in sentences(found, target))

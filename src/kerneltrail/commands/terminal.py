@@ -127,7 +127,8 @@ def search_bar(depth: int) -> Iterator[Callable[[SearchProgress], None]]:
 
         def tell(progress: SearchProgress) -> None:
             if progress.level not in tasks:
-                tasks[progress.level] = bar.add_task("", stage=f"level {progress.level} of {depth}")
+                stage = "held-out rows" if progress.judging else f"level {progress.level} of {depth}"
+                tasks[progress.level] = bar.add_task("", stage=stage)
             best = "" if progress.best is None else f"BIC {progress.best[1]:.1f}  {progress.best[0]}"
             bar.update(tasks[progress.level], completed=progress.done, total=progress.total, description=best)
 

@@ -107,8 +107,9 @@ class SearchProgress:
     Attributes:
         level: the level being fitted; after the last, one more where rows are held out.
         done, total: candidates of the level, or kernels judged by held-out rows.
-        best: the best kernel so far, and its BIC.
+        best: the best kernel so far by BIC, and its BIC.
         seconds: since the start.
+        judging: whether kernels are being judged by held-out rows.
     """
 
     level: int
@@ -116,6 +117,7 @@ class SearchProgress:
     total: int
     best: tuple[str, float] | None
     seconds: float
+    judging: bool = False
 
 
 @dataclass(frozen=True)
@@ -299,7 +301,7 @@ class _Search:
             kernels = [kernel for i in batch if (kernel := self.nodes[i].fitted.kernel) is not None]
             for i, score in zip(batch, self._scores(kernels), strict=True):
                 self.nodes[i] = replace(self.nodes[i], held_out=score)
-            self._tell(level, min(first + chunk, len(chosen)), len(chosen))
+            self._tell(level, min(first + chunk, len(chosen)), len(chosen), judging=True)
 
     def _scores(self, kernels: Sequence[Tied]) -> list[float]:
         arguments = [(self.problem, kernel, self.settings.holdout) for kernel in kernels]
@@ -318,12 +320,12 @@ class _Search:
         fine = [i for i in places if self.nodes[i].fitted.rows == whole and np.isfinite(self.nodes[i].bic)]
         return sorted(fine, key=lambda i: (self.nodes[i].bic, self.nodes[i].expression.key))
 
-    def _tell(self, level: int, done: int, total: int) -> None:
+    def _tell(self, level: int, done: int, total: int, *, judging: bool = False) -> None:
         if self.progress is None:
             return
         ranked = self._ranked(range(len(self.nodes)))
         best = (self.nodes[ranked[0]].expression.text, self.nodes[ranked[0]].bic) if ranked else None
-        self.progress(SearchProgress(level, done, total, best, self.elapsed))
+        self.progress(SearchProgress(level, done, total, best, self.elapsed, judging))
 
 
 def _fit(problem: Problem, expression: Expression, effort: Effort, task: _Task) -> Fitted:
