@@ -125,24 +125,34 @@ def published_errors(path: Path) -> Mapping[str, Mapping[str, tuple[float | None
 def markdown(
     results: Sequence[Result], published: Mapping[str, Mapping[str, tuple[float | None, float | None]]]
 ) -> str:
-    """The results beside the published ones, then median ratios of RMSE."""
+    """The results beside the published ones and beside BIC's choice from the same search, then ratios of RMSE."""
     lines = [
-        "| series | rows | kernel found | seconds (CPU) | ours | " + " | ".join(COLUMNS) + " |",
-        "|---|---|---|---|---|" + "---|" * len(COLUMNS),
+        "| series | rows | kernel found | seconds (CPU) | ours | ours, by BIC | " + " | ".join(COLUMNS) + " |",
+        "|---|---|---|---|---|---|" + "---|" * len(COLUMNS),
     ]
     for each in results:
         cells = [_cell(*published[each.series][heading]) for heading in COLUMNS]
         kernel = each.kernel.replace("[x]", "")
         lines.append(
             f"| {each.series} | {each.train} | `{kernel}` | {each.seconds:.0f} ({each.cpu:.0f}) | "
-            f"{_cell(each.rmse, each.log_density)} | {' | '.join(cells)} |"
+            f"{_cell(each.rmse, each.log_density)} | {_cell(*(each.by_bic or (None, None)))} | {' | '.join(cells)} |"
         )
-    lines += ["", "| RMSE, ours / theirs | series | median | worst |", "|---|---|---|---|"]
+    lines += [
+        "",
+        "| RMSE, ours / theirs | series | median | worst | by BIC: median | worst |",
+        "|---|---|---|---|---|---|",
+    ]
     for heading in COLUMNS:
-        ratios = [each.rmse / error for each in results if (error := published[each.series][heading][0]) is not None]
+        both = [(each, error) for each in results if (error := published[each.series][heading][0]) is not None]
+        ratios = [each.rmse / error for each, error in both]
+        by_bic = [each.by_bic[0] / error for each, error in both if each.by_bic is not None]
         if ratios:
-            lines.append(f"| {heading} | {len(ratios)} | {np.median(ratios):.2f} | {max(ratios):.2f} |")
+            lines.append(f"| {heading} | {len(ratios)} | {_middle(ratios)} | {_middle(by_bic)} |")
     return "\n".join(lines)
+
+
+def _middle(ratios: Sequence[float]) -> str:
+    return f"{np.median(ratios):.2f} | {max(ratios):.2f}" if ratios else "– | –"
 
 
 def _cell(rmse: float | None, log_density: float | None) -> str:
