@@ -177,6 +177,19 @@ class TestKept:
         assert files(methods={"se-ard": ("se-ard", {"starts": 1, "screen": 4})}) == 3
         assert files(test=[newcomer("bob")]) == 4
 
+    @pytest.mark.parametrize(
+        "place", ["kerneltrail.evaluation.identity.library", "kerneltrail.evaluation.source.library"]
+    )
+    def test_what_other_code_computed_is_computed_anew(self, tmp_path, monkeypatch, place):
+        """One place is of methods that look at one user alone, the other of those that learn from training users."""
+        chosen = {name: SPECS[name] for name in ("mean", "se-ard")}
+        for files in (2, 2):
+            evaluate(training(), [newcomer("ann")], chosen, workers=1, out=tmp_path)
+            assert len(list(tmp_path.glob("*.json"))) == files
+        monkeypatch.setattr(place, lambda: "changed")
+        evaluate(training(), [newcomer("ann")], chosen, workers=1, out=tmp_path)
+        assert len(list(tmp_path.glob("*.json"))) == 3
+
     def test_a_damaged_piece_is_computed_again(self, tmp_path):
         first = self.few(out=tmp_path)
         for path in tmp_path.glob("*.json"):

@@ -68,7 +68,7 @@ def build(name: str, cohort: Cohort, settings: Mapping[str, Any] | None = None, 
     return prepared(name, settings, seed=seed)(cohort)
 
 
-def prepared(name: str, settings: Mapping[str, Any] | None = None, *, seed: int = 0) -> Callable[[Cohort], Method]:
+def prepared(name: str, settings: Mapping[str, Any] | None = None, *, seed: int = 0) -> partial[Method]:
     """What `build` calls with the training users; names and settings are checked already."""
     factory, known = _factory_of(name), _settings(name)
     given = {key: value for key, value in (settings or {}).items() if key in known or key not in SHARED}

@@ -23,6 +23,7 @@ from kerneltrail.evaluation.machine import machine
 from kerneltrail.evaluation.pieces import Pieces
 from kerneltrail.evaluation.prequential import Piece, prequential
 from kerneltrail.evaluation.result import Evaluation
+from kerneltrail.evaluation.source import code_of
 from kerneltrail.evaluation.steps import Failure, Step
 from kerneltrail.gp import keep_freed_memory, one_blas_thread
 from kerneltrail.gp.warm import ensure_compiled
@@ -103,8 +104,8 @@ def evaluate(
             BLAS thread.
         truth: the true composition by user's name, where it is known.
         out: folder where finished pieces and models are kept; an evaluation that was stopped goes on from it, to the
-            same result but for times. Pieces are kept by a digest of data, settings, seed and package version: after a
-            change of the code under the same version, name another folder.
+            same result but for times. Pieces are kept by a digest of data, settings, seed and code (the library's, and
+            the module in which a method of your own is registered); another one of these, and they are computed anew.
         share: folder for pieces of methods that learn nothing from the training users (CKS, shrinkage, SE-ARD,
             memoryless). They are the same for every split of the same users, and are computed once; only the prediction
             before the first row, scaled as the training users, is made anew. `out` if None.
@@ -186,7 +187,7 @@ def _plans(train: Cohort, methods: Mapping[str, Spec] | Sequence[str], seed: int
         # How many processes build a method changes nothing but the time.
         telling = {key: value for key, value in settings.items() if key != "workers"}
         try:
-            key: str | None = digest(group, name, telling, seed)
+            key: str | None = digest(group, name, telling, seed, code_of(make.func))
         except DataError:
             key = None  # it can be evaluated, but not kept
         plans.append(_Plan(label, name, settings, make, key))

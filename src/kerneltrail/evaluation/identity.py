@@ -17,6 +17,7 @@ from kerneltrail.baselines.frame import Frame
 from kerneltrail.baselines.protocol import Method
 from kerneltrail.data import Cohort, Scaler, User
 from kerneltrail.errors import DataError
+from kerneltrail.evaluation.source import library
 from kerneltrail.kernels import Composition, Product
 from kerneltrail.trajectory.file import fingerprint
 from kerneltrail.trajectory.model import TrajectoryModel
@@ -66,7 +67,7 @@ def cohort_digest(cohort: Cohort) -> str:
 
 
 def own_digest(method: Method) -> str | None:
-    """A digest of all that matters to a user who has rows, for a method that learns nothing from training users.
+    """A digest of all that matters to a user who has rows, code included, for a method without training users.
 
     Two methods with the same one do the same from the first batch on, whoever the training users were; before the first
     row, their scaler matters. None where the method is of another kind.
@@ -78,4 +79,4 @@ def own_digest(method: Method) -> str | None:
     if not is_dataclass(learner) or not isinstance(frame, Frame):
         return None
     seen = replace(frame, before=Scaler.identity(frame.covariates))
-    return digest(method.method, replace(learner, frame=seen))  # type: ignore[type-var]
+    return digest(library(), method.method, replace(learner, frame=seen))  # type: ignore[type-var]

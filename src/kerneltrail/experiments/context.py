@@ -12,7 +12,8 @@ from typing import Any
 
 from kerneltrail.errors import DataError
 from kerneltrail.evaluation import Evaluation, Progress, load_evaluation
-from kerneltrail.experiments.store import JSON, Codec, code_of, fingerprint, key_of
+from kerneltrail.evaluation.source import code_of, content_digest
+from kerneltrail.experiments.store import JSON, Codec, key_of
 from kerneltrail.files import check_writable, write
 from kerneltrail.trajectory.chains import FitProgress
 from kerneltrail.trajectory.file import load
@@ -187,7 +188,7 @@ class Context:
             "stage": name,
             "seed": self.seed,
             "about": dict(about or {}),
-            "data": None if self.data is None else fingerprint(self.data),
+            "data": None if self.data is None else content_digest(self.data),
             "code": code_of(compute),
         }
         return self.out / STAGES / f"{name}-{key_of(depends)}.{suffix}"

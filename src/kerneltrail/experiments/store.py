@@ -5,19 +5,11 @@ from __future__ import annotations
 import hashlib
 import io
 import json
-import sys
-from collections.abc import Callable, Mapping
-from functools import cache
-from pathlib import Path
+from collections.abc import Mapping
 from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
-
-import kerneltrail
-
-COMPUTING = ("kernels", "data", "gp", "trajectory", "baselines", "evaluation")
-"""Folders whose code decides what a stage computes; the others only show it."""
 
 
 class Codec(Protocol):
@@ -64,35 +56,6 @@ JSON: Codec = _Json()
 """Plain values: dicts with text keys, lists, numbers (NaN and infinities too), texts, True, False, None."""
 ARRAYS: Codec = _Arrays()
 """Arrays by name."""
-
-
-def fingerprint(path: str | Path) -> str:
-    """A file's content, or that of all files of a folder, in sixteen letters."""
-    root = Path(path)
-    files = sorted(file for file in root.rglob("*") if file.is_file()) if root.is_dir() else [root]
-    digest = hashlib.blake2b(digest_size=8)
-    for file in files:
-        digest.update(f"{file.relative_to(root)}\n".encode())
-        digest.update(file.read_bytes())
-    return digest.hexdigest()
-
-
-def code_of(compute: Callable[..., Any]) -> str:
-    """The code that a stage depends on: the library's computing folders, and the module of `compute` itself."""
-    module = sys.modules[compute.__module__]
-    file = getattr(module, "__file__", None)
-    own = "" if file is None else fingerprint(file)
-    return f"{_library()} {own}"
-
-
-@cache
-def _library() -> str:
-    home = Path(str(kerneltrail.__file__)).parent
-    digest = hashlib.blake2b(digest_size=8)
-    for folder in COMPUTING:
-        for file in sorted((home / folder).rglob("*.py")):
-            digest.update(file.read_bytes())
-    return digest.hexdigest()
 
 
 def key_of(parts: Mapping[str, Any]) -> str:

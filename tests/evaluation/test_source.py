@@ -1,0 +1,60 @@
+"""Digests of code change with the code: the library's, and that of a function from outside."""
+
+import importlib.util
+from pathlib import Path
+
+from kerneltrail.evaluation import source
+from kerneltrail.evaluation.source import code_of, content_digest, library
+
+
+def outside(path, text):
+    """A function of a module that is not the library's."""
+    path.write_text(text)
+    spec = importlib.util.spec_from_file_location("outside", path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_a_function_from_outside_counts_with_its_module(tmp_path, monkeypatch):
+    seen = []
+    for text in ("def f(): return 1", "def f(): return 1", "def f(): return 2"):
+        module = outside(tmp_path / "outside.py", text)
+        monkeypatch.setitem(source.sys.modules, "outside", module)
+        seen.append(code_of(module.f))
+    assert seen[0] == seen[1] != seen[2]
+    assert all(each.startswith(library()) for each in seen)
+
+
+def test_a_function_without_a_file_has_the_library_alone():
+    told = {"__name__": "typed"}
+    exec("def f(): return 1", told)
+    assert code_of(told["f"]).split() == [library()]
+
+
+def test_the_library_is_all_that_computes(monkeypatch, tmp_path):
+    for folder in source.COMPUTING:
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "one.py").write_text(folder)
+    (tmp_path / "report").mkdir()
+    monkeypatch.setattr(source.kerneltrail, "__file__", str(tmp_path / "__init__.py"))
+    made = library.__wrapped__
+    before = made()
+    (tmp_path / "report" / "page.py").write_text("shown")
+    assert made() == before
+    seen = {before}
+    for folder in source.COMPUTING:
+        (tmp_path / folder / "one.py").write_text(f"{folder} changed")
+        seen.add(made())
+    (tmp_path / "gp" / "one.py").rename(tmp_path / "gp" / "two.py")
+    seen.add(made())
+    assert len(seen) == len(source.COMPUTING) + 2
+    assert all((Path(source.__file__).parents[1] / folder).is_dir() for folder in source.COMPUTING)
+
+
+def test_a_folder_is_its_files(tmp_path):
+    (tmp_path / "a").mkdir()
+    (tmp_path / "a" / "x.csv").write_text("1")
+    before = content_digest(tmp_path / "a")
+    (tmp_path / "a" / "x.csv").rename(tmp_path / "a" / "y.csv")
+    assert content_digest(tmp_path / "a") != before
