@@ -185,8 +185,9 @@ FITBIT = Study(
     "chosen by looking at the whole day, and a zero may be a tracker that was not worn. Users with a single batch are "
     "left out.",
     "log step count",
-    "The data are those of Furberg et al. 2016 (Zenodo 53894; Kaggle arashnic/fitbit), hourly step counts of 33 "
-    "people; the file is a table of decision points with the columns user, time, log_steps and steps_prev_hour.",
+    "The data are those of Furberg et al. 2016, hourly step counts of 33 people: Zenodo 53894, or Kaggle "
+    "arashnic/fitbit, there under the licence CC0; check it where you take them from. The file is a table of decision "
+    "points with the columns user, time, log_steps and steps_prev_hour.",
     _fitbit,
     _every_fourth,
     _fitbit_pool,
