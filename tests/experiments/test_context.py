@@ -88,6 +88,16 @@ def test_a_damaged_stage_is_computed_again(tmp_path, damage):
     assert compute.times == 2
 
 
+@pytest.mark.parametrize("left", [0, 40, -9])
+def test_damaged_arrays_are_computed_again(tmp_path, left):
+    compute = counted({"x": np.arange(40.0)})
+    Context("mine", tmp_path).stage("one", compute, codec=ARRAYS)
+    (file,) = (tmp_path / "stages").glob("*.npz")
+    file.write_bytes(file.read_bytes()[:left])
+    assert Context("mine", tmp_path).stage("one", compute, codec=ARRAYS)["x"].tolist() == list(range(40))
+    assert compute.times == 2
+
+
 def test_a_folder_that_cannot_be_written_is_refused_at_once(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(DataError, match=r"file/out/results\.json cannot be written"):

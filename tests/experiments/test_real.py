@@ -95,11 +95,33 @@ def test_a_second_run_computes_nothing(written):
     assert tables(again)["metrics"] == outcome.results["metrics"]
 
 
+@pytest.mark.parametrize("change", ["search", "methods"])
+def test_another_setting_of_any_method_is_evaluated_anew(written, monkeypatch, change):
+    folder, _, _ = written
+
+    class Asked(Exception):
+        pass
+
+    def evaluated(*given, **more):
+        raise Asked
+
+    monkeypatch.setattr("kerneltrail.experiments.real.compute.evaluate", evaluated)
+    context = Context("tiny", folder / "out", data=folder / "trial.csv", workers=1)
+    sizes = SIZES
+    if change == "search":
+        sizes = replace(SIZES, search=replace(SIZES.search, refits=2))
+    else:
+        monkeypatch.setattr(plan, "GROUP", plan.GROUP[1:])
+    with pytest.raises(Asked):
+        compute(STUDY, sizes, context)
+    assert set(context.seconds) == {"model", "model-published", "model-no-mean"}  # models are as they were
+
+
 def test_absent_data_are_met_with_what_to_download(tmp_path):
     for data in (None, tmp_path / "nowhere.csv"):
         with pytest.raises(DataError, match=r"suggestions.csv of github.com/klasnja/HeartStepsV1, licence CC-BY-4.0"):
             run(RealUsers(plan.HEARTSTEPS), Context("heartsteps", tmp_path / "out", data=data))
-        with pytest.raises(DataError, match=r"Furberg et al. 2016"):
+        with pytest.raises(DataError, match=r"Furberg et al. 2016.*there under the licence CC0"):
             run(RealUsers(plan.FITBIT), Context("fitbit", tmp_path / "out", data=data))
 
 

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+from zipfile import BadZipFile
 
 from kerneltrail.errors import DataError
 from kerneltrail.evaluation import Evaluation, Progress, load_evaluation
@@ -198,7 +199,7 @@ class Context:
         try:
             seconds = float(json.loads(_seal(stored).read_bytes())["seconds"])
             return read(stored), seconds
-        except (OSError, ValueError, KeyError, TypeError):
+        except (OSError, ValueError, KeyError, TypeError, EOFError, BadZipFile):
             return None  # compute it again
 
     def _keep(self, stored: Path, data: bytes | None, seconds: float) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 from kerneltrail.data import Cohort
 from kerneltrail.evaluation import Evaluation, evaluate, merged
 from kerneltrail.evaluation.harness import Spec
+from kerneltrail.evaluation.identity import described
 from kerneltrail.evaluation.splits import splits
 from kerneltrail.experiments.context import STAGES, Context
 from kerneltrail.experiments.real.plan import PUBLISHED, TRAJECTORY, WITHOUT, Sizes, Study
@@ -79,15 +80,15 @@ class _Bench:
         self, stage: str, run: str, train: Cohort, test: Cohort, models: Mapping[str, TrajectoryModel]
     ) -> Evaluation:
         """Test users under the models, the kernel that pilot users of the first one end with, and all other methods."""
-        given: dict[str, Spec] = {label: ("trajectory", {"model": model}) for label, model in models.items()}
-        given["final"] = ("final", {"model": models[TRAJECTORY]})
-        told = {label: model.settings.to_json() for label, model in models.items()}
+        specs: dict[str, Spec] = {label: ("trajectory", {"model": model}) for label, model in models.items()}
+        specs["final"] = ("final", {"model": models[TRAJECTORY]})
+        specs |= self.study.methods(train, self.sizes)
         return self.context.evaluation(
             stage,
             lambda folder, tell: evaluate(
                 train,
                 test,
-                {**given, **self.study.methods(train, self.sizes)},
+                specs,
                 seed=self.context.seed,
                 workers=self.context.workers,
                 out=folder,
@@ -95,12 +96,8 @@ class _Bench:
                 run=run,
                 progress=tell,
             ),
-            about={
-                **self.about(train, self.study.pool(train.covariates)),
-                "test": list(test.names),
-                "models": told,
-                "sizes": self.sizes.to_json(),
-            },
+            # Methods as they are, models by their content: the plan is another module, whose code is not in the key.
+            about={"train": list(train.names), "test": list(test.names), "methods": described(specs)},
         )
 
 
