@@ -80,6 +80,7 @@ def test_everything_that_is_asked_for_is_in_the_results(written):
     for row in results["metrics"]:
         if row["rmse"] is not None:
             assert f"{row['rmse']:.3f}" in text
+    assert "On the first 1 of them alone: published and no mean;" in text
     with (folder / "out" / "tables" / "compositions.csv").open(newline="") as file:
         told = list(csv.DictReader(file))
     assert {row["method"] for row in told} == methods

@@ -2,6 +2,7 @@
 
 import json
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -17,7 +18,9 @@ from kerneltrail.report.trail import Comparison, GraphBlock, PathsBlock, trail_p
 from kerneltrail.report.trail.comparison import comparison_section, verdict
 from kerneltrail.report.trail.embed import brief, embedded
 from kerneltrail.report.trail.facts import facts
-from trajectory.small import small_model
+from kerneltrail.report.trail.following import follow_users
+from kerneltrail.trajectory.settings import Settings
+from trajectory.small import rows, small_model
 
 
 class TestFacts:
@@ -55,6 +58,26 @@ class TestFacts:
             (3, "1/4", False),
         ]
         assert b.passed == (("pilot 0", "batches 2–3"), ("pilot 1", "batch 3"))
+
+
+class TestSettingsInWords:
+    def test_how_a_graph_was_chosen_and_chains_begun_is_as_set(self):
+        text = trail_page(None, small_model())
+        assert "within 2 of the best log joint;" in text
+        assert "6 sweeps, begun apart." in text
+        text = trail_page(None, small_model(settings=Settings.published()))
+        assert "within 55 of the best log likelihood;" in text
+        assert "6 sweeps, begun with each pilot user in the kernels that suit it best by itself." in text
+
+
+def test_fits_over_rows_need_no_axis_of_their_own():
+    model = small_model()
+    users = follow_users(model, [rows("new", seed=4)])
+    over_rows, over_x = (
+        PathsBlock(model, [replace(users[0], by_row=by_row)]).data()["users"][0]["steps"] for by_row in (True, False)
+    )
+    assert all("x" not in step["fit"] for step in over_rows)
+    assert all(len(step["fit"]["x"]) == len(step["fit"]["mean"]) for step in over_x)
 
 
 class TestGraph:

@@ -7,7 +7,7 @@ from typing import Any
 
 from kerneltrail.experiments.agreement import Agreement, agreement_table
 from kerneltrail.experiments.real.compute import Found
-from kerneltrail.experiments.real.plan import PUBLISHED, TRAJECTORY, Sizes, Study
+from kerneltrail.experiments.real.plan import PUBLISHED, TRAJECTORY, WITHOUT, Sizes, Study
 from kerneltrail.report import comparison, graph
 from kerneltrail.report.drawn import Drawn
 from kerneltrail.report.figures import NARROW, WIDE
@@ -128,6 +128,12 @@ def _how(sizes: Sizes, found: Found) -> str:
             f"; then {sizes.splits} random splits with {sizes.test} test users each, in which {persons} different "
             "users are tested. Shown are the random splits: a user tested in several counts as one"
         )
+        if 0 < sizes.published < sizes.splits:
+            some = " and ".join([PUBLISHED, *([WITHOUT] if sizes.without else [])])
+            said += (
+                f". On the first {sizes.published} of them alone: {some}; their means are over fewer users than the "
+                "others', so compare them by the differences, which are over the same users"
+            )
     said += ". t is the number of batches seen; t = 0 is before any row."
     if sizes.own:
         said += (

@@ -21,9 +21,9 @@ def alternatives(model: TrajectoryModel) -> Section:
     colours = {graph.name_of(node.composition): graph.colour_of(i) for i, node in enumerate(model.nodes)}
     blocks: list[Block] = [
         Paragraph(
-            f"Chosen is the simplest graph within {model.settings.margin:g} of the best log joint; the others that "
-            "follow have the highest log joint. Kernels of the chosen graph keep their colour, others are grey. An "
-            "expert may find one of them more plausible."
+            f"Chosen is the simplest graph within {model.settings.margin:g} of the best log "
+            f"{model.settings.margin_of}; the others that follow have the highest log joint. Kernels of the chosen "
+            "graph keep their colour, others are grey. An expert may find one of them more plausible."
         ),
         Beside([_picture(model, own, place, colours) for place, own in enumerate((chosen, *others))]),
     ]

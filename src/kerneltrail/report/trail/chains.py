@@ -17,6 +17,7 @@ from kerneltrail.report.trail.numbers import fixed, percent
 from kerneltrail.trajectory.model import TrajectoryModel
 
 NAMES = {"log_joint": "log joint", "edges": "arrows", "agreement": "agreement with the chosen paths"}
+BEGUN = {"apart": "begun apart", "best": "begun with each pilot user in the kernels that suit it best by itself"}
 MOST_POINTS = 600
 """Sweeps drawn of a chain; of more, every so manyth."""
 
@@ -73,7 +74,8 @@ def _said(model: TrajectoryModel) -> str:
     seconds = " and ".join(f"{value:.1f} s for {name}" for name, value in told.seconds.items())
     took = f" It took {seconds}." if seconds else ""
     count = len(told.log_joint)
-    return f"{count} {'chain' if count == 1 else 'chains'} of {told.sweeps} sweeps, begun apart. {verdict}.{took}"
+    begun = BEGUN[model.settings.start]
+    return f"{count} {'chain' if count == 1 else 'chains'} of {told.sweeps} sweeps, {begun}. {verdict}.{took}"
 
 
 def trace(model: TrajectoryModel, *, width: float) -> Figure:

@@ -111,7 +111,7 @@ def _user(one: Followed, numbers: dict[Composition, int], schema: Schema) -> dic
     x = np.arange(1.0, one.user.rows + 1.0) if one.by_row else one.user.X[:, 0]
     steps = []
     for t, step in enumerate(one.steps):
-        found = _step(step, numbers, schema)
+        found = _step(step, numbers, schema, by_row=one.by_row)
         if t + 1 < len(one.ahead):
             ahead = one.ahead[t + 1]
             found["next"] = {
@@ -131,13 +131,13 @@ def _user(one: Followed, numbers: dict[Composition, int], schema: Schema) -> dic
     }
 
 
-def _step(step: StepView, numbers: dict[Composition, int], schema: Schema) -> dict[str, Any]:
+def _step(step: StepView, numbers: dict[Composition, int], schema: Schema, *, by_row: bool) -> dict[str, Any]:
     return {
         "node": numbers[step.composition],
         "rows": step.rows,
         "probabilities": brief(np.array(step.probabilities)),
         "words": list(step.words),
-        "fit": _curve(step.fit, rows=step.fit.x[0] == 1.0 and len(step.fit.x) == step.rows),
+        "fit": _curve(step.fit, rows=by_row),
         "parts": [_part(part, schema) for part in step.parts],
     }
 
