@@ -313,6 +313,19 @@ def test_files_from_before_the_population_mean_are_read():
     assert follow(user_from_bytes(kept, older), seen, (3,))[0] == follow(user, seen, (3,))[0]
 
 
+def test_settings_that_came_later_are_no_part_of_an_older_models_fingerprint(monkeypatch):
+    """A user's file has the fingerprint that its model had when it was written: with these settings, and no others."""
+    first = (
+        "evidence alpha keep largest width moves options start chains sweeps rhat check margin selection memory refine "
+        "seed maps"
+    )
+    told = []
+    monkeypatch.setattr("kerneltrail.trajectory.file.digest_of", lambda said, arrays: told.append(said) or "")
+    fingerprint(rewarded_model())
+    assert set(told[0]["settings"]) == set(first.split())
+    assert set(told[0]["reward"]) == {"features", "advantage_variance", "constant_variance", "intercept"}
+
+
 def test_another_population_mean_is_another_model():
     one = mean_model()
     other = replace(one, mean=replace(one.mean, weights=one.mean.weights + 1.0))
