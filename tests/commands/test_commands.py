@@ -84,6 +84,17 @@ class TestFit:
             assert again.structures == first.structures
             assert np.array_equal(again.nodes[0].thetas, first.nodes[0].thetas)
 
+    def test_stopped_with_a_checkpoint_it_says_how_to_go_on(self, folder, monkeypatch):
+        def interrupted(*arguments, **options):
+            raise KeyboardInterrupt
+
+        monkeypatch.setattr("kerneltrail.trajectory.fit.fit", interrupted)
+        result = fit(folder, "--checkpoint", folder / "half", out="half.trail")
+        assert result.exit_code == 130
+        assert "100 rows read, 100 kept" in result.stdout  # before the wait, not after it
+        assert "half: the same command goes on from there.\nStopped.\n" in result.stderr
+        assert fit(folder, out="half.trail").stderr == "Stopped.\n"  # nothing was kept, nothing is promised
+
     def test_priors_and_scaling_by_default(self, folder):
         result = run(
             "fit", folder / "pilot.csv", *COLUMNS, "--chains", 1, "--sweeps", 20, "--workers", 1,
@@ -183,7 +194,7 @@ class TestShow:
             "mood from hour, steps; 3 pilot users",
             "root\n└─ 3/3 SE[hour]\n",
             "pilot 2  SE[hour] ×1 → LIN[steps] + PER[hour]*SE[steps] ×2",
-            "1. log joint -0.75; 3 nodes, 4 edges; sampled 1 times",
+            "1. log joint -0.75; 3 nodes, 4 edges; sampled once",
             "similar hour, within about",
             "2 chains of 6 sweeps",
         ):

@@ -42,6 +42,7 @@ class TestTable:
             assert said in result.stdout
         assert "true one" not in result.stdout  # the truth of a table is not known
         assert "6 users; y from x" in result.stdout
+        assert "Only 2 test users: an interval over so few" in " ".join(result.stdout.split())
         assert str(folder / "out") in result.stdout
         assert "…" not in result.stdout
         assert result.stderr == ""

@@ -160,3 +160,10 @@ def test_unknown_columns_are_answered_with_the_nearest() -> None:
         table.column("Temperatur")
     with pytest.raises(DataError, match="known are hour, temperature"):
         table.column("zzz")
+
+
+@pytest.mark.parametrize("mark", [";", "|"])
+def test_a_file_with_another_separator_is_recognised(tmp_path: Path, mark: str) -> None:
+    (tmp_path / "pilot.csv").write_text(f"user{mark}hour\nanna{mark}8\n")
+    with pytest.raises(DataError, match=r"its header is one name with '.' in it: separate columns by commas"):
+        read_table(tmp_path / "pilot.csv").column("user")

@@ -14,6 +14,9 @@ from kerneltrail.bench.table import duration
 if TYPE_CHECKING:
     from kerneltrail.evaluation import Average, Difference, Evaluation
 
+FEW = 5
+"""With fewer test users than this, a bootstrap over them says next to nothing, and the reader is told so."""
+
 MOST = 7
 """Batches shown beside each other; more do not fit a terminal, and stand in the files."""
 
@@ -34,6 +37,9 @@ def show(evaluation: Evaluation) -> None:
         console.print(made)
     if len(times) < len(evaluation.times):
         console.print(f"Batches {_between(times)} of 0 to {evaluation.times[-1]}; all are in summary.csv.")
+    if 0 < (users := max((row.users for row in evaluation.summary()), default=0)) < FEW:
+        who = "one test user" if users == 1 else f"{users} test users"
+        console.print(f"Only {who}: an interval over so few is hardly more than their range. Test more (--runs).")
 
 
 def tables(evaluation: Evaluation, times: Sequence[int]) -> list[Table]:

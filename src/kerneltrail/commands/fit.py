@@ -89,10 +89,15 @@ def fit(
     )
     parts = chosen.build(cohort, **changes)
     check_writable(out)
-    with fit_bar() as tell:
-        model = learn(cohort, **parts, workers=workers, progress=tell, checkpoint=checkpoint)
+    say([f"{len(cohort)} users; {target} from {', '.join(cohort.covariates)}", str(cohort.report)])  # before the wait
+    try:
+        with fit_bar() as tell:
+            model = learn(cohort, **parts, workers=workers, progress=tell, checkpoint=checkpoint)
+    except KeyboardInterrupt:
+        if checkpoint is not None:
+            typer.echo(f"What was done is kept in {checkpoint}: the same command goes on from there.", err=True)
+        raise
     model.save(out)
-    say([f"{len(cohort)} users; {target} from {', '.join(cohort.covariates)}", str(cohort.report)])
     _summary(model)
     title("Written")
     say([str(out)])

@@ -44,7 +44,8 @@ def _print(model: TrajectoryModel) -> None:
     others = model.structures[1:]
     for number, other in enumerate(others, start=1):
         by = other.log_joint - model.structures[0].log_joint
-        say([f"{number}. log joint {by:+.2f}; {other.nodes} nodes, {other.edges} edges; sampled {other.visits} times"])
+        often = "once" if other.visits == 1 else f"{other.visits} times"
+        say([f"{number}. log joint {by:+.2f}; {other.nodes} nodes, {other.edges} edges; sampled {often}"])
         say(f"   {line}" for line in graph_lines(model.pool, other.paths))
     if not others:
         say(["none: every sample within the margin has this graph"])

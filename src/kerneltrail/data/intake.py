@@ -18,7 +18,7 @@ from kerneltrail.errors import DataError
 Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 
-_LEVELS = "; if it has levels, declare them: categorical={{{name!r}: [...]}}"
+_LEVELS = "; if it has levels, declare them: categorical={{{name!r}: [...]}}, on the command line --levels {name}=a,b"
 
 
 @dataclass(frozen=True)

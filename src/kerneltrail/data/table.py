@@ -55,7 +55,12 @@ class Table:
         try:
             return self.columns[name]
         except KeyError:
-            raise DataError(f"{self.source} has no column {name!r}; {nearest(name, self.names)}") from None
+            raise DataError(f"{self.source} has no column {name!r}; {self._hint(name)}") from None
+
+    def _hint(self, name: str) -> str:
+        if len(self.names) == 1 and (found := [mark for mark in (";", "\t", "|") if mark in self.names[0]]):
+            return f"its header is one name with {found[0]!r} in it: separate columns by commas (or name the file .tsv)"
+        return nearest(name, self.names)
 
     def place(self, row: int) -> str:
         """Where a row stands, for messages: rows count from 1, lines as an editor shows them."""
