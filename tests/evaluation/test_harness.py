@@ -177,9 +177,7 @@ class TestKept:
         assert files(methods={"se-ard": ("se-ard", {"starts": 1, "screen": 4})}) == 3
         assert files(test=[newcomer("bob")]) == 4
 
-    @pytest.mark.parametrize(
-        "place", ["kerneltrail.evaluation.identity.library", "kerneltrail.evaluation.source.library"]
-    )
+    @pytest.mark.parametrize("place", ["kerneltrail.evaluation.identity.library", "kerneltrail.source.library"])
     def test_what_other_code_computed_is_computed_anew(self, tmp_path, monkeypatch, place):
         """One place is of methods that look at one user alone, the other of those that learn from training users."""
         chosen = {name: SPECS[name] for name in ("mean", "se-ard")}

@@ -151,6 +151,13 @@ def test_the_checkpoint_of_another_fit_is_refused_by_name(tmp_path, other):
     assert sorted((path.name, path.read_bytes()) for path in (tmp_path / "kept").iterdir()) == before
 
 
+def test_what_other_code_kept_is_another_fit(tmp_path, monkeypatch):
+    run(tiny.settings(sweeps=8), tmp_path)
+    monkeypatch.setattr("kerneltrail.trajectory.fit.library", lambda: "changed")
+    with pytest.raises(TrajectoryError, match=r"belongs to another fit \(other data, pool, priors, settings or code\)"):
+        run(tiny.settings(sweeps=8), tmp_path)
+
+
 def test_an_extended_fit_is_another_fit(tmp_path):
     model = fit(tiny.cohort(2), pool=tiny.POOL, settings=KINDS["exact"], workers=1)
     run(KINDS["exact"], tmp_path)

@@ -23,11 +23,11 @@ from kerneltrail.evaluation.machine import machine
 from kerneltrail.evaluation.pieces import Pieces
 from kerneltrail.evaluation.prequential import Piece, prequential
 from kerneltrail.evaluation.result import Evaluation
-from kerneltrail.evaluation.source import code_of
 from kerneltrail.evaluation.steps import Failure, Step
 from kerneltrail.gp import keep_freed_memory, one_blas_thread
 from kerneltrail.gp.warm import ensure_compiled
 from kerneltrail.kernels import Composition
+from kerneltrail.source import code_of
 
 Spec = str | tuple[str, Mapping[str, Any]]
 """A method's name in the registry, alone or with its settings."""

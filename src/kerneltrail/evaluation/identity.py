@@ -17,8 +17,8 @@ from kerneltrail.baselines.frame import Frame
 from kerneltrail.baselines.protocol import Method
 from kerneltrail.data import Cohort, Scaler, User
 from kerneltrail.errors import DataError
-from kerneltrail.evaluation.source import library
 from kerneltrail.kernels import Composition, Product
+from kerneltrail.source import library
 from kerneltrail.trajectory.file import fingerprint
 from kerneltrail.trajectory.model import TrajectoryModel
 

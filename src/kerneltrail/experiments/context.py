@@ -13,9 +13,9 @@ from zipfile import BadZipFile
 
 from kerneltrail.errors import DataError
 from kerneltrail.evaluation import Evaluation, Progress, load_evaluation
-from kerneltrail.evaluation.source import code_of, content_digest
 from kerneltrail.experiments.store import JSON, Codec, key_of
 from kerneltrail.files import check_writable, write
+from kerneltrail.source import code_of, content_digest
 from kerneltrail.trajectory.chains import FitProgress
 from kerneltrail.trajectory.file import load
 from kerneltrail.trajectory.model import TrajectoryModel

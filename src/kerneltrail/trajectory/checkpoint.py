@@ -19,7 +19,7 @@ from kerneltrail.trajectory.maps import Fits, MapTable
 
 
 class Checkpoint:
-    """A folder that belongs to one fit: same users, pool, priors and settings.
+    """A folder that belongs to one fit: same users, pool, priors, settings and code.
 
     Attributes:
         folder: where the files are.
@@ -36,8 +36,8 @@ class Checkpoint:
             found = _read(owner).get("key")
             if found != key:
                 raise TrajectoryError(
-                    f"the checkpoint in {self.folder} belongs to another fit (other data, pool, priors or settings); "
-                    "remove it or name another folder"
+                    f"the checkpoint in {self.folder} belongs to another fit (other data, pool, priors, settings or "
+                    "code); remove it or name another folder"
                 )
         else:
             _write(owner, {"key": key})

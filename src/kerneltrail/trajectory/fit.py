@@ -20,6 +20,7 @@ from kerneltrail.gp import Reward
 from kerneltrail.gp.population import PopulationMean, spread
 from kerneltrail.gp.warm import ensure_compiled
 from kerneltrail.kernels import Pool, Priors
+from kerneltrail.source import library
 from kerneltrail.trajectory.candidates import support
 from kerneltrail.trajectory.chains import Chain, FitProgress, Problem, run_chains
 from kerneltrail.trajectory.checkpoint import Checkpoint
@@ -56,7 +57,8 @@ def fit(
         reward: adds an action's linear advantage and a constant mean to every composition (SPEC §8).
         workers: processes; all cores if None.
         progress: called as the fit goes on.
-        checkpoint: folder from which a fit that was stopped goes on, to the same result.
+        checkpoint: folder from which a fit that was stopped goes on, to the same result; refused if it belongs to a
+            fit of other data, settings or code.
         extend: a model learnt before, whose pilot users are in the cohort among others: its chains go on from its
             paths, with its pool, priors and reward model unless others are given. Read the table with
             `extend.schema.read`, so that all are scaled alike.
@@ -156,7 +158,7 @@ def _key(
     begin: Mapping[int, tuple[int, ...]],
 ) -> str:
     """What a fit depends on, as a digest: a checkpoint of one must not serve another."""
-    parts = [user.fingerprint for user in users]
+    parts = [library(), *(user.fingerprint for user in users)]
     parts += [f"{product}:{p!r}" for product, p in zip(pool.products, pool.probabilities, strict=True)]
     parts += [repr(sorted(priors.by_kind.items())), repr(sorted(priors.by_covariate.items())), repr(reward)]
     parts += [str(pool.allow_empty), json.dumps(settings.to_json(), sort_keys=True), repr(sorted(begin.items()))]

@@ -1,10 +1,9 @@
 """Digests of code change with the code: the library's, and that of a function from outside."""
 
 import importlib.util
-from pathlib import Path
 
-from kerneltrail.evaluation import source
-from kerneltrail.evaluation.source import code_of, content_digest, library
+from kerneltrail import source
+from kerneltrail.source import code_of, content_digest, library
 
 
 def outside(path, text):
@@ -37,7 +36,7 @@ def test_the_library_is_all_that_computes(monkeypatch, tmp_path):
         (tmp_path / folder).mkdir()
         (tmp_path / folder / "one.py").write_text(folder)
     (tmp_path / "report").mkdir()
-    monkeypatch.setattr(source.kerneltrail, "__file__", str(tmp_path / "__init__.py"))
+    monkeypatch.setattr(source, "HOME", tmp_path)
     made = library.__wrapped__
     before = made()
     (tmp_path / "report" / "page.py").write_text("shown")
@@ -49,7 +48,10 @@ def test_the_library_is_all_that_computes(monkeypatch, tmp_path):
     (tmp_path / "gp" / "one.py").rename(tmp_path / "gp" / "two.py")
     seen.add(made())
     assert len(seen) == len(source.COMPUTING) + 2
-    assert all((Path(source.__file__).parents[1] / folder).is_dir() for folder in source.COMPUTING)
+
+
+def test_all_that_computes_is_there():
+    assert all((source.HOME / folder / "__init__.py").is_file() for folder in source.COMPUTING)
 
 
 def test_a_folder_is_its_files(tmp_path):

@@ -9,7 +9,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-import kerneltrail
+HOME = Path(__file__).parent
+"""The package's folder."""
 
 COMPUTING = ("kernels", "data", "gp", "trajectory", "baselines", "evaluation")
 """Folders whose code decides what is computed; the others only show it."""
@@ -25,8 +26,7 @@ def code_of(compute: Callable[..., Any]) -> str:
 @cache
 def library() -> str:
     """A digest of the library's computing folders, names of files included."""
-    home = Path(str(kerneltrail.__file__)).parent
-    return _joined(home, [file for folder in COMPUTING for file in sorted((home / folder).rglob("*.py"))])
+    return _joined(HOME, [file for folder in COMPUTING for file in sorted((HOME / folder).rglob("*.py"))])
 
 
 def content_digest(path: str | Path) -> str:
