@@ -70,6 +70,18 @@ class TestSettingsInWords:
         assert "6 sweeps, begun with each pilot user in the kernels that suit it best by itself." in text
 
 
+def test_chains_agree_only_where_every_rhat_is_below_what_was_asked_for():
+    model = small_model()
+
+    def said(**rhat):
+        return trail_page(None, replace(model, diagnostics=replace(model.diagnostics, rhat=rhat)))
+
+    assert "1.010, below the 1.05 that was asked for: the chains agree." in said(log_joint=1.01, agreement=1.02)
+    text = said(log_joint=1.01, agreement=1.06)
+    assert "1.010, below the 1.05 that was asked for. Above it: agreement with the chosen paths (1.060)." in text
+    assert "1.200, above the 1.05 that was asked for: the chains do not agree" in said(log_joint=1.2, agreement=1.0)
+
+
 def test_fits_over_rows_need_no_axis_of_their_own():
     model = small_model()
     users = follow_users(model, [rows("new", seed=4)])

@@ -55,22 +55,23 @@ def _said(model: TrajectoryModel) -> str:
     told = model.diagnostics
     rhat = told.rhat.get("log_joint", math.nan)
     goal = model.settings.rhat
+    behind = [
+        f"{NAMES.get(name, name)} ({value:.3f})"
+        for name, value in told.rhat.items()
+        if name != "log_joint" and value >= goal
+    ]
     if not math.isfinite(rhat):
         verdict = "R-hat of the log joint could not be computed"
     elif rhat < goal:
-        verdict = f"R-hat of the log joint is {rhat:.3f}, below the {goal:g} that was asked for: the chains agree"
+        verdict = f"R-hat of the log joint is {rhat:.3f}, below the {goal:g} that was asked for"
+        verdict += "" if behind else ": the chains agree"
     else:
         verdict = (
             f"R-hat of the log joint is {rhat:.3f}, above the {goal:g} that was asked for: the chains do not agree "
             "yet, and a longer run may choose another graph"
         )
-    behind = [
-        f"{NAMES.get(name, name)} ({value:.2f})"
-        for name, value in told.rhat.items()
-        if name != "log_joint" and value >= 1.1
-    ]
     if behind:
-        verdict += f". Less settled: {' and '.join(behind)}"
+        verdict += f". Above it: {' and '.join(behind)}"
     seconds = " and ".join(f"{value:.1f} s for {name}" for name, value in told.seconds.items())
     took = f" It took {seconds}." if seconds else ""
     count = len(told.log_joint)
