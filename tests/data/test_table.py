@@ -1,4 +1,5 @@
 import builtins
+import re
 import subprocess
 import sys
 from datetime import datetime
@@ -162,8 +163,11 @@ def test_unknown_columns_are_answered_with_the_nearest() -> None:
         table.column("zzz")
 
 
-@pytest.mark.parametrize("mark", [";", "|"])
-def test_a_file_with_another_separator_is_recognised(tmp_path: Path, mark: str) -> None:
+@pytest.mark.parametrize(
+    ("mark", "cure"),
+    [(";", "separate columns by commas"), ("|", "separate columns by commas"), ("\t", "name the file .tsv")],
+)
+def test_a_file_with_another_separator_is_recognised(tmp_path: Path, mark: str, cure: str) -> None:
     (tmp_path / "pilot.csv").write_text(f"user{mark}hour\nanna{mark}8\n")
-    with pytest.raises(DataError, match=r"its header is one name with '.' in it: separate columns by commas"):
+    with pytest.raises(DataError, match=re.escape(f"one name with {mark!r} in it: {cure}")):
         read_table(tmp_path / "pilot.csv").column("user")

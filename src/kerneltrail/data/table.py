@@ -59,7 +59,8 @@ class Table:
 
     def _hint(self, name: str) -> str:
         if len(self.names) == 1 and (found := [mark for mark in (";", "\t", "|") if mark in self.names[0]]):
-            return f"its header is one name with {found[0]!r} in it: separate columns by commas (or name the file .tsv)"
+            cure = "name the file .tsv" if found[0] == "\t" else "separate columns by commas"
+            return f"its header is one name with {found[0]!r} in it: {cure}"
         return nearest(name, self.names)
 
     def place(self, row: int) -> str:
