@@ -104,8 +104,8 @@ def fit(
 
 
 def _summary(model: TrajectoryModel) -> None:
-    from kerneltrail.commands.graph import graph_lines
     from kerneltrail.commands.terminal import say, title
+    from kerneltrail.report.text import graph_lines
 
     title("Graph")
     say(graph_lines(model.pool, model.paths))

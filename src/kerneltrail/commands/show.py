@@ -10,9 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 if TYPE_CHECKING:
-    from kerneltrail.data import Scaler
-    from kerneltrail.report.words import Description
-    from kerneltrail.trajectory.model import Node, TrajectoryModel
+    from kerneltrail.trajectory.model import TrajectoryModel
 
 
 def show(
@@ -20,6 +18,7 @@ def show(
     json: Annotated[bool, typer.Option("--json", help="Print everything as JSON.")] = False,
 ) -> None:
     """Print a model: its graph, its users' paths, the alternatives, and what every kernel says in words."""
+    from kerneltrail.report.plain import as_json
     from kerneltrail.trajectory.file import load
 
     loaded = load(model)
@@ -31,8 +30,9 @@ def show(
 
 def _print(model: TrajectoryModel) -> None:
     from kerneltrail.commands.fit import chain_lines
-    from kerneltrail.commands.graph import NOTHING, graph_lines, user_lines
     from kerneltrail.commands.terminal import say, title
+    from kerneltrail.report.plain import words_of
+    from kerneltrail.report.text import NOTHING, graph_lines, user_lines
 
     schema = model.schema
     say([f"{schema.target} from {', '.join(schema.covariates)}; {len(model.users)} pilot users"])
@@ -52,86 +52,9 @@ def _print(model: TrajectoryModel) -> None:
     title("In words")
     for node in model.nodes:
         say([node.composition.text or NOTHING], style="bold")
-        say(f"• {sentence}" for sentence in _words(model, node))
+        say(f"• {sentence}" for sentence in words_of(model, node))
     title("Chains")
     say(chain_lines(model))
-
-
-def _scaler(model: TrajectoryModel) -> Scaler:
-    from kerneltrail.data import Scaler
-
-    # Scaled user by user, there is no common unit to return to.
-    return model.schema.scaler or Scaler.identity(model.covariates)
-
-
-def _words(model: TrajectoryModel, node: Node) -> Description:
-    from kerneltrail.kernels import Hyperparameters
-    from kerneltrail.report.words import describe
-
-    schema = model.schema
-    return describe(
-        Hyperparameters(node.composition, tuple(node.group.mean)),
-        target=schema.target,
-        units=schema.units,
-        scale=_scaler(model),
-        levels=schema.levels,
-    )
-
-
-def as_json(model: TrajectoryModel) -> dict[str, Any]:
-    """A model in plain values; hyperparameters are the group's centre, in data units."""
-    from kerneltrail.data.units import in_data_units
-    from kerneltrail.kernels import Hyperparameters
-
-    scaler = _scaler(model)
-    told = model.diagnostics
-    return {
-        "target": model.schema.target,
-        "covariates": list(model.covariates),
-        "schema": model.schema.to_json(),
-        "pool": {str(product): p for product, p in zip(model.pool.products, model.pool.probabilities, strict=True)},
-        "settings": model.settings.to_json(),
-        "nodes": [
-            {
-                "composition": node.composition.text,
-                "users": list(node.users),
-                "hyperparameters": dict(
-                    in_data_units(Hyperparameters(node.composition, tuple(node.group.mean)), scaler)
-                ),
-                "words": [sentence.text for sentence in _words(model, node)],
-            }
-            for node in model.nodes
-        ],
-        "edges": [
-            {
-                "parent": None if edge.parent is None else edge.parent.text,
-                "child": edge.child.text,
-                "count": edge.count,
-                "total": edge.total,
-            }
-            for edge in model.edges
-        ],
-        "users": {name: [composition.text for composition in path] for name, path in model.table()},
-        "structures": [
-            {
-                "log_joint": structure.log_joint,
-                "nodes": structure.nodes,
-                "edges": structure.edges,
-                "visits": structure.visits,
-                "paths": [[model.pool.composition(mask).text for mask in path] for path in structure.paths],
-            }
-            for structure in model.structures
-        ],
-        "diagnostics": {
-            "chains": len(told.log_joint),
-            "sweeps": told.sweeps,
-            "rhat": dict(told.rhat),
-            "ess": dict(told.ess),
-            "acceptance": dict(told.acceptance),
-            "seconds": dict(told.seconds),
-        },
-        "provenance": dict(model.provenance),
-    }
 
 
 def _finite(value: Any) -> Any:

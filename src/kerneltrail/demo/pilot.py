@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
-from kerneltrail.commands.graph import graph_lines
 from kerneltrail.data import Simulation, simulate_paper
 from kerneltrail.demo.newcomers import new_users
 from kerneltrail.demo.parts import Part, Tick, counted, listed
@@ -13,6 +12,7 @@ from kerneltrail.report import graph
 from kerneltrail.report.drawn import Drawn
 from kerneltrail.report.figures import NARROW, WIDE
 from kerneltrail.report.page import Block, Lines, Paragraph, Section, Table
+from kerneltrail.report.text import graph_lines
 from kerneltrail.report.trail import GraphBlock
 from kerneltrail.trajectory.chains import FitProgress
 from kerneltrail.trajectory.fit import fit

@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy as np
 
-from kerneltrail.commands.show import as_json
 from kerneltrail.evaluation.machine import machine
 from kerneltrail.experiments.agreement import Agreement
 from kerneltrail.experiments.context import Context
@@ -21,6 +20,7 @@ from kerneltrail.files import write
 from kerneltrail.report import figures
 from kerneltrail.report.drawn import Drawn
 from kerneltrail.report.page import Section
+from kerneltrail.report.plain import as_json
 from kerneltrail.report.trail import Comparison, Followed, GraphBlock, trail_page
 from kerneltrail.report.trail.calibration import coverages
 from kerneltrail.trajectory.model import TrajectoryModel
