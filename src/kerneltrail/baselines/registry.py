@@ -12,19 +12,18 @@ from kerneltrail.baselines.ard import se_ard
 from kerneltrail.baselines.candidates import Judged, Search
 from kerneltrail.baselines.cks import CKSLearner, SearchSettings
 from kerneltrail.baselines.final import final_of_evidence, final_of_model
-from kerneltrail.baselines.following import Following
-from kerneltrail.baselines.frame import Frame, Scaled, priors_for
+from kerneltrail.baselines.frame import Frame, priors_for
 from kerneltrail.baselines.linear import LinearRegression
 from kerneltrail.baselines.mean import RunningMean
 from kerneltrail.baselines.memoryless import Memoryless
 from kerneltrail.baselines.pooled import PooledGP
 from kerneltrail.baselines.protocol import Learner, Method
+from kerneltrail.baselines.recipe import Recipe, group_rows
 from kerneltrail.baselines.shrinkage import Shrinkage
 from kerneltrail.baselines.stratified import Stratified
 from kerneltrail.baselines.trajectory import Trajectory
 from kerneltrail.data import Cohort
 from kerneltrail.data.names import nearest
-from kerneltrail.data.scaling import TargetScaling
 from kerneltrail.errors import DataError
 from kerneltrail.gp import Reward
 from kerneltrail.kernels import Pool, Priors
@@ -114,128 +113,9 @@ def _trajectory(
     return Trajectory(found)
 
 
-def _mean(cohort: Cohort, *, seed: int) -> Method:
-    return Following("mean", RunningMean.train(cohort))
-
-
-def _linear(
-    cohort: Cohort,
-    *,
-    seed: int,
-    prior: str = "group",
-    priors: Priors | None = None,
-    reward: Reward | None = None,
-    variance: float = 10.0,
-) -> Method:
-    learner = LinearRegression.train(
-        cohort,
-        prior=prior,  # type: ignore[arg-type]
-        priors=priors,
-        reward=reward,
-        variance=variance,
-    )
-    return Following("linear", learner)
-
-
-def _pooled_as(name: str, population_mean: bool) -> Factory:
-    def pooled(
-        cohort: Cohort,
-        *,
-        seed: int,
-        kernel: str | None = None,
-        priors: Priors | None = None,
-        reward: Reward | None = None,
-        constant: float | None = None,
-        starts: int = 2,
-        screen: int = 8,
-    ) -> Method:
-        learner = PooledGP.train(
-            cohort,
-            kernel=kernel,
-            population_mean=population_mean,
-            priors=priors,
-            reward=reward,
-            constant=constant,
-            starts=starts,
-            screen=screen,
-            seed=seed,
-        )
-        return Following(name, learner)
-
-    return pooled
-
-
-def _se_ard(
-    cohort: Cohort,
-    *,
-    seed: int,
-    priors: Priors | None = None,
-    reward: Reward | None = None,
-    scaling: Scaled | None = None,
-    target_scaling: TargetScaling | None = None,
-    constant: float = 0.0,
-    starts: int = 2,
-    screen: int = 16,
-) -> Method:
-    frame = Frame.of(cohort, scaling=scaling, target_scaling=target_scaling, reward=reward, constant=constant)
-    priors = priors or priors_for(cohort.schema)
-    return Following("se-ard", se_ard(frame, priors, starts=starts, screen=screen, seed=seed))
-
-
-def _shrinkage(
-    cohort: Cohort,
-    *,
-    seed: int,
-    pool: Pool | None = None,
-    priors: Priors | None = None,
-    reward: Reward | None = None,
-    scaling: Scaled | None = None,
-    target_scaling: TargetScaling | None = None,
-    constant: float = 0.0,
-    share: float = Shrinkage.share,
-    size: float = Shrinkage.size,
-    clear: float = Shrinkage.clear,
-    pairs: int = Shrinkage.pairs,
-    iterations: int = Shrinkage.iterations,
-    tolerance: float = Shrinkage.tolerance,
-) -> Method:
-    frame = Frame.of(cohort, scaling=scaling, target_scaling=target_scaling, reward=reward, constant=constant)
-    learner = Shrinkage(
-        frame,
-        pool or Pool.atoms(cohort.covariates),
-        priors or priors_for(cohort.schema),
-        share=share,
-        size=size,
-        clear=clear,
-        pairs=pairs,
-        iterations=iterations,
-        tolerance=tolerance,
-        seed=seed,
-    )
-    return Following("shrinkage", learner)
-
-
-def _cks(
-    cohort: Cohort,
-    *,
-    seed: int,
-    priors: Priors | None = None,
-    reward: Reward | None = None,
-    scaling: Scaled | None = None,
-    target_scaling: TargetScaling | None = None,
-    constant: float = 0.0,
-    search: SearchSettings | None = None,
-) -> Method:
+def _cks(frame: Frame, priors: Priors, *, search: SearchSettings | None = None, seed: int = 0) -> Learner:
     """The same priors and frame as the other per-user methods; `search` says how far and how hard."""
-    frame = Frame.of(cohort, scaling=scaling, target_scaling=target_scaling, reward=reward, constant=constant)
-    settings = replace(search or SearchSettings(), seed=seed)
-    return Following("cks", CKSLearner(frame, priors or priors_for(cohort.schema), settings))
-
-
-def _group_frame(cohort: Cohort, reward: Reward | None, constant: float) -> Frame:
-    """As the trajectory model sees rows: what is learnt of hyperparameters is in the group's units."""
-    scaling: Scaled = "none" if cohort.schema.scaling == "none" else "group"
-    return Frame.of(cohort, scaling=scaling, reward=reward, constant=constant)
+    return CKSLearner(frame, priors, replace(search or SearchSettings(), seed=seed))
 
 
 def _final(
@@ -249,69 +129,42 @@ def _final(
     constant: float = 0.0,
     transfer: bool = True,
     search: Search | None = None,
-) -> Method:
+) -> Learner:
     """One kernel: of a given trajectory model, or of the training users' summed evidence."""
     if model is not None:
-        frame = replace(_group_frame(cohort, model.reward, 0.0), schema=model.schema, mean=model.mean)
-        learner: Learner = final_of_model(model, frame, transfer=transfer, seed=seed)
-    else:
-        frame = _group_frame(cohort, reward, constant)
-        learner = final_of_evidence(_judged(cohort, frame, pool, priors, search), frame, transfer=transfer, seed=seed)
-    return Following("final", learner)
+        frame = replace(group_rows(cohort, reward=model.reward), schema=model.schema, mean=model.mean)
+        return final_of_model(model, frame, transfer=transfer, seed=seed)
+    frame = group_rows(cohort, reward=reward, constant=constant)
+    offered = pool or Pool.atoms(cohort.covariates)
+    judged = Judged(cohort, frame, offered, priors or priors_for(cohort.schema), search or Search())
+    return final_of_evidence(judged, frame, transfer=transfer, seed=seed)
 
 
 def _stratified(
     cohort: Cohort,
+    frame: Frame,
+    pool: Pool,
+    priors: Priors,
     *,
-    seed: int,
-    pool: Pool | None = None,
-    priors: Priors | None = None,
-    reward: Reward | None = None,
-    constant: float = 0.0,
     alpha: float = 1.0,
     search: Search | None = None,
-) -> Method:
-    frame = _group_frame(cohort, reward, constant)
-    judged = _judged(cohort, frame, pool, priors, search)
-    return Following("stratified", Stratified.train(judged, frame, alpha=alpha, seed=seed))
+    seed: int = 0,
+) -> Learner:
+    judged = Judged(cohort, frame, pool, priors, search or Search())
+    return Stratified.train(judged, frame, alpha=alpha, seed=seed)
 
 
-def _judged(cohort: Cohort, frame: Frame, pool: Pool | None, priors: Priors | None, search: Search | None) -> Judged:
-    offered = pool or Pool.atoms(cohort.covariates)
-    return Judged(cohort, frame, offered, priors or priors_for(cohort.schema), search or Search())
-
-
-def _memoryless(
-    cohort: Cohort,
-    *,
-    seed: int,
-    pool: Pool | None = None,
-    priors: Priors | None = None,
-    reward: Reward | None = None,
-    scaling: Scaled | None = None,
-    target_scaling: TargetScaling | None = None,
-    constant: float = 0.0,
-    search: Search | None = None,
-    average: bool = True,
-) -> Method:
-    """No seed is needed: starts are seeded by the content of the rows."""
-    frame = Frame.of(cohort, scaling=scaling, target_scaling=target_scaling, reward=reward, constant=constant)
-    pool = pool or Pool.atoms(cohort.covariates)
-    learner = Memoryless(frame, pool, priors or priors_for(cohort.schema), search or Search(), average)
-    return Following("memoryless", learner)
-
-
-for _name, _factory in (
-    ("trajectory", _trajectory),
-    ("mean", _mean),
-    ("linear", _linear),
-    ("se-ard", _se_ard),
-    ("pooled", _pooled_as("pooled", False)),
-    ("pooled-mean", _pooled_as("pooled-mean", True)),
-    ("final", _final),
-    ("stratified", _stratified),
-    ("memoryless", _memoryless),
-    ("cks", _cks),
-    ("shrinkage", _shrinkage),
+register("trajectory", _trajectory)
+for _recipe in (
+    Recipe("mean", RunningMean.train),
+    Recipe("linear", LinearRegression.train),
+    Recipe("se-ard", se_ard, "own"),
+    Recipe("pooled", PooledGP.train, fixed={"population_mean": False}),
+    Recipe("pooled-mean", PooledGP.train, fixed={"population_mean": True}),
+    Recipe("final", _final),
+    Recipe("stratified", _stratified, "group"),
+    Recipe("memoryless", Memoryless, "own"),
+    Recipe("cks", _cks, "own"),
+    Recipe("shrinkage", Shrinkage, "own"),
 ):
-    register(_name, _factory)
+    register(_recipe.name, _recipe)
