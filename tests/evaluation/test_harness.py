@@ -3,6 +3,7 @@
 import json
 import math
 from dataclasses import replace
+from threading import Lock
 
 import pytest
 
@@ -101,6 +102,21 @@ class TestFailures:
             ("ann", 0), ("ann", 1), ("ann", 2), ("ann", 3), ("bob", 0), ("bob", 1),
         ]  # fmt: skip
         assert len([s for s in found.steps if s.method == "toy"]) == 8
+
+    def test_a_method_that_cannot_go_to_another_process_is_reported_and_the_others_go_on(self, toys):
+        def locked(cohort, *, seed, lock=None):
+            method = Toy()
+            method.lock = Lock()
+            return method
+
+        toys("toy")
+        register("locked", locked)
+        specs = {"built": ("locked", {}), "given": ("locked", {"lock": Lock()}), "toy": ("toy", {})}
+        found = evaluate(cohort(["p", "q"]), [user("ann")], specs, workers=2)
+        assert found.methods == ("toy",)
+        assert [(f.method, f.stage) for f in found.failures] == [("built", "build"), ("given", "build")]
+        assert all("evaluate it with one worker" in f.message for f in found.failures)
+        assert evaluate(cohort(["p", "q"]), [user("ann")], specs, workers=1).methods == tuple(specs)
 
     @pytest.mark.parametrize(
         ("methods", "said"),

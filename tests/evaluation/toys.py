@@ -3,6 +3,7 @@
 from functools import cache
 
 import numpy as np
+import pytest
 
 from baselines.common import OPTIONS, POOL, training
 from baselines.common import rows as two_columns
@@ -31,7 +32,7 @@ class Toy:
         return ToyUser(self, name)
 
     def save(self, selector):
-        raise NotImplementedError
+        pytest.fail("an evaluation has no need to save anybody")
 
     load = save
 

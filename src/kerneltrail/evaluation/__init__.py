@@ -1,8 +1,9 @@
 """What selections are judged by (SPEC §11): recovery, held-out density, calibration; with paired intervals."""
 
+from kerneltrail.evaluation.building import Progress, Spec
 from kerneltrail.evaluation.calibration import Bin, brier, reliability
 from kerneltrail.evaluation.follow import Followed, follow
-from kerneltrail.evaluation.harness import Progress, Spec, evaluate
+from kerneltrail.evaluation.harness import evaluate
 from kerneltrail.evaluation.intervals import Interval, over_users, paired
 from kerneltrail.evaluation.order import Order, orders
 from kerneltrail.evaluation.prequential import Piece, prequential

@@ -8,7 +8,7 @@ from typing import Any
 
 from kerneltrail.data import Cohort
 from kerneltrail.evaluation import Evaluation, evaluate, merged
-from kerneltrail.evaluation.harness import Spec
+from kerneltrail.evaluation.building import Spec
 from kerneltrail.evaluation.identity import described
 from kerneltrail.evaluation.splits import splits
 from kerneltrail.experiments.context import STAGES, Context
