@@ -125,6 +125,33 @@ def test_seconds_end_a_search(wave):
     assert tree.seconds < 30.0  # a fit that was begun is finished, however busy the machine
 
 
+@pytest.mark.parametrize("fits", [1, 4, 7])
+def test_fits_end_a_search_the_same_on_any_machine(wave, fits):
+    limited = replace(QUICK, depth=50, patience=None, fits=fits, refits=2)
+    trees = [search(wave, None, limited) for _ in range(2)]
+    free = search(wave, None, replace(limited, depth=1, fits=None))
+    assert trees[0].nodes == trees[1].nodes
+    assert trees[0].stopped == "fits"
+    # Three atoms and the refits of two of them are five fits; the level after has what is left.
+    looked = {1: 1, 4: 3, 7: 5}[fits]
+    assert [node.expression for node in trees[0].nodes] == [node.expression for node in free.nodes[:looked]]
+    assert np.isfinite(trees[0].best.bic)
+
+
+def test_a_limit_on_fits_waits_for_the_first_kernel_that_can_be_fitted(wave):
+    barred = Guard(cycles=1e6)  # no period at all
+    tree = search(wave, None, replace(QUICK, kinds=("PER", "SE"), guard=barred, fits=1))
+    assert [node.fitted.status for node in tree.nodes] == ["period", "fitted"]
+    assert tree.best.expression.text == "SE[x]"
+
+
+@pytest.mark.slow
+def test_a_limit_on_fits_does_not_depend_on_processes(wave):
+    limited = replace(QUICK, fits=7)
+    one, two = search(wave, None, limited), search(wave, None, replace(limited, workers=2))
+    assert [node.expression for node in one.nodes] == [node.expression for node in two.nodes]
+
+
 def test_a_search_ends_when_nothing_gets_better():
     rng = np.random.default_rng(3)
     x = np.linspace(0.0, 1.0, 40)
@@ -166,7 +193,15 @@ def test_a_constant_target_and_repeated_rows():
 def test_impossible_requests_are_refused(wave):
     with pytest.raises(DataError, match="no rows yet"):
         search(wave.upto(0), None, QUICK)
-    for wrong in ({"depth": -1}, {"refits": 0}, {"beam": 0}, {"patience": 0}, {"seconds": -1.0}, {"kinds": ()}):
+    for wrong in (
+        {"depth": -1},
+        {"refits": 0},
+        {"beam": 0},
+        {"patience": 0},
+        {"seconds": -1.0},
+        {"fits": 0},
+        {"kinds": ()},
+    ):
         with pytest.raises(KernelError):
             SearchSettings(**wrong)
 

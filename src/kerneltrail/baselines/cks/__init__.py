@@ -7,8 +7,9 @@ from kerneltrail.baselines.cks.grammar import base_expressions, expand
 from kerneltrail.baselines.cks.guard import Guard
 from kerneltrail.baselines.cks.holdout import Holdout, held_out_score
 from kerneltrail.baselines.cks.priors import wide_priors
-from kerneltrail.baselines.cks.search import Choice, SearchProgress, SearchSettings, search
+from kerneltrail.baselines.cks.search import SearchProgress, search
 from kerneltrail.baselines.cks.selector import CKS, CKSFit, CKSLearner
+from kerneltrail.baselines.cks.settings import Choice, SearchSettings
 from kerneltrail.baselines.cks.tree import Node, SearchTree
 
 __all__ = [

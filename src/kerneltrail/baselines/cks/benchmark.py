@@ -19,8 +19,8 @@ from typing import Any, get_args
 
 import numpy as np
 
-from kerneltrail.baselines.cks.search import Choice, SearchSettings
 from kerneltrail.baselines.cks.selector import CKS
+from kerneltrail.baselines.cks.settings import Choice, SearchSettings
 from kerneltrail.baselines.cks.tree import Node
 from kerneltrail.gp import keep_freed_memory
 

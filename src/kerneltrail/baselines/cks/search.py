@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any, Literal, get_args
+from dataclasses import dataclass, replace
 
 import joblib
 import numpy as np
@@ -15,89 +14,19 @@ from kerneltrail.baselines.cks.evidence import TreePosterior
 from kerneltrail.baselines.cks.expression import Expression, numbered
 from kerneltrail.baselines.cks.fit import Effort, Fitted, Problem, fit
 from kerneltrail.baselines.cks.form import Tied
-from kerneltrail.baselines.cks.grammar import KINDS, base_expressions, expand
-from kerneltrail.baselines.cks.guard import Guard, Limits
-from kerneltrail.baselines.cks.holdout import Holdout, held_out_score
+from kerneltrail.baselines.cks.grammar import base_expressions, expand
+from kerneltrail.baselines.cks.guard import Limits
+from kerneltrail.baselines.cks.holdout import held_out_score
 from kerneltrail.baselines.cks.priors import wide_priors
+from kerneltrail.baselines.cks.settings import SearchSettings
 from kerneltrail.baselines.cks.tree import Node, SearchTree
 from kerneltrail.baselines.periods import Periods, likely_periods
 from kerneltrail.data import User
-from kerneltrail.errors import DataError, KernelError, NumericalError
+from kerneltrail.errors import DataError, NumericalError
 from kerneltrail.gp import LinearBlock, one_blas_thread
 from kerneltrail.kernels import Priors
 
 Array = NDArray[np.float64]
-Choice = Literal["bic", "holdout"]
-"""What decides among the kernels fitted to all rows: BIC, or the density of rows held out at the end."""
-
-THOROUGH = Effort(draws=0, kept=1, fresh=0, starts=1, screen=16, accuracy=1e-6)
-"""Effort for the few candidates of a level that are fitted to all rows."""
-
-SERIES_FIRST = Effort(draws=10, small=6)
-SERIES_SECOND = Effort(draws=0, kept=1, fresh=0, starts=0, accuracy=1e-5)
-"""Efforts for one series: small kernels from many starts, on few rows; none at random on all rows."""
-
-
-@dataclass(frozen=True)
-class SearchSettings:
-    """How far and how hard to search.
-
-    Attributes:
-        depth: grammar steps at most. The original took 10; 5 is a practical limit for a search at every batch.
-        seconds: no further fit is begun after this long; None for no limit. What was fitted in time then depends on
-            the machine, so only searches without it can be repeated exactly.
-        beam: how many of the newest level are expanded; 1 as in SPEC §10. Two that score alike differ in what they can
-            become.
-        patience: stop after so many levels without a better BIC; None to go to the full depth, as the original did.
-        kinds: atom kinds to build from.
-        guard: which periods are rejected.
-        choose: what decides in the end: ``bic`` as in SPEC §10, or ``holdout``: the best by BIC are refitted to the
-            earlier rows and judged by the later ones. Levels are expanded by BIC either way.
-        holdout: which rows are held out, and how many kernels are judged by them.
-        thin: rows on which candidates are looked at first.
-        refits: how many of each level are then fitted to all rows, more thoroughly; only these are expanded or win.
-        first: effort of the first look.
-        second: effort of the refit.
-        workers: processes that fit candidates in parallel.
-        seed: of random restarts.
-        tol: error allowed in a log evidence.
-    """
-
-    depth: int = 5
-    seconds: float | None = None
-    beam: int = 1
-    patience: int | None = 2
-    kinds: tuple[str, ...] = KINDS
-    guard: Guard = field(default_factory=Guard)
-    choose: Choice = "bic"
-    holdout: Holdout = field(default_factory=Holdout)
-    thin: int = 250
-    refits: int = 3
-    first: Effort = field(default_factory=Effort)
-    second: Effort = THOROUGH
-    workers: int = 1
-    seed: int = 0
-    tol: float = 1e-6
-
-    @classmethod
-    def for_series(cls, **changes: Any) -> SearchSettings:
-        """Settings for one series that is searched once, with any of them changed.
-
-        Small kernels are begun from more starts than where a search follows every batch: what comes later is built on
-        them. The guard lets a cycle of three rows pass (a week in daily values has seven), and asks that a cycle be
-        seen twice. The kernel is chosen by how it extrapolates, since that is what a series is searched for.
-        """
-        guard = Guard(gaps=3.0, spacings=0.0, cycles=2.0)
-        own = cls(depth=4, guard=guard, choose="holdout", thin=150, first=SERIES_FIRST, second=SERIES_SECOND)
-        return replace(own, **changes)
-
-    def __post_init__(self) -> None:
-        if self.depth < 0 or min(self.beam, self.refits, self.thin, self.workers) < 1 or not self.kinds:
-            raise KernelError("a search needs depth ≥ 0, beam, refits, thin and workers ≥ 1, and some atom kind")
-        if (self.patience is not None and self.patience < 1) or (self.seconds is not None and self.seconds < 0):
-            raise KernelError("patience must be 1 or more, and seconds 0 or more, or None")
-        if self.choose not in get_args(Choice):
-            raise KernelError(f"a kernel is chosen by {' or '.join(get_args(Choice))}, not by {self.choose!r}")
 
 
 @dataclass(frozen=True)
@@ -180,6 +109,7 @@ class _Search:
         self.base = base_expressions(user.covariates, settings.kinds)
         self.nodes: list[Node] = []
         self.visited: set[Expression] = set()
+        self.fits = 0
         self.parallel = joblib.Parallel(n_jobs=settings.workers) if settings.workers > 1 else None
 
     @staticmethod
@@ -197,13 +127,23 @@ class _Search:
     def late(self) -> bool:
         return self.settings.seconds is not None and self.elapsed >= self.settings.seconds
 
+    @property
+    def left(self) -> int | None:
+        """Fits that may still be begun; None for any number."""
+        return None if self.settings.fits is None else max(0, self.settings.fits - self.fits)
+
+    @property
+    def _some(self) -> bool:
+        """Whether any kernel could be fitted: without one, no limit ends the search."""
+        return any(node.fitted.kernel is not None for node in self.nodes)
+
     def run(self) -> SearchTree:
         tasks = [_Task(each, None, None, {}) for each in self.base]
         best, quiet, stopped = np.inf, 0, "depth"
         for level in range(self.settings.depth + 1):
             newest = self._level(level, tasks)
-            if not newest or self.late:
-                stopped = "seconds" if self.late else "exhausted"
+            if not newest or self.late or self.left == 0:
+                stopped = "seconds" if self.late else "fits" if self.left == 0 else "exhausted"
                 break
             score = self.nodes[newest[0]].bic
             quiet = 0 if score < best else quiet + 1
@@ -248,11 +188,10 @@ class _Search:
     def _level(self, level: int, tasks: Sequence[_Task]) -> list[int]:
         """Fit a level's candidates, then the best of them to all rows; the indices of those, best first."""
         start = len(self.nodes)
-        chunk = self.settings.workers
-        for first in range(0, len(tasks), chunk):
-            if self.nodes and self.late:
-                break
-            batch = tasks[first : first + chunk]
+        waiting = list(tasks)
+        while waiting and not (self._some and (self.late or self.left == 0)):
+            size = self.settings.workers if self.left is None else max(1, min(self.settings.workers, self.left))
+            batch, waiting = waiting[:size], waiting[size:]
             arguments = [(self.fewer, task.expression, self.settings.first, task) for task in batch]
             for task, fitted in zip(batch, self._map(arguments), strict=True):
                 self.nodes.append(Node(level, task.expression, task.parent, fitted))
@@ -310,6 +249,7 @@ class _Search:
         return list(self.parallel(joblib.delayed(held_out_score)(*each) for each in arguments))
 
     def _map(self, arguments: Sequence[tuple[Problem, Expression, Effort, _Task]]) -> list[Fitted]:
+        self.fits += len(arguments)
         if self.parallel is None or len(arguments) == 1:
             return [_fit(*each) for each in arguments]
         return list(self.parallel(joblib.delayed(_fit)(*each) for each in arguments))

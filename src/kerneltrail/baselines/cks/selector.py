@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 from kerneltrail.baselines.cks.evidence import Rows, TreePosterior
 from kerneltrail.baselines.cks.expression import read
 from kerneltrail.baselines.cks.form import Tied
-from kerneltrail.baselines.cks.search import SearchProgress, SearchSettings, search
+from kerneltrail.baselines.cks.search import SearchProgress, search
+from kerneltrail.baselines.cks.settings import SearchSettings
 from kerneltrail.baselines.cks.tree import SearchTree
 from kerneltrail.baselines.following import Follower
 from kerneltrail.baselines.frame import Frame, Framed, Preparation, Seen, own_frame, priors_for

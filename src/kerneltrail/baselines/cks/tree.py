@@ -41,7 +41,7 @@ class SearchTree:
     Attributes:
         nodes: the candidates.
         rows: rows of the data. A node fitted on fewer was set aside after a first look; its BIC does not compare.
-        stopped: why the search ended: ``depth``, ``seconds``, ``patience`` or ``exhausted``.
+        stopped: why the search ended: ``depth``, ``seconds``, ``fits``, ``patience`` or ``exhausted``.
         seconds: how long it took.
     """
 
