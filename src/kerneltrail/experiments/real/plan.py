@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -61,7 +61,7 @@ class Sizes:
     def to_json(self) -> dict[str, Any]:
         """As plain values; settings say what they are themselves."""
         told = {name: getattr(self, name) for name in self.__dataclass_fields__ if name != "changes"}
-        search = {key: value for key, value in asdict(self.search).items() if key in ("depth", "seconds", "patience")}
+        search = {name: getattr(self.search, name) for name in ("depth", "seconds", "fits", "patience")}
         return {**told, "own": list(self.own), "search": search}
 
     def settings(self, seed: int, **changes: Any) -> Settings:
@@ -160,14 +160,14 @@ HEARTSTEPS = Study(
     heartsteps_pool,
     lambda covariates: heartsteps_pool(covariates, ours=False),
     Reward(("log_steps30pre",)),
-    Sizes(splits=20, test=6, published=3, search=SearchSettings(depth=3, seconds=60.0, patience=1)),
+    Sizes(splits=20, test=6, published=3, search=SearchSettings(depth=3, patience=1)),
     Sizes(
         splits=1,
         test=4,
         seeds=1,
         users=3,
         without=False,
-        search=SearchSettings(depth=1, seconds=1.0, patience=1, refits=1),
+        search=SearchSettings(depth=1, fits=40, patience=1, refits=1),
         iterations=10,
         changes={"largest": 2, "sweeps": 100, "chains": 2},
     ),
@@ -193,7 +193,7 @@ FITBIT = Study(
     _fitbit_pool,
     lambda covariates: Pool.atoms(covariates, probability=0.03),
     None,
-    Sizes(splits=5, test=8, seeds=1, search=SearchSettings(depth=2, seconds=20.0, patience=1)),
+    Sizes(splits=5, test=8, seeds=1, search=SearchSettings(depth=2, patience=1)),
     Sizes(
         splits=0,
         test=4,
