@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
-from evaluation.toys import Toy, user
+from evaluation.toys import Toy, ToyUser, user
 from kerneltrail.baselines.protocol import Method
 from kerneltrail.evaluation import prequential
 from kerneltrail.evaluation.prequential import WITHIN, scores
@@ -37,6 +37,15 @@ def test_the_state_after_the_last_batch_is_a_step_without_prediction():
     assert last.seconds >= 0.0
     assert all(math.isnan(v) for v in (last.rmse, last.log_density, last.coverage50, last.predict_seconds))
     assert last.change is None
+
+
+def test_a_method_that_says_how_many_hyperparameters_its_kernel_has_is_believed():
+    toy = Toy()
+    counted = type("Counted", (ToyUser,), {"hyperparameter_count": 4})
+    steps = prequential(
+        type("Method", (Toy,), {"__call__": lambda self, name="new": counted(toy, name)})(), user()
+    ).steps
+    assert [(s.composition, s.hyperparameters) for s in steps][-1] == ("LIN[x] + SE[x]", 4)
 
 
 def test_changes_are_counted_from_one_batch_to_the_next_but_not_from_before_any_row():

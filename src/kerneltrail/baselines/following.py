@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from kerneltrail.baselines.protocol import Fit, Learner, Selector
+from kerneltrail.baselines.protocol import Fit, Learner, Selector, hyperparameter_count
 from kerneltrail.data import User
 from kerneltrail.errors import DataError, ModelFileError
 from kerneltrail.gp import Prediction
@@ -69,6 +69,11 @@ class Follower:
     def composition(self) -> Composition:
         """The composition selected; it may be empty."""
         return self._fit.composition
+
+    @property
+    def hyperparameter_count(self) -> int:
+        """Hyperparameters of the kernel selected, noise included: the fit's own number, or its composition's."""
+        return hyperparameter_count(self._fit)
 
     def update(self, X: ArrayLike, y: ArrayLike, *, action: ArrayLike | None = None) -> Fit:
         """One batch more, in data units; the action is left aside by learners that do not take it."""

@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from kerneltrail.data import User
 from kerneltrail.gp import Prediction
-from kerneltrail.kernels import Composition
+from kerneltrail.kernels import Composition, layout_of
 
 Array = NDArray[np.float64]
 
@@ -104,6 +104,23 @@ class Fit(Protocol):
     def to_json(self) -> dict[str, Any]:
         """What cannot be computed from the rows again without the history, as plain values."""
         ...
+
+
+@runtime_checkable
+class Counted(Protocol):
+    """A fit or a selector that says how many hyperparameters its kernel has: where they are not its composition's."""
+
+    @property
+    def hyperparameter_count(self) -> int:
+        """Hyperparameters of the kernel selected; the noise counts as one."""
+        ...
+
+
+def hyperparameter_count(followed: Selector | Fit) -> int:
+    """How many hyperparameters the kernel selected has, noise included: what it says itself, or its composition's."""
+    if isinstance(followed, Counted):
+        return followed.hyperparameter_count
+    return layout_of(followed.composition).size
 
 
 class Learner(Protocol):

@@ -10,12 +10,12 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from kerneltrail.baselines.protocol import Method, Selector
+from kerneltrail.baselines.protocol import Method, Selector, hyperparameter_count
 from kerneltrail.data import User
 from kerneltrail.errors import NumericalError
 from kerneltrail.evaluation.steps import NAN, Failure, Step
 from kerneltrail.gp import Prediction
-from kerneltrail.kernels import Composition, layout_of
+from kerneltrail.kernels import Composition
 
 Array = NDArray[np.float64]
 T = TypeVar("T")
@@ -69,7 +69,7 @@ def prequential(method: Method, user: User, *, last: int | None = None) -> Piece
         if before is not None:  # what changed from t-1 to t is only known now
             change = len(set(before) ^ set(selected))
             steps[-1] = replace(steps[-1], change=change, changed=int(change > 0))
-        step = _state(user, t, selector.rows, selected, seconds, cpu)
+        step = _state(user, t, selector, seconds, cpu)
         if t == user.batches:
             steps.append(step)
             break
@@ -91,14 +91,15 @@ def prequential(method: Method, user: User, *, last: int | None = None) -> Piece
     return Piece(tuple(steps), tuple(failures))
 
 
-def _state(user: User, t: int, rows: int, selected: Composition, seconds: float, cpu: float) -> Step:
+def _state(user: User, t: int, selector: Selector, seconds: float, cpu: float) -> Step:
+    selected = selector.composition
     return Step(
         run="",
         method="",
         user=user.name,
         person=user.fingerprint,
         t=t,
-        rows=rows,
+        rows=selector.rows,
         predicted=0,
         rmse=NAN,
         log_density=NAN,
@@ -109,7 +110,7 @@ def _state(user: User, t: int, rows: int, selected: Composition, seconds: float,
         predict_seconds=NAN,
         composition=selected.text,
         products=len(selected),
-        hyperparameters=len(layout_of(selected).slots),
+        hyperparameters=hyperparameter_count(selector),
         covariates=len(selected.covariates),
         covariate_names=selected.covariates,
         change=None,

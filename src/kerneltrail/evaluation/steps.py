@@ -30,7 +30,9 @@ class Step:
         cpu_seconds: the same in processor time of this process: not disturbed by what else the machine does.
         predict_seconds: of the prediction of batch t+1, by the clock.
         composition: text of the selected composition.
-        products, hyperparameters: its size; noise counts as a hyperparameter.
+        products: how many it has.
+        hyperparameters: those of the kernel, the noise counted: the method's own number where it says one, since what
+            products share counts once there; else the composition's.
         covariates: how many covariates it reads.
         covariate_names: which.
         change: products that differ between the compositions after t and after t+1. From t = 1: what is said before any

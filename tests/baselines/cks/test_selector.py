@@ -5,14 +5,15 @@ import json
 import numpy as np
 import pytest
 
-from kerneltrail.baselines.cks import CKS, CKSLearner, Effort, SearchSettings
+from kerneltrail.baselines.cks import CKS, CKSLearner, Effort, SearchSettings, form_of
+from kerneltrail.baselines.cks import read as read_kernel
 from kerneltrail.baselines.cks.benchmark import main, markdown, read
 from kerneltrail.baselines.following import Following
 from kerneltrail.baselines.frame import Frame, own_frame
-from kerneltrail.baselines.protocol import Selector
-from kerneltrail.data import Scaler
+from kerneltrail.baselines.protocol import Selector, hyperparameter_count
+from kerneltrail.data import Scaler, User
 from kerneltrail.gp import Reward
-from kerneltrail.kernels import Composition, Priors, parse
+from kerneltrail.kernels import Composition, Priors, layout_of, parse
 
 QUICK = SearchSettings(depth=1, first=Effort(draws=4), second=Effort(draws=0, fresh=0, accuracy=1e-4))
 
@@ -132,3 +133,14 @@ def test_the_benchmark_writes_a_table_and_does_not_run_a_series_twice(tmp_path, 
     assert "| – |" in shown
     assert "CKS grammar | 0" not in shown
     assert markdown([result], {"air": dict.fromkeys(("ABCD", "CKS grammar", "spectral mixture", "SE"), (None, None))})
+
+
+def test_shared_atoms_are_counted_once_where_sizes_are_compared():
+    method = Following("cks", CKSLearner(own_frame(["x"]), None, QUICK))
+    tied = read_kernel("PER[x]*(LIN[x] + SE[x])")
+    user = method("ann")
+    assert user.hyperparameter_count == 1  # noise alone
+    seen = user.seen.extend(User("ann", ("x",), [[0.0], [1.0]], [0.0, 1.0], (2,)))
+    fit = method.learner.restore(seen, {"kernel": tied.text, "theta": [0.0] * form_of(tied).size})
+    assert fit.hyperparameter_count == hyperparameter_count(fit) == 7
+    assert layout_of(fit.composition).size == 9

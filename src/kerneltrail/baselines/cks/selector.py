@@ -50,6 +50,11 @@ class CKSFit:
         """The products to which the best kernel multiplies out, each once."""
         return self.hyperparameters.composition
 
+    @property
+    def hyperparameter_count(self) -> int:
+        """Hyperparameters of the kernel as written, noise included; what it multiplies out to would have more."""
+        return len(self.hyperparameters)
+
     @cached_property
     def posterior(self) -> TreePosterior:
         """The Gaussian process given the rows, in scaled units."""
