@@ -7,7 +7,7 @@ import pytest
 from kerneltrail.data import Batching, Cohort, Schema, User
 from kerneltrail.errors import DataError
 
-from .test_cohort import ROWS, read
+from .tables import ROWS, read
 
 
 @pytest.mark.parametrize(

@@ -4,10 +4,11 @@ right: scalars in a double loop, one inverse, and the textbook's formula."""
 from dataclasses import dataclass
 
 import numpy as np
+import pytest
 from hypothesis import strategies as st
 
 from kerneltrail.data.user import User
-from kerneltrail.gp import LinearBlock
+from kerneltrail.gp import LinearBlock, Posterior
 from kerneltrail.kernels import Composition, Hyperparameters, Priors, parse
 
 from . import oracle
@@ -130,3 +131,24 @@ def scale_of(problem):
     h = problem.hyperparameters
     total = sum(product_covariance(h, p, problem.new, problem.new).max() for p in range(len(h.composition)))
     return 1.0 + total
+
+
+def fitted(problem):
+    return Posterior.fit(problem.user, problem.hyperparameters, block=problem.block)
+
+
+def assert_same(one, other, problem, tol, *, evidence_tol=None):
+    """Two posteriors (or an online state) give the same answers, relative to the prior's scale."""
+    scale = scale_of(problem)
+    a, b = one.predict(problem.new, **problem.linear), other.predict(problem.new, **problem.linear)
+    np.testing.assert_allclose(a.mean, b.mean, atol=tol * scale, rtol=0)
+    np.testing.assert_allclose(a.variance, b.variance, atol=tol * scale, rtol=0)
+    assert a.noise == b.noise
+    parts = zip(
+        one.components(problem.new, **problem.linear), other.components(problem.new, **problem.linear), strict=True
+    )
+    for mine, theirs in parts:
+        assert mine.product == theirs.product
+        np.testing.assert_allclose(mine.mean, theirs.mean, atol=tol * scale, rtol=0)
+        np.testing.assert_allclose(mine.variance, theirs.variance, atol=tol * scale, rtol=0)
+    assert one.log_evidence == pytest.approx(other.log_evidence, abs=evidence_tol or tol, rel=evidence_tol or tol)

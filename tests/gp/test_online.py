@@ -11,11 +11,9 @@ from hypothesis import strategies as st
 from kerneltrail.data.user import User
 from kerneltrail.errors import DataError, KernelError
 from kerneltrail.gp import LinearBlock, OnlineState, Posterior, prior_only
-from kerneltrail.kernels import AtomKind, Composition, Hyperparameter, Hyperparameters, parse, register
-from kerneltrail.kernels.atoms import _KINDS
+from kerneltrail.kernels import Composition, Hyperparameters, parse
 
 from . import problems as gp
-from .test_posterior import assert_same, fitted
 
 LOW, HIGH = (-4.0, 0.0), (4.0, 1.0)
 SINGLE = ("LIN[x]", "PER[x]", "SE[x]", "SE[z]", "LIN[x]*PER[x]", "LIN[z]*SE[x]", "LIN[x]*LIN[z]")
@@ -56,7 +54,7 @@ def test_the_state_after_batches_is_the_posterior(problem):
     except KernelError:
         assume(False)
     state = run(state, problem)
-    assert_same(state, fitted(problem), problem, 1e-7)
+    gp.assert_same(state, gp.fitted(problem), problem, 1e-7)
     assert state.rows == problem.user.rows
     assert state.widening_error == 0.0
 
@@ -67,7 +65,7 @@ def test_one_piece_is_many_pieces(problem):
     linear = {} if problem.block is None else {"linear": problem.block.features}
     many, one = run(start(problem), problem), start(problem).update(problem.user.X, problem.user.y, **linear)
     np.testing.assert_allclose(many.gram, one.gram, rtol=1e-12, atol=1e-12 * np.abs(one.gram).max())
-    assert_same(many, one, problem, 1e-9)
+    gp.assert_same(many, one, problem, 1e-9)
     # In any order, too: sums have none.
     order = np.random.default_rng(0).permutation(problem.user.rows)
     shuffled = start(problem).update(
@@ -142,7 +140,7 @@ def test_many_rows_agree_with_a_direct_regression_on_the_features():
 def test_values_outside_the_box_widen_it(problem, share):
     state = start(problem, low=(-4.0 * share, 0.5 - 0.5 * share), high=(4.0 * share, 0.5 + 0.5 * share))
     state = run(state, problem)
-    assert_same(state, fitted(problem), problem, 1e-5)
+    gp.assert_same(state, gp.fitted(problem), problem, 1e-5)
     assert (np.array(state.basis.low) <= problem.user.X.min(axis=0)).all()
     assert (np.array(state.basis.high) >= problem.user.X.max(axis=0)).all()
 
@@ -158,7 +156,7 @@ def test_a_drifting_covariate_widens_again_and_again(text, step):
         state = state.update(X, y, **linear)
         boxes.add((state.basis.low, state.basis.high))
     assert 2 <= len(boxes) <= 11
-    assert_same(state, fitted(problem), problem, 1e-5)
+    gp.assert_same(state, gp.fitted(problem), problem, 1e-5)
     assert 0.0 < state.widening_error < 1e-4
 
 
@@ -167,7 +165,7 @@ def test_products_of_two_series_widen_too():
     drawn = gp.problem("SE[x]*SE[z]", (15, 15), 7)
     problem = gp.Problem(drawn.user, h, None, drawn.new, None)
     state = run(start(problem, low=(-1.0, 0.4), high=(1.0, 0.6)), problem)
-    assert_same(state, fitted(problem), problem, 1e-5)
+    gp.assert_same(state, gp.fitted(problem), problem, 1e-5)
 
 
 def test_a_prediction_outside_the_box_leaves_the_state_as_it_is():
@@ -175,7 +173,7 @@ def test_a_prediction_outside_the_box_leaves_the_state_as_it_is():
     state = run(start(problem), problem)
     basis, gram = state.basis, state.gram.copy()
     far = np.array([[-9.0, 0.5], [12.0, 0.5]])
-    found, exact = state.predict(far), fitted(problem).predict(far)
+    found, exact = state.predict(far), gp.fitted(problem).predict(far)
     scale = exact.variance.max()
     np.testing.assert_allclose(found.mean, exact.mean, atol=1e-5 * scale)
     np.testing.assert_allclose(found.variance, exact.variance, atol=1e-5 * scale)
@@ -187,7 +185,7 @@ def test_widening_before_any_row_is_free():
     problem = gp.problem("SE[x]", (20,), 9, with_block=True)
     state = run(start(problem, low=(50.0, 0.0), high=(51.0, 1.0)), problem)
     assert state.widening_error == 0.0
-    assert_same(state, fitted(problem), problem, 1e-7)
+    gp.assert_same(state, gp.fitted(problem), problem, 1e-7)
 
 
 def test_an_outlier_that_would_need_too_many_features_is_refused():
@@ -197,7 +195,7 @@ def test_an_outlier_that_would_need_too_many_features_is_refused():
         state.update([[1e5, 0.5]], [1.0])
     with pytest.raises(KernelError, match="more than 300"):
         state.predict([[1e5, 0.5]])
-    assert_same(state, fitted(problem), problem, 1e-7)  # and it still works
+    gp.assert_same(state, gp.fitted(problem), problem, 1e-7)  # and it still works
 
 
 # Edges
@@ -209,7 +207,7 @@ def test_before_any_row_predictions_are_the_priors(problem):
     state = start(problem)
     assert state.rows == 0
     assert state.log_evidence == 0.0
-    assert_same(state, prior_only(problem.hyperparameters, gp.COVARIATES, block=problem.block), problem, 1e-9)
+    gp.assert_same(state, prior_only(problem.hyperparameters, gp.COVARIATES, block=problem.block), problem, 1e-9)
 
 
 def test_no_rows_change_nothing():
@@ -288,40 +286,11 @@ def test_degenerate_rows_are_taken(case):
 # Refusals
 
 
-class NoSeries(AtomKind):
-    """exp(-|x-x'|/ℓ), without a series."""
-
-    name = "OUONLINE"
-    title = "Ornstein–Uhlenbeck"
-    hyperparameters = (Hyperparameter("lengthscale", "lengthscale", unit="length"),)
-
-    def covariance(self, x, z, values):
-        return np.exp(-np.abs(np.subtract.outer(x, z)) / values[0])
-
-    def gradient(self, x, values, covariance):
-        return [covariance * np.abs(np.subtract.outer(x, x)) / values[0]]
-
-    def diagonal(self, x, values):
-        return np.ones_like(x)
-
-    def phrase(self, covariate, values, unit):
-        raise NotImplementedError
-
-
-@pytest.fixture
-def no_series():
-    before = dict(_KINDS)
-    register(NoSeries())
-    yield
-    _KINDS.clear()
-    _KINDS.update(before)
-
-
-@pytest.mark.usefixtures("no_series")
+@pytest.mark.usefixtures("new_atoms")
 def test_an_atom_without_a_series_is_refused_by_name():
-    composition = parse("LIN[x] + OUONLINE[x]")
+    composition = parse("LIN[x] + MATERN52[x]")
     h = Hyperparameters(composition, (0.0,) * 5)
-    with pytest.raises(KernelError, match=r"LIN\[x\] \+ OUONLINE\[x\] has an atom without a spectral form"):
+    with pytest.raises(KernelError, match=r"LIN\[x\] \+ MATERN52\[x\] has an atom without a spectral form"):
         OnlineState.start(h, ("x",), low=0.0, high=1.0)
 
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from kerneltrail.data.user import User
 from kerneltrail.errors import DataError
-from kerneltrail.gp import LinearBlock, Posterior, Reward, log_evidence, prior_only
+from kerneltrail.gp import LinearBlock, Posterior, log_evidence, prior_only
 from kerneltrail.kernels import Hyperparameters, Priors, parse
 
 from . import problems as gp
@@ -25,27 +25,6 @@ small = st.builds(
 )
 
 
-def fitted(problem):
-    return Posterior.fit(problem.user, problem.hyperparameters, block=problem.block)
-
-
-def assert_same(one, other, problem, tol, *, evidence_tol=None):
-    """Two posteriors (or an online state) give the same answers, relative to the prior's scale."""
-    scale = gp.scale_of(problem)
-    a, b = one.predict(problem.new, **problem.linear), other.predict(problem.new, **problem.linear)
-    np.testing.assert_allclose(a.mean, b.mean, atol=tol * scale, rtol=0)
-    np.testing.assert_allclose(a.variance, b.variance, atol=tol * scale, rtol=0)
-    assert a.noise == b.noise
-    parts = zip(
-        one.components(problem.new, **problem.linear), other.components(problem.new, **problem.linear), strict=True
-    )
-    for mine, theirs in parts:
-        assert mine.product == theirs.product
-        np.testing.assert_allclose(mine.mean, theirs.mean, atol=tol * scale, rtol=0)
-        np.testing.assert_allclose(mine.variance, theirs.variance, atol=tol * scale, rtol=0)
-    assert one.log_evidence == pytest.approx(other.log_evidence, abs=evidence_tol or tol, rel=evidence_tol or tol)
-
-
 # Predictions
 
 
@@ -54,7 +33,7 @@ def assert_same(one, other, problem, tol, *, evidence_tol=None):
 @example(gp.problem("", (3,), 0))
 @example(gp.problem("", (3,), 0, with_block=True))
 def test_predictions_are_the_textbooks(problem):
-    posterior, naive, scale = fitted(problem), gp.condition(problem), gp.scale_of(problem)
+    posterior, naive, scale = gp.fitted(problem), gp.condition(problem), gp.scale_of(problem)
     found = posterior.predict(problem.new, **problem.linear)
     np.testing.assert_allclose(found.mean, naive.mean, atol=1e-9 * scale)
     np.testing.assert_allclose(found.variance, np.diagonal(naive.covariance), atol=1e-9 * scale)
@@ -67,7 +46,7 @@ def test_predictions_are_the_textbooks(problem):
 @FAST
 @given(small)
 def test_components_are_the_textbooks_and_add_up(problem):
-    posterior, naive, scale = fitted(problem), gp.condition(problem), gp.scale_of(problem)
+    posterior, naive, scale = gp.fitted(problem), gp.condition(problem), gp.scale_of(problem)
     parts = posterior.components(problem.new, **problem.linear)
     expected = [*problem.hyperparameters.composition, *([] if problem.block is None else [None])]
     assert [part.product for part in parts] == expected
@@ -83,7 +62,7 @@ def test_components_are_the_textbooks_and_add_up(problem):
 def test_evidence_is_the_engines(problem):
     h = problem.hyperparameters
     engine = log_evidence(problem.user, h.composition, h.vector, block=problem.block, method="dense")
-    assert fitted(problem).log_evidence == pytest.approx(engine[0, -1], rel=1e-12, abs=1e-10)
+    assert gp.fitted(problem).log_evidence == pytest.approx(engine[0, -1], rel=1e-12, abs=1e-10)
 
 
 @pytest.mark.parametrize(
@@ -99,22 +78,22 @@ def test_predictions_are_scikit_learns(text):
     theirs.fit(problem.user.X, problem.user.y)
     # Theirs predicts observations: their variance includes the noise.
     mean, covariance = theirs.predict(problem.new, return_cov=True)
-    ours = fitted(problem).predict(problem.new)
+    ours = gp.fitted(problem).predict(problem.new)
     scale = gp.scale_of(problem)
     np.testing.assert_allclose(ours.mean, mean, atol=1e-8 * scale)
     np.testing.assert_allclose(ours.total, np.diagonal(covariance), atol=1e-8 * scale)
-    assert fitted(problem).log_evidence == pytest.approx(theirs.log_marginal_likelihood_value_, rel=1e-9)
+    assert gp.fitted(problem).log_evidence == pytest.approx(theirs.log_marginal_likelihood_value_, rel=1e-9)
 
 
 def test_log_density_is_the_normal_distributions():
     problem = gp.problem("LIN[x] + SE[z]", (12,), 2)
-    found = fitted(problem).predict(problem.new)
+    found = gp.fitted(problem).predict(problem.new)
     y = np.random.default_rng(0).normal(0.0, 3.0, len(problem.new))
     expected = scipy.stats.norm(found.mean, np.sqrt(found.total)).logpdf(y)
     np.testing.assert_allclose(found.log_density(y), expected, rtol=1e-12)
     # One more row: its density is what the evidence grows by.
-    grown = fitted(problem).grow(problem.new[:1], y[:1])
-    assert grown.log_evidence - fitted(problem).log_evidence == pytest.approx(found.log_density(y)[0], abs=1e-9)
+    grown = gp.fitted(problem).grow(problem.new[:1], y[:1])
+    assert grown.log_evidence - gp.fitted(problem).log_evidence == pytest.approx(found.log_density(y)[0], abs=1e-9)
     for wrong in (y[0], y[:1], y[:, None]):
         with pytest.raises(DataError, match="7 rows needs as many targets"):
             found.log_density(wrong)
@@ -136,7 +115,7 @@ def test_draws_have_the_posteriors_moments():
     # Whitened draws are standard normal: mean and covariance are tested by chi-square statistics with a chance of a
     # false alarm of 1e-6 each, with a fixed seed.
     problem = gp.problem("LIN[x] + PER[x] + SE[z]", (9,), 3, with_block=True, new=4)
-    posterior, size = fitted(problem), 4000
+    posterior, size = gp.fitted(problem), 4000
     for noise in (False, True):
         draws = posterior.sample(problem.new, size, np.random.default_rng(0), noise=noise, **problem.linear)
         assert draws.shape == (size, 4)
@@ -156,7 +135,7 @@ def test_draws_have_the_posteriors_moments():
 
 def test_draws_repeat_with_the_seed_and_follow_the_generator():
     problem = gp.problem("SE[x]", (5,), 4)
-    posterior = fitted(problem)
+    posterior = gp.fitted(problem)
     one, again = (posterior.sample(problem.new, 3, np.random.default_rng(7)) for _ in range(2))
     np.testing.assert_array_equal(one, again)
     assert not np.array_equal(one, posterior.sample(problem.new, 3, np.random.default_rng(8)))
@@ -186,7 +165,7 @@ def test_draws_without_a_kernel_are_zero():
 @FAST
 @given(small)
 def test_shares_add_up_to_one(problem):
-    shares = fitted(problem).shares()
+    shares = gp.fitted(problem).shares()
     assert set(shares) == {*problem.hyperparameters.composition, "noise", *([] if problem.block is None else [None])}
     assert sum(shares.values()) == pytest.approx(1.0, abs=1e-12)
     assert all(0.0 <= share <= 1.0 for share in shares.values())
@@ -195,206 +174,9 @@ def test_shares_add_up_to_one(problem):
 
 def test_shares_are_the_variances_of_the_parts_over_the_rows_seen():
     problem = gp.problem("LIN[x] + PER[x]", (15,), 5)
-    posterior = fitted(problem)
+    posterior = gp.fitted(problem)
     sizes = [np.var(part.mean) for part in posterior.components(problem.user.X)] + [problem.hyperparameters["noise"]]
     np.testing.assert_allclose(list(posterior.shares().values()), np.array(sizes) / sum(sizes), rtol=1e-12)
-
-
-# Advantage
-
-
-def reward_problem(seed, **options):
-    rng = np.random.default_rng(seed)
-    X, action = gp.rows(rng, 25), rng.integers(0, 2, 25).astype(float)
-    reward = Reward(**options)
-    block = reward.block(X, gp.COVARIATES, action)
-    h = Hyperparameters.from_values(parse("LIN[x] + SE[z]"), [1.0, 0.3, 2.0, 0.5, 0.4])
-    user = User("u", gp.COVARIATES, X, rng.normal(size=25), (25,), action=action)
-    return user, h, reward, block, gp.rows(rng, 6)
-
-
-@pytest.mark.parametrize(
-    "options",
-    [
-        {"features": ("z",)},
-        {"features": ("x", "z"), "intercept": False},
-        {"features": (), "advantage_variance": 0.3},
-        {"features": ("z", "x"), "constant_variance": 0.0},
-    ],
-)
-def test_advantage_is_bayesian_linear_algebra(options):
-    user, h, reward, block, new = reward_problem(1, **options)
-    posterior = Posterior.fit(user, h, block=block)
-    mean, variance = posterior.advantage(new, reward)
-    # The joint Gaussian of (y, w) written out, conditioned on y.
-    q = len(reward.names)
-    prior = np.diag(
-        [(reward.constant_variance if name == "constant" else reward.advantage_variance) for name in reward.names]
-    )
-    K = sum(gp.product_covariance(h, p, user.X, user.X) for p in range(2))
-    joint = np.block(
-        [[K + block.features @ prior @ block.features.T + h["noise"] * np.eye(25), block.features @ prior],
-         [prior @ block.features.T, prior]]
-    )  # fmt: skip
-    inverse = np.linalg.inv(joint[:25, :25])
-    w_mean, w_cov = joint[25:, :25] @ inverse @ user.y, joint[25:, 25:] - joint[25:, :25] @ inverse @ joint[:25, 25:]
-    # Weights of the advantage: each row's [0, 1, φ(s)], without the constant.
-    for i, row in enumerate(new):
-        phi = [1.0] if reward.intercept else []
-        phi += [row[gp.COVARIATES.index(name)] for name in reward.features]
-        full = np.concatenate([np.zeros(q - len(phi)), phi])
-        assert mean[i] == pytest.approx(full @ w_mean, abs=1e-9)
-        assert variance[i] == pytest.approx(full @ w_cov @ full, abs=1e-9)
-    found_mean, found_cov = posterior.weights()
-    np.testing.assert_allclose(found_mean, w_mean, atol=1e-9)
-    np.testing.assert_allclose(found_cov, w_cov, atol=1e-9)
-
-
-def test_advantage_is_the_difference_of_two_predictions():
-    user, h, reward, block, new = reward_problem(2, features=("x", "z"))
-    posterior = Posterior.fit(user, h, block=block)
-    on, off = (reward.design(new, gp.COVARIATES, np.full(len(new), a)) for a in (1.0, 0.0))
-    mean, variance = posterior.advantage(new, reward)
-    difference = posterior.predict(new, linear=on).mean - posterior.predict(new, linear=off).mean
-    np.testing.assert_allclose(mean, difference, atol=1e-10)
-    # The variance of the difference, from the joint covariance of r(s,1) and r(s,0).
-    both = posterior.covariance(np.vstack([new, new]), linear=np.vstack([on, off]))
-    m = len(new)
-    expected = np.diagonal(both)[:m] + np.diagonal(both)[m:] - 2.0 * np.diagonal(both[:m, m:])
-    np.testing.assert_allclose(variance, expected, atol=1e-9)
-
-
-def test_advantage_before_any_row_is_the_priors():
-    _, h, reward, block, new = reward_problem(3, features=("z",), advantage_variance=0.7)
-    mean, variance = prior_only(h, gp.COVARIATES, block=block).advantage(new, reward)
-    np.testing.assert_array_equal(mean, 0.0)
-    np.testing.assert_allclose(variance, 0.7 * (1.0 + new[:, 1] ** 2))
-
-
-def test_advantage_of_another_reward_model_is_refused():
-    user, h, reward, block, new = reward_problem(4, features=("x",))
-    posterior = Posterior.fit(user, h, block=block)
-    with pytest.raises(DataError, match="action×x, the reward model constant, action, action×z"):
-        posterior.advantage(new, Reward(features=("z",)))
-    with pytest.raises(DataError, match=r"action×x, the reward model constant, action$"):
-        posterior.advantage(new, Reward())
-    with pytest.raises(DataError, match="not among the covariates"):
-        posterior.advantage(new, Reward(features=("hour",)))
-    with pytest.raises(DataError, match="no linear block"):
-        Posterior.fit(user, h).advantage(new, reward)
-    with pytest.raises(DataError, match="rows need 2 columns"):
-        posterior.advantage([1.0, 2.0, 3.0], reward)
-
-
-# Growth
-
-
-@settings(max_examples=60, deadline=None)
-@given(gp.problems)
-@example(gp.problem("SE[x]", (1, 1, 1, 50, 50), 0, with_block=True))
-@example(gp.problem("", (1, 2), 0))
-def test_grown_is_refitted(problem):
-    (X, y, linear), *rest = problem.pieces
-    first = None if problem.block is None else problem.block.at(linear["linear"])
-    grown = Posterior.fit(User("u", gp.COVARIATES, X, y, (len(y),)), problem.hyperparameters, block=first)
-    for X, y, linear in rest:
-        grown = grown.grow(X, y, **linear)
-    refitted = fitted(problem)
-    assert_same(grown, refitted, problem, 1e-8)
-    assert grown.rows == refitted.rows
-    np.testing.assert_array_equal(grown.inputs.X, refitted.inputs.X)
-    np.testing.assert_array_equal(grown.inputs.y, refitted.inputs.y)
-    np.testing.assert_array_equal(grown.inputs.ends, refitted.inputs.ends)
-    # The factors too: growing is exact, not merely good enough for a prediction.
-    scale = np.abs(refitted.lower).max()
-    np.testing.assert_allclose(np.tril(grown.lower), np.tril(refitted.lower), atol=1e-8 * scale)
-    one, other = (each.covariance(problem.new, **problem.linear) for each in (grown, refitted))
-    np.testing.assert_allclose(one, other, atol=1e-8 * gp.scale_of(problem))
-
-
-@FAST
-@given(gp.problems)
-def test_grown_from_nothing_is_fitted(problem):
-    grown = prior_only(problem.hyperparameters, gp.COVARIATES, block=problem.block)
-    for X, y, linear in problem.pieces:
-        grown = grown.grow(X, y, **linear)
-    assert_same(grown, fitted(problem), problem, 1e-8)
-    np.testing.assert_array_equal(grown.inputs.ends, problem.user.ends)
-
-
-def test_row_by_row_is_all_at_once():
-    problem = gp.problem("LIN[x] + PER[x] + SE[z]", (60,), 6, with_block=True)
-    grown = prior_only(problem.hyperparameters, gp.COVARIATES, block=problem.block)
-    for i in range(60):
-        grown = grown.grow(problem.user.X[i], problem.user.y[i], linear=problem.block.features[i])
-    assert_same(grown, fitted(problem), problem, 1e-9)
-
-
-def test_growing_leaves_the_old_one_as_it_was_and_aliases_nothing():
-    problem = gp.problem("LIN[x] + SE[z]", (6, 5), 7, with_block=True)
-    (X, y, _), (more_X, more_y, more_linear) = problem.pieces
-    old = Posterior.fit(User("u", gp.COVARIATES, X, y, (6,)), problem.hyperparameters, block=problem.block.rows(6))
-    kept = {name: np.array(getattr(old, name)) for name in ("lower", "z", "alpha")}
-    kept_rows = (old.inputs.X.copy(), old.inputs.y.copy(), old.inputs.block.features.copy())
-    before = old.predict(problem.new, **problem.linear)
-    more_X, more_y, features = more_X.copy(), more_y.copy(), more_linear["linear"].copy()
-    new = old.grow(more_X, more_y, linear=features)
-    expected = new.predict(problem.new, **problem.linear)
-    part = new.components(problem.new, **problem.linear)[0]
-    for array in (more_X, more_y, features):
-        array[:] = 1e6
-    assert (old.rows, new.rows) == (6, 11)
-    for name, array in kept.items():
-        np.testing.assert_array_equal(getattr(old, name), array, err_msg=name)
-    for now, then in zip((old.inputs.X, old.inputs.y, old.inputs.block.features), kept_rows, strict=True):
-        np.testing.assert_array_equal(now, then)
-    after = old.predict(problem.new, **problem.linear)
-    np.testing.assert_array_equal(after.mean, before.mean)
-    np.testing.assert_array_equal(after.variance, before.variance)
-    np.testing.assert_array_equal(new.predict(problem.new, **problem.linear).mean, expected.mean)
-    np.testing.assert_array_equal(new.components(problem.new, **problem.linear)[0].mean, part.mean)
-    assert not np.shares_memory(old.lower, new.lower)
-
-
-class Loose:
-    """Rows that are not sealed: any object with these attributes may be fitted."""
-
-    name, covariates, ends = "loose", ("x", "z"), (5,)
-
-    def __init__(self):
-        rng = np.random.default_rng(0)
-        self.X, self.y = gp.rows(rng, 5), rng.normal(size=5)
-
-
-def test_rows_changed_after_fitting_change_no_prediction():
-    loose = Loose()
-    h = Hyperparameters.from_values(parse("SE[x]"), [1.0, 1.0, 0.1])
-    posterior = Posterior.fit(loose, h)
-    before = posterior.predict([[0.3, 0.3]])
-    loose.X[:], loose.y[:] = 9.0, 9.0
-    after = posterior.predict([[0.3, 0.3]])
-    np.testing.assert_array_equal(after.mean, before.mean)
-    np.testing.assert_array_equal(after.variance, before.variance)
-    assert posterior.shares()["noise"] < 1.0
-
-
-def test_growing_by_no_rows_changes_nothing():
-    problem = gp.problem("SE[x]", (6,), 8, with_block=True)
-    posterior = fitted(problem)
-    grown = posterior.grow(np.empty((0, 2)), [], linear=np.empty((0, 3)))
-    assert_same(grown, posterior, problem, 1e-15)
-    np.testing.assert_array_equal(grown.inputs.ends, posterior.inputs.ends)
-
-
-def test_growing_duplicates_with_next_to_no_noise_is_finite():
-    h = Hyperparameters.from_values(parse("LIN[x] + SE[x]"), [1.0, 0.0, 1.0, 1.0, 1e-12])
-    posterior = prior_only(h, ("x",))
-    for _ in range(5):
-        posterior = posterior.grow(np.full((4, 1), 0.5), np.full(4, 2.0))
-    found = posterior.predict([[0.5], [3.0]])
-    assert np.isfinite(found.mean).all()
-    assert found.mean[0] == pytest.approx(2.0, abs=1e-4)
-    assert math.isfinite(posterior.log_evidence)
 
 
 # Before any row
@@ -422,7 +204,7 @@ def test_before_any_row_predictions_are_the_priors(problem):
 
 
 def test_what_cannot_be_read_is_refused_by_name():
-    plain, block = (fitted(gp.problem("SE[x]", (6,), 9, with_block=b)) for b in (False, True))
+    plain, block = (gp.fitted(gp.problem("SE[x]", (6,), 9, with_block=b)) for b in (False, True))
     row, features = [[0.1, 0.2]], [[1.0, 2.0, 3.0]]
     with pytest.raises(DataError, match=r"rows need 2 columns \(x, z\), got shape \(1, 3\)"):
         plain.predict([1.0, 2.0, 3.0])
@@ -465,7 +247,7 @@ def test_targets_of_any_scale_are_predicted_in_it(scale):
     problem = gp.problem("LIN[x] + SE[z]", (20,), 11)
     user = problem.user
     scaled = Posterior.fit(User("u", gp.COVARIATES, user.X, user.y * scale, (20,)), problem.hyperparameters)
-    expected = fitted(problem).predict(problem.new).mean * scale
+    expected = gp.fitted(problem).predict(problem.new).mean * scale
     np.testing.assert_allclose(scaled.predict(problem.new).mean, expected, rtol=1e-8)
 
 

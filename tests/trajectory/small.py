@@ -84,3 +84,15 @@ def mean_model():
     weights = np.array([0.5, -1.25, 0.75, 0.3, -0.2])
     mean = PopulationMean(weights, COVARIATES, Reward(("hour",)), 0.1)
     return replace(model, mean=mean)
+
+
+X_NEXT = np.array([[3.0, 100.0], [20.0, 450.0], [30.0, -40.0]])
+"""Rows to predict, some outside the pilots' range."""
+
+
+def follow(user, person, batches=None):
+    steps = []
+    for t in batches or range(1, person.batches + 1):
+        batch = person.batch(t)
+        steps.append(user.update(batch.X, batch.y, action=batch.action))
+    return steps

@@ -8,8 +8,7 @@ from gp import oracle as gp_oracle
 from kerneltrail.errors import DataError
 from kerneltrail.trajectory.advantage import Advantage, mixed
 
-from .small import COVARIATES, mean_model, rewarded_model, rows, small_model
-from .test_selector import X_NEXT, follow
+from .small import COVARIATES, X_NEXT, follow, mean_model, rewarded_model, rows, small_model
 
 
 def dense(model, user, person, X):

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from safetensors.numpy import save as save_arrays
 
+from atoms_from_outside import registered
 from kerneltrail.errors import KerneltrailError, ModelFileError
-from kerneltrail.kernels import AtomKind, Hyperparameter, Pool, atoms, register
-from kerneltrail.kernels.phrases import Phrase
+from kerneltrail.kernels import Pool
 from kerneltrail.trajectory import container
 from kerneltrail.trajectory.file import fingerprint, from_bytes, load, save, to_bytes
 from kerneltrail.trajectory.identical import difference, identical
@@ -235,35 +235,13 @@ class TestBadFiles:
         assert list(tmp_path.iterdir()) == []
 
 
-class Tent(AtomKind):
-    """A kind that is registered for one test."""
-
-    name = "TENT"
-    title = "tent"
-    hyperparameters = (Hyperparameter("lengthscale", "lengthscale"),)
-
-    def covariance(self, x, z, values):
-        return np.exp(-np.abs(np.subtract.outer(x, z)) / values[0])
-
-    def gradient(self, x, values, covariance):
-        raise NotImplementedError
-
-    def diagonal(self, x, values):
-        return np.ones(len(x))
-
-    def phrase(self, covariate, values, unit):
-        return Phrase("c", "m")
-
-
-def test_a_kernel_that_is_not_registered_here(tmp_path, monkeypatch):
-    monkeypatch.setattr(atoms, "_KINDS", dict(atoms._KINDS))
-    register(Tent())
-    model = small_model()
-    model = replace(model, pool=model.pool | Pool.of("TENT[hour]"))
-    save(model, tmp_path / "m.trail")
-    assert difference(model, load(tmp_path / "m.trail")) is None
-    monkeypatch.undo()
-    with pytest.raises(ModelFileError, match=r"m\.trail uses the kernel 'TENT\[hour\]'.*unknown.*register"):
+def test_a_kernel_that_is_not_registered_here(tmp_path):
+    with registered():
+        model = small_model()
+        model = replace(model, pool=model.pool | Pool.of("MATERN52[hour]"))
+        save(model, tmp_path / "m.trail")
+        assert difference(model, load(tmp_path / "m.trail")) is None
+    with pytest.raises(ModelFileError, match=r"m\.trail uses the kernel 'MATERN52\[hour\]'.*unknown.*register"):
         load(tmp_path / "m.trail")
 
 

@@ -16,17 +16,9 @@ from kerneltrail.trajectory.fit import fit
 from kerneltrail.trajectory.identical import difference
 from kerneltrail.trajectory.settings import Settings
 
-from .small import rewarded_model, rows, small_model
+from .small import X_NEXT, follow, rewarded_model, rows, small_model
 
 PUBLISHED = Settings.published(alpha=0.7, keep=0.9)
-
-
-def follow(user, person, batches=None):
-    steps = []
-    for t in batches or range(1, person.batches + 1):
-        batch = person.batch(t)
-        steps.append(user.update(batch.X, batch.y, action=batch.action))
-    return steps
 
 
 def logmeanexp(values):
@@ -130,9 +122,6 @@ def naive_prediction(model, user, seen, X, thetas):
     return model.scaler.shift + scale * mean, scale**2 * (second - mean**2), scale**2 * noise
 
 
-X_NEXT = np.array([[3.0, 100.0], [20.0, 450.0], [30.0, -40.0]])
-
-
 @pytest.mark.parametrize("selection", ["filter", "greedy"])
 def test_predictions_average_over_nodes(selection):
     model = small_model(settings=Settings(selection=selection, memory="all"))
@@ -229,56 +218,6 @@ def test_many_pieces_end_where_one_does(cuts):
         many.update(person.X[start:stop], person.y[start:stop])
     for composition, value in one.history[-1].log_evidence.items():
         assert many.history[-1].log_evidence[composition] == pytest.approx(value, abs=0.3)
-
-
-def size_of(user):
-    return len(pickle.dumps(user.state.judges)) + len(pickle.dumps(user.state.kept))
-
-
-@pytest.mark.parametrize("selection", ["filter", "greedy"])
-def test_past_refine_rows_the_state_stops_growing(selection):
-    user = small_model().new_user(refine=20, selection=selection)
-    sizes = []
-    for number in range(12):
-        batch = rows("new", 10, seed=100 + number)
-        user.update(batch.X, batch.y)
-        sizes.append(size_of(user))
-    assert user.rows == 120
-    assert user.state.kept is None
-    assert all(judge.online is not None for judge in user.state.judges)
-    assert max(sizes[3:]) == pytest.approx(min(sizes[3:]), rel=0.01)
-
-
-def test_a_frozen_user_is_close_to_one_that_is_refined_on():
-    model = small_model(settings=Settings())
-    frozen, free = model.new_user(refine=60), model.new_user(refine=10_000)
-    for number in range(8):
-        batch = rows("new", 15, seed=200 + number)
-        frozen.update(batch.X, batch.y)
-        free.update(batch.X, batch.y)
-    assert frozen.composition == free.composition
-    X = rows("next", 30, seed=999).X
-    mine, theirs = frozen.predict(X), free.predict(X)
-    spread = np.sqrt(theirs.total)
-    assert np.abs(mine.mean - theirs.mean).max() < 0.3 * spread.max()
-    np.testing.assert_allclose(mine.total, theirs.total, rtol=0.5)
-    # The evidence at kept hyperparameters is at most that at the best ones, and not far below.
-    gap = free.history[-1].log_evidence[free.composition] - frozen.history[-1].log_evidence[free.composition]
-    assert -1.0 < gap < 6.0
-
-
-def test_freezing_at_the_last_batch_changes_no_answer():
-    """The same rows, hyperparameters and formulas, by sums instead of rows."""
-    model, person = small_model(settings=Settings()), rows("new", 40, seed=11, size=20)
-    kept, frozen = model.new_user(refine=40), model.new_user(refine=39)
-    follow(kept, person)
-    follow(frozen, person)
-    assert kept.state.kept is not None
-    assert frozen.state.kept is None
-    assert frozen.history == kept.history
-    mine, theirs = frozen.predict(X_NEXT), kept.predict(X_NEXT)
-    np.testing.assert_allclose(mine.mean, theirs.mean, atol=1e-3)
-    np.testing.assert_allclose(mine.variance, theirs.variance, rtol=1e-2, atol=1e-4)
 
 
 @pytest.mark.parametrize("refine", [8, 400])
