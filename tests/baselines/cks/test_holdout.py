@@ -160,10 +160,17 @@ def test_progress_says_when_kernels_are_judged():
 
 
 def test_impossible_holdouts_are_refused():
-    for wrong in ({"share": 0.0}, {"origins": 0}, {"share": 0.3, "origins": 2}, {"most": 0}, {"fewest": 1}):
+    for wrong in (
+        {"share": 0.0},
+        {"origins": 0},
+        {"share": 0.3, "origins": 2},
+        {"most": 0},
+        {"fewest": 1},
+        {"worth": -1.0},
+    ):
         with pytest.raises(KernelError, match="holdout"):
             Holdout(**wrong)
-    with pytest.raises(KernelError, match="bic or holdout"):
+    with pytest.raises(KernelError, match="bic, holdout, average"):
         SearchSettings(choose="aic")
     assert SearchSettings().choose == "bic"
     assert SearchSettings.for_series().choose == "holdout"

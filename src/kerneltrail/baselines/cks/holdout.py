@@ -40,6 +40,9 @@ class Holdout:
         most: kernels judged at most, those of the best BIC.
         fewest: with fewer rows than this none is judged, and BIC decides: one or two rows say nothing.
         thin: earlier rows on which the fresh start is looked for.
+        worth: where kernels are averaged, for how many independent rows an origin counts: weights are proportional to
+            exp(worth · origins · mean log density). Rows extrapolated from one origin go wrong together, so it is far
+            less than their number.
     """
 
     share: float = 0.1
@@ -47,6 +50,7 @@ class Holdout:
     most: int = 12
     fewest: int = 20
     thin: int = 150
+    worth: float = 1.0
 
     def __post_init__(self) -> None:
         if not (self.share > 0.0 and self.origins >= 1 and self.share * self.origins <= 0.5):
@@ -55,6 +59,8 @@ class Holdout:
             )
         if min(self.most, self.thin) < 1 or self.fewest < 4:
             raise KernelError("a holdout needs most and thin ≥ 1, and fewest ≥ 4")
+        if not (np.isfinite(self.worth) and self.worth >= 0.0):
+            raise KernelError(f"a holdout's origin is worth 0 rows or more, not {self.worth}")
 
     def parts(self, user: User) -> Iterator[tuple[Ints, Ints]]:
         """Indices of the rows to learn from and of those to predict, the last origin first; none for too few rows."""

@@ -157,7 +157,7 @@ class _Search:
             if not tasks:
                 stopped = "exhausted"
                 break
-        if self.settings.choose == "holdout":
+        if self.settings.choose != "bic":
             self._judge()
         return SearchTree(tuple(self.nodes), self.problem.user.rows, stopped, self.elapsed)
 

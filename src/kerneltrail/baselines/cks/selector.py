@@ -18,6 +18,7 @@ from kerneltrail.baselines.cks.settings import SearchSettings
 from kerneltrail.baselines.cks.tree import SearchTree
 from kerneltrail.baselines.following import Follower
 from kerneltrail.baselines.frame import Frame, Framed, Preparation, Seen, own_frame, priors_for
+from kerneltrail.baselines.gaussian import joined
 from kerneltrail.baselines.protocol import Fit
 from kerneltrail.data import User
 from kerneltrail.gp import Prediction
@@ -34,11 +35,13 @@ class CKSFit:
         seen: the rows, scaled.
         hyperparameters: the best kernel with its hyperparameters, in scaled units; noise alone before any row.
         tree: the whole search; None before any row, and where the fit was read from a file.
+        average: weights and kernels of those that predict together; empty where the best predicts alone.
     """
 
     seen: Seen
     hyperparameters: Tied
     tree: SearchTree | None = field(default=None, compare=False)
+    average: tuple[tuple[float, Tied], ...] = ()
 
     @property
     def kernel(self) -> str:
@@ -57,8 +60,19 @@ class CKSFit:
 
     @cached_property
     def posterior(self) -> TreePosterior:
-        """The Gaussian process given the rows, in scaled units."""
-        return TreePosterior(Rows(self.seen.whole, self.seen.block), self.hyperparameters)
+        """The best kernel's Gaussian process given the rows, in scaled units."""
+        return TreePosterior(self._rows, self.hyperparameters)
+
+    @cached_property
+    def _rows(self) -> Rows:
+        return Rows(self.seen.whole, self.seen.block)
+
+    @cached_property
+    def _members(self) -> tuple[tuple[float, TreePosterior], ...]:
+        """All that predict together, with their weights."""
+        if not self.average:
+            return ((1.0, self.posterior),)
+        return tuple((weight, TreePosterior(self._rows, kernel)) for weight, kernel in self.average)
 
     @property
     def in_data_units(self) -> Tied:
@@ -66,15 +80,21 @@ class CKSFit:
         return self.hyperparameters.in_data_units(self.seen.scaler)
 
     def predict(self, X: Array, action: Array | None) -> Prediction:
-        """Mean and variance in data units."""
+        """Mean and variance in data units; several kernels are joined by mean and variance."""
         scaled, linear = self.seen.inputs_at(X, action)
-        return self.seen.in_data_units(self.posterior.predict(scaled, linear=linear), scaled, action)
+        parts = [posterior.predict(scaled, linear=linear) for _, posterior in self._members]
+        said = joined(parts, [weight for weight, _ in self._members])
+        return self.seen.in_data_units(said, scaled, action)
 
     def to_json(self) -> dict[str, Any]:
         """As plain values, without the search."""
         return {
             "kernel": self.kernel,
             "theta": list(self.hyperparameters.unconstrained),
+            "average": [
+                {"weight": weight, "kernel": str(kernel.expression), "theta": list(kernel.unconstrained)}
+                for weight, kernel in self.average
+            ],
         }
 
 
@@ -108,7 +128,17 @@ class CKSLearner(Framed):
         tree = search(seen.whole, self.priors, self.settings, block=seen.block, progress=self.progress)
         best = tree.best.fitted.kernel
         assert best is not None  # the best node of a search is a fitted one
-        return CKSFit(seen, best, tree)
+        return CKSFit(seen, best, tree, self._average(tree))
+
+    def _average(self, tree: SearchTree) -> tuple[tuple[float, Tied], ...]:
+        if self.settings.choose != "average":
+            return ()
+        holdout = self.settings.holdout
+        return tuple(
+            (weight, kernel)
+            for weight, node in tree.weighted(holdout.worth * holdout.origins)
+            if (kernel := node.fitted.kernel) is not None
+        )
 
     def _nothing(self) -> Tied:
         """Noise alone, as large as the priors expect signal and noise to be together."""
@@ -122,7 +152,12 @@ class CKSLearner(Framed):
     def restore(self, rows: User, stored: Mapping[str, Any]) -> CKSFit:
         """The fit of which `to_json` was kept."""
         text = str(stored["kernel"])
-        return CKSFit(self.frame.see(rows), Tied(read(text) if text else None, tuple(stored["theta"])))
+        average = tuple(
+            (float(each["weight"]), Tied(read(str(each["kernel"])), tuple(each["theta"])))
+            for each in stored.get("average", ())
+        )
+        best = Tied(read(text) if text else None, tuple(stored["theta"]))
+        return CKSFit(self.frame.see(rows), best, average=average)
 
 
 class CKS(Follower):

@@ -11,8 +11,9 @@ from kerneltrail.baselines.cks.guard import Guard
 from kerneltrail.baselines.cks.holdout import Holdout
 from kerneltrail.errors import KernelError
 
-Choice = Literal["bic", "holdout"]
-"""What decides among the kernels fitted to all rows: BIC, or the density of rows held out at the end."""
+Choice = Literal["bic", "holdout", "average"]
+"""What decides among the kernels fitted to all rows: BIC, or the density of rows held out at the end; ``average`` lets
+them all predict, weighted by that density."""
 
 THOROUGH = Effort(draws=0, kept=1, fresh=0, starts=1, screen=16, accuracy=1e-6)
 """Effort for the few candidates of a level that are fitted to all rows."""
@@ -38,7 +39,8 @@ class SearchSettings:
         kinds: atom kinds to build from.
         guard: which periods are rejected.
         choose: what decides in the end: ``bic`` as in SPEC §10, or ``holdout``: the best by BIC are refitted to the
-            earlier rows and judged by the later ones. Levels are expanded by BIC either way.
+            earlier rows and judged by the later ones. With ``average`` these predict together, weighted by how they
+            were judged; the one judged best is still what is reported. Levels are expanded by BIC in any case.
         holdout: which rows are held out, and how many kernels are judged by them.
         thin: rows on which candidates are looked at first.
         refits: how many of each level are then fitted to all rows, more thoroughly; only these are expanded or win.
@@ -86,4 +88,4 @@ class SearchSettings:
         if self.fits is not None and self.fits < 1:
             raise KernelError(f"fits must be 1 or more, or None, not {self.fits}")
         if self.choose not in get_args(Choice):
-            raise KernelError(f"a kernel is chosen by {' or '.join(get_args(Choice))}, not by {self.choose!r}")
+            raise KernelError(f"a kernel is chosen by {', '.join(get_args(Choice))}, not by {self.choose!r}")

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from math import isfinite
+from math import exp, isfinite
 from typing import Any
 
 from kerneltrail.baselines.cks.expression import Expression
 from kerneltrail.baselines.cks.fit import Fitted, parameters
+
+LEAST = 1e-6
+"""Weights below this are not worth a kernel's predictions."""
 
 
 @dataclass(frozen=True)
@@ -65,6 +68,20 @@ class SearchTree:
     def best_by_bic(self) -> Node:
         """The smallest BIC over all levels, among those fitted to all rows; of equals, the simplest."""
         return min(self.complete, key=lambda node: (node.bic, node.expression.key))
+
+    def weighted(self, worth: float) -> tuple[tuple[float, Node], ...]:
+        """The nodes judged by held-out rows with weights ∝ exp(worth · mean log density), the largest first.
+
+        Weights below a millionth are left out; where nothing was judged, the best by BIC has them all.
+        """
+        judged = [node for node in self.complete if node.held_out is not None and isfinite(node.held_out)]
+        if not judged:
+            return ((1.0, self.best),)
+        top = self.best.held_out or 0.0
+        raw = [(exp(worth * ((node.held_out or 0.0) - top)), node) for node in judged]
+        total = sum(weight for weight, _ in raw)
+        kept = [(weight / total, node) for weight, node in raw if weight / total > LEAST]
+        return tuple(sorted(kept, key=lambda each: (-each[0], each[1].bic, each[1].expression.key)))
 
     @property
     def complete(self) -> tuple[Node, ...]:
