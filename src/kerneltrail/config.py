@@ -21,7 +21,7 @@ from kerneltrail.data.names import nearest
 from kerneltrail.errors import ConfigError, KerneltrailError
 from kerneltrail.gp import Reward
 from kerneltrail.kernels import Pool, Prior, Priors, Product, by_order, kind_of, kinds, log_normal, normal, parse
-from kerneltrail.kernels.layout import AMPLITUDE, NOISE
+from kerneltrail.kernels.entries import AMPLITUDE, NOISE
 from kerneltrail.kernels.pool import COMPOUND, KINDS, SIMPLE
 from kerneltrail.trajectory import MOVES, FixedEvidence, Joint, Urn, make_move
 from kerneltrail.trajectory.maps import MapSettings

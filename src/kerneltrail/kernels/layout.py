@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -10,38 +10,15 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from kerneltrail.errors import KernelError
-from kerneltrail.kernels.atoms import Atom, Hyperparameter
+from kerneltrail.kernels.atoms import Atom
 from kerneltrail.kernels.composition import Composition, Product
+from kerneltrail.kernels.entries import AMPLITUDE, NOISE, Entries, Named, Slot
 
 Array = NDArray[np.float64]
 
-AMPLITUDE = Hyperparameter("amplitude", "amplitude", fallback=(1.0, 0.5))
-"""σ_f² of a product."""
-NOISE = Hyperparameter("noise", "noise", fallback=(0.0, 0.5))
-"""σ², the noise variance."""
-
 
 @dataclass(frozen=True)
-class Slot:
-    """One entry of the hyperparameter vector.
-
-    Attributes:
-        name: unique within the composition, e.g. ``PER[hour].period``.
-        spec: what kind of hyperparameter it is.
-        product: index of its product, or -1 for the noise.
-        atom: index of its atom within the product, or -1 for amplitude and noise.
-        covariate: the covariate it belongs to, or None.
-    """
-
-    name: str
-    spec: Hyperparameter
-    product: int
-    atom: int
-    covariate: str | None
-
-
-@dataclass(frozen=True)
-class Layout:
+class Layout(Entries):
     """The order of a composition's hyperparameters: for each product its amplitude, then its atoms'; the noise last.
 
     >>> from kerneltrail.kernels import parse
@@ -56,36 +33,9 @@ class Layout:
     positive: NDArray[np.bool_]
 
     @property
-    def size(self) -> int:
-        """Number of hyperparameters, noise included."""
-        return len(self.slots)
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """The slots' names, in order."""
-        return tuple(slot.name for slot in self.slots)
-
-    def constrain(self, unconstrained: ArrayLike) -> Array:
-        """Natural values from unconstrained ones: exp for positive hyperparameters; any leading shape."""
-        u = self._sized(unconstrained)
-        return np.where(self.positive, np.exp(np.where(self.positive, u, 0.0)), u)
-
-    def unconstrain(self, values: ArrayLike) -> Array:
-        """Unconstrained values from natural ones: log for positive hyperparameters; any leading shape."""
-        v = self._sized(values)
-        if np.any((v <= 0.0) & self.positive):
-            bad = [slot.name for slot, p in zip(self.slots, ((v <= 0) & self.positive).T, strict=True) if np.any(p)]
-            raise KernelError(f"{', '.join(bad)} of {self.composition or 'noise alone'} must be positive")
-        return np.where(self.positive, np.log(np.where(self.positive, v, 1.0)), v)
-
-    def _sized(self, vectors: ArrayLike) -> Array:
-        array = np.asarray(vectors, dtype=np.float64)
-        if array.ndim == 0 or array.shape[-1] != self.size:  # one value would otherwise be spread over all of them
-            raise KernelError(
-                f"{self.composition or 'noise alone'} has {self.size} hyperparameters ({', '.join(self.names)}), "
-                f"got an array of shape {array.shape}"
-            )
-        return array
+    def kernel(self) -> str:
+        """The composition's text, for messages."""
+        return self.composition.text or "noise alone"
 
 
 def _atom_names(product: Product) -> list[str]:
@@ -123,7 +73,7 @@ def layout_of(composition: Composition) -> Layout:
 
 
 @dataclass(frozen=True)
-class Hyperparameters(Mapping[str, float]):
+class Hyperparameters(Named):
     """A composition's hyperparameters as one value: a mapping from names to natural values.
 
     Attributes:
@@ -135,15 +85,7 @@ class Hyperparameters(Mapping[str, float]):
     unconstrained: tuple[float, ...]
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "unconstrained", tuple(float(value) for value in self.unconstrained))
-        if len(self.unconstrained) != self.layout.size:
-            raise KernelError(
-                f"{self.composition or 'noise alone'} has {self.layout.size} hyperparameters "
-                f"({', '.join(self.layout.names)}), got {len(self.unconstrained)} values"
-            )
-        if not np.all(np.isfinite(self.unconstrained)):
-            bad = [n for n, u in zip(self.layout.names, self.unconstrained, strict=True) if not np.isfinite(u)]
-            raise KernelError(f"{', '.join(bad)} of {self.composition or 'noise alone'} must be finite")
+        self._check()
 
     @classmethod
     def from_values(cls, composition: Composition, values: Mapping[str, float] | ArrayLike) -> Hyperparameters:
@@ -165,24 +107,6 @@ class Hyperparameters(Mapping[str, float]):
         return layout_of(self.composition)
 
     @property
-    def vector(self) -> Array:
-        """The unconstrained vector as an array."""
-        return np.array(self.unconstrained)
-
-    @property
-    def values_array(self) -> Array:
-        """The natural values as an array."""
-        return self.layout.constrain(self.vector)
-
-    def __getitem__(self, name: str) -> float:
-        try:
-            index = self.layout.names.index(name)
-        except ValueError:
-            raise KeyError(name) from None
-        return float(self.values_array[index])
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self.layout.names)
-
-    def __len__(self) -> int:
-        return len(self.unconstrained)
+    def entries(self) -> Layout:
+        """The layout, as any order of entries."""
+        return self.layout

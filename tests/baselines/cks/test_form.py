@@ -145,7 +145,7 @@ def test_both_searches_find_the_same_optimum():
 
 
 def test_what_cannot_be_is_refused():
-    with pytest.raises(KernelError, match="needs 3 finite"):
+    with pytest.raises(KernelError, match="has 3 hyperparameters"):
         Tied(read("SE[x]"), (0.0, 1.0))
     with pytest.raises(KernelError, match="noise alone"):
         Tied(None, (np.nan,))

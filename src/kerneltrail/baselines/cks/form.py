@@ -8,7 +8,6 @@ composition, in the same order.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -17,15 +16,15 @@ from numpy.typing import NDArray
 
 from kerneltrail.baselines.cks.expression import Expression, Leaf, Sum
 from kerneltrail.data import Scaler
-from kerneltrail.errors import KernelError
 from kerneltrail.kernels import Composition, Priors
-from kerneltrail.kernels.layout import AMPLITUDE, NOISE, Slot
+from kerneltrail.kernels.atoms import Hyperparameter
+from kerneltrail.kernels.entries import AMPLITUDE, NOISE, Entries, Named, Slot
 
 Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class Form:
+class Form(Entries):
     """The layout of an expression's hyperparameters; None is noise alone.
 
     Attributes:
@@ -50,14 +49,9 @@ class Form:
     positive: NDArray[np.bool_]
 
     @property
-    def size(self) -> int:
-        """Number of hyperparameters, noise included."""
-        return len(self.slots)
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """The slots' names, in order."""
-        return tuple(slot.name for slot in self.slots)
+    def kernel(self) -> str:
+        """The expression's text, for messages."""
+        return "noise alone" if self.expression is None else self.expression.text
 
     def moments(self, priors: Priors) -> tuple[Array, Array]:
         """Prior mean and variance of each entry; a relative amplitude has those of a ratio of two."""
@@ -66,10 +60,6 @@ class Form:
         mean[among] = 0.0
         variance[among] *= 2.0
         return mean, variance
-
-    def constrain(self, vector: Array) -> Array:
-        """Natural values of an unconstrained vector."""
-        return np.where(self.positive, np.exp(np.where(self.positive, vector, 0.0)), vector)
 
 
 class _Builder:
@@ -82,13 +72,13 @@ class _Builder:
         self.amplitudes: list[tuple[int, bool, dict[int, float]]] = []  # entry, whether relative, atoms it is made of
         self.names: dict[str, int] = {}
 
-    def slot(self, what: str, spec: object, leaf: int, covariate: str | None) -> int:
+    def slot(self, what: str, spec: Hyperparameter, leaf: int, covariate: str | None) -> int:
         """A new entry; names that occur again are numbered."""
         self.names[what] = self.names.get(what, 0) + 1
         base, dot, last = what.rpartition(".")
         count = self.names[what]
         name = what if count == 1 else f"{base}#{count}{dot}{last}"
-        self.slots.append(Slot(name, spec, leaf, -1, covariate))  # type: ignore[arg-type]
+        self.slots.append(Slot(name, spec, leaf, -1, covariate))
         return len(self.slots) - 1
 
     def walk(self, node: Expression, carried: tuple[int, ...]) -> dict[int, float]:
@@ -154,7 +144,7 @@ def form_of(expression: Expression | None) -> Form:
 
 
 @dataclass(frozen=True)
-class Tied(Mapping[str, float]):
+class Tied(Named):
     """An expression with its hyperparameters: a mapping from names to natural values.
 
     Attributes:
@@ -166,12 +156,7 @@ class Tied(Mapping[str, float]):
     unconstrained: tuple[float, ...]
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "unconstrained", tuple(float(value) for value in self.unconstrained))
-        if len(self.unconstrained) != self.form.size or not np.all(np.isfinite(self.unconstrained)):
-            raise KernelError(
-                f"{self.expression or 'noise alone'} needs {self.form.size} finite hyperparameters "
-                f"({', '.join(self.form.names)}), got {self.unconstrained}"
-            )
+        self._check()
 
     @property
     def form(self) -> Form:
@@ -179,19 +164,14 @@ class Tied(Mapping[str, float]):
         return form_of(self.expression)
 
     @property
+    def entries(self) -> Form:
+        """The form, as any order of entries."""
+        return self.form
+
+    @property
     def composition(self) -> Composition:
         """The products to which the expression multiplies out."""
         return Composition() if self.expression is None else self.expression.composition
-
-    @property
-    def vector(self) -> Array:
-        """The unconstrained vector as an array."""
-        return np.array(self.unconstrained)
-
-    @property
-    def values_array(self) -> Array:
-        """The natural values as an array."""
-        return self.form.constrain(self.vector)
 
     @property
     def leaf_amplitudes(self) -> Array:
@@ -216,17 +196,4 @@ class Tied(Mapping[str, float]):
         target = 2.0 * np.log(scaler.scale)
         values[form.amplitudes] = np.exp(form.pull @ amplitudes + np.where(form.relative, 0.0, target))
         values[-1] *= scaler.scale**2
-        return Tied(self.expression, tuple(np.where(form.positive, np.log(np.where(form.positive, values, 1)), values)))
-
-    def __getitem__(self, name: str) -> float:
-        try:
-            index = self.form.names.index(name)
-        except ValueError:
-            raise KeyError(name) from None
-        return float(self.values_array[index])
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self.form.names)
-
-    def __len__(self) -> int:
-        return len(self.unconstrained)
+        return Tied(self.expression, tuple(form.unconstrain(values)))

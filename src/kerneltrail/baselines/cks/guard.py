@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kerneltrail.baselines.cks.form import Tied
-from kerneltrail.kernels.layout import Slot
+from kerneltrail.kernels.entries import Slot
 
 Array = NDArray[np.float64]
 Limits = Mapping[str, tuple[float, float]]
