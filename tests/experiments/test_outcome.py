@@ -5,7 +5,7 @@ import json
 import numpy as np
 
 from kerneltrail.experiments import Agreement, Context, Outcome, agreement_table, write_outcome
-from kerneltrail.experiments.outcome import csv_of, plain
+from kerneltrail.experiments.outcome import plain
 from kerneltrail.report.page import Paragraph, Section
 
 
@@ -48,4 +48,3 @@ def test_verdicts_stand_in_the_table_and_what_differs_is_marked():
 
 def test_plain_values_and_tables():
     assert plain({1: (np.float64(0.5), np.int64(2), None, True)}) == {"1": [0.5, 2, None, True]}
-    assert csv_of([]) == "\n"

@@ -7,7 +7,6 @@ from kerneltrail.errors import NumericalError
 from kerneltrail.gp.numerics import (
     JITTERS,
     factorise,
-    one_blas_thread,
     outer_minus_inverse,
     root,
     solve_lower,
@@ -96,10 +95,3 @@ def test_root_of_singular_and_of_indefinite_covariances():
     np.testing.assert_array_equal(root(np.zeros((2, 2)), what="the prior"), np.zeros((2, 2)))
     with pytest.raises(NumericalError, match="the prior has a negative eigenvalue"):
         root(np.diag([1.0, -0.1]), what="the prior")
-
-
-def test_one_blas_thread():
-    from threadpoolctl import threadpool_info
-
-    with one_blas_thread():
-        assert all(pool["num_threads"] == 1 for pool in threadpool_info() if pool["user_api"] == "blas")

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from threadpoolctl import threadpool_limits  # type: ignore[import-untyped, unused-ignore]
 
 from kerneltrail.data.names import index_of
 from kerneltrail.data.user import User
@@ -21,17 +18,6 @@ Array = NDArray[np.float64]
 def as_rng(seed: int | np.random.Generator) -> np.random.Generator:
     """A generator: the one given (and then advanced), or a new one from a seed."""
     return seed if isinstance(seed, np.random.Generator) else np.random.default_rng(seed)
-
-
-@contextmanager
-def one_thread() -> Iterator[None]:
-    """One BLAS thread while simulating: more make matrices of this size slower, and the last bits depend on them."""
-    with warnings.catch_warnings():
-        warnings.simplefilter(
-            "ignore", RuntimeWarning
-        )  # it warns of other libraries' thread pools, which do not matter
-        with threadpool_limits(limits=1, user_api="blas"):
-            yield
 
 
 def covariance(hyperparameters: Hyperparameters, X: Array, covariates: Sequence[str]) -> Array:

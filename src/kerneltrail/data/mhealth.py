@@ -8,12 +8,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kerneltrail.data.cohort import Cohort
-from kerneltrail.data.draw import as_rng, draw_target, one_thread
+from kerneltrail.data.draw import as_rng, draw_target
 from kerneltrail.data.frozen import Frozen
 from kerneltrail.data.simulate import LOG_SD, Recipe, Simulation
 from kerneltrail.data.user import User
 from kerneltrail.errors import DataError
 from kerneltrail.kernels import Composition, Hyperparameters, parse
+from kerneltrail.threads import one_blas_thread
 
 Array = NDArray[np.float64]
 
@@ -84,7 +85,7 @@ def simulate_mhealth(
             truth[name], drawn[name] = recipe.composition, recipe.draw(own)
             # A prompt helps most those who sit still, and users differ in how much.
             advantages[name] = Frozen({"1": 0.8 + 0.2 * own.standard_normal(), "log_steps30pre": -0.1})
-            with one_thread():
+            with one_blas_thread():
                 users.append(_user(name, drawn[name], advantages[name], days, batch_size, own))
     cohort = Cohort.from_users(users, target="log_steps30", units=UNITS)
     parts = cohort.split(test=[user.name for user in users if user.name.startswith("test")])

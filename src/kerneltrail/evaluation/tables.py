@@ -73,7 +73,7 @@ def load_evaluation(folder: str | os.PathLike[str]) -> Evaluation:
 def csv_text(columns: Sequence[str], rows: Iterable[Mapping[str, Any]]) -> str:
     """A CSV file's text; lists are joined by semicolons, what is missing is empty."""
     text = io.StringIO(newline="")
-    writer = csv.DictWriter(text, columns, restval="")
+    writer = csv.DictWriter(text, columns, restval="", lineterminator="\n")
     writer.writeheader()
     for row in rows:
         writer.writerow({name: ";".join(v) if isinstance(v, list) else v for name, v in row.items()})

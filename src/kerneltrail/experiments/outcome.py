@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 import math
 from collections.abc import Mapping, Sequence
@@ -14,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from kerneltrail.evaluation.machine import machine
+from kerneltrail.evaluation.tables import csv_text
 from kerneltrail.experiments.agreement import Agreement
 from kerneltrail.experiments.context import Context
 from kerneltrail.files import write
@@ -62,7 +61,8 @@ def write_outcome(outcome: Outcome, context: Context) -> Path:
     """Write everything into the experiment's folder, results.json last; returns the page's path."""
     out = context.out
     for name, rows in outcome.tables.items():
-        write(out / "tables" / f"{name}.csv", csv_of(rows))
+        columns = tuple(dict.fromkeys(column for row in rows for column in row))  # in order of first appearance
+        write(out / "tables" / f"{name}.csv", csv_text(columns, rows))
     for drawn in outcome.drawn:
         write(out / "figures" / f"{drawn.name}.png", figures.png(drawn.wide))
         write(out / "figures" / f"{drawn.name}.svg", figures.svg(drawn.wide))
@@ -140,13 +140,3 @@ def plain(value: Any) -> Any:
     if isinstance(value, float) and not math.isfinite(value):
         return None
     return value
-
-
-def csv_of(rows: Sequence[Mapping[str, Any]]) -> str:
-    """Rows as CSV; columns in order of first appearance, empty where a row has none."""
-    columns = list(dict.fromkeys(name for row in rows for name in row))
-    text = io.StringIO(newline="")
-    writer = csv.DictWriter(text, columns, restval="", lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(rows)
-    return text.getvalue()

@@ -4,9 +4,10 @@ from kerneltrail.gp.evidence import Evidence, Slope, evidence, evidence_of, log_
 from kerneltrail.gp.inputs import Inputs, Rows, inputs_for
 from kerneltrail.gp.linear import LinearBlock, Reward
 from kerneltrail.gp.map import MapResult, find_map, find_map_path
-from kerneltrail.gp.numerics import keep_freed_memory, one_blas_thread
+from kerneltrail.gp.numerics import keep_freed_memory
 from kerneltrail.gp.online import OnlineState
 from kerneltrail.gp.posterior import Component, Posterior, Prediction, prior_only
+from kerneltrail.threads import one_blas_thread
 
 __all__ = [
     "Component",

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import ctypes
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
 
@@ -14,7 +12,6 @@ import numpy as np
 import scipy.linalg
 from numpy.typing import NDArray
 from scipy.linalg import lapack
-from threadpoolctl import threadpool_limits
 
 from kerneltrail.errors import NumericalError
 
@@ -136,13 +133,6 @@ def root(covariance: Array, *, what: str) -> Array:
     if values.size and values[0] < -1e-10 * max(float(values[-1]), 1e-300):
         raise NumericalError(f"{what} has a negative eigenvalue ({values[0]:g}): it is not a covariance")
     return vectors * np.sqrt(np.clip(values, 0.0, None))
-
-
-@contextmanager
-def one_blas_thread() -> Iterator[None]:
-    """Run a block with one BLAS thread: at these sizes more threads make it slower (DESIGN, "Why it is fast")."""
-    with threadpool_limits(limits=1, user_api="blas"):
-        yield
 
 
 @cache
