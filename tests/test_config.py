@@ -179,6 +179,7 @@ class TestPool:
         ("pool: {preset: paper, order: 2}", ["the preset 'paper' has its own"]),
         ("reward: {features: [ours]}", ["reward.features names 'ours'", "did you mean 'hour'?"]),
         ("reward: {advantage_variance: 0}", ["advantage_variance > 0"]),
+        ("reward: {intercept: false}", ["no advantage", "settings.constant"]),
         ("a: 1\na: 2", ["line 2", "the key 'a' stands twice"]),
         ("? [a]\n: 1", ["a key must be a name"]),
         ("settings: [", ["line 1"]),

@@ -155,6 +155,11 @@ class RewardSection(Section):
         """The reward model for a cohort."""
         for name in self.features:
             _known_name(name, cohort.covariates, "reward.features names", "the data have")
+        if not self.features and not self.intercept:
+            raise ConfigError(
+                "reward: without features and intercept there is no advantage; for a constant mean alone "
+                "leave the reward model out and state settings.constant"
+            )
         if cohort.schema.action is None:
             raise ConfigError("reward: a reward model needs the action's column to be named: --action NAME, or action=")
         return Reward(tuple(self.features), self.advantage_variance, self.constant_variance, self.intercept)

@@ -71,6 +71,18 @@ def test_wrong_reward_models_are_refused():
     with pytest.raises(DataError, match="one action"):
         Reward().block(X, NAMES, ACTION[:2])
     with pytest.raises(DataError, match="at least one feature"):
-        Reward((), intercept=False)
+        Reward((), constant_variance=0.0, intercept=False)
     with pytest.raises(DataError, match="advantage_variance"):
         Reward(advantage_variance=0.0)
+
+
+def test_a_constant_alone_has_no_use_for_the_action():
+    reward = Reward.constant(4.0)
+    assert not reward.acts
+    assert Reward().acts
+    assert Reward(("temp",), intercept=False).acts
+    for action in (None, ACTION):
+        block = reward.block(X, NAMES, action)
+        np.testing.assert_array_equal(block.features @ block.covariance @ block.features.T, np.full((len(X),) * 2, 4.0))
+    assert reward.names == ("constant",)
+    assert reward.contexts(X, NAMES).shape == (len(X), 0)

@@ -284,7 +284,7 @@ def test_files_from_before_the_population_mean_are_read():
     follow(user, seen, (1, 2))
     kept = user_to_bytes(user)
     content, arrays = container.unpack(to_bytes(model), "model", "it")
-    del content["settings"]["mean"], content["reward"]["variances"]
+    del content["settings"]["mean"], content["settings"]["constant"], content["reward"]["variances"]
     older = from_bytes(container.pack("model", content, arrays))
     assert difference(older, model) is None
     assert fingerprint(older) == fingerprint(model)

@@ -76,9 +76,8 @@ class Frame:
         if constant < 0:
             raise DataError(f"the prior variance of a constant must not be negative, got {constant}")
         if reward is None and constant > 0:
-            # The action is 0 in every row, so its features vanish and the constant is left.
-            return cls(schema, group, Reward(constant_variance=constant), False)
-        return cls(schema, group, reward, reward is not None)
+            reward = Reward.constant(constant)
+        return cls(schema, group, reward, reward is not None and reward.acts)
 
     @property
     def covariates(self) -> tuple[str, ...]:
@@ -89,8 +88,6 @@ class Frame:
         """A user's rows, in data units, seen through this frame."""
         own = self.schema.scaling == "user"
         scaler = self.before if own and not rows.rows else self.schema.scaler_for(rows)
-        if self.reward is not None and not self.takes_action:
-            rows = replace(rows, action=np.zeros(rows.rows))
         scaled = scaler.apply(rows)
         if self.mean is not None and rows.rows:
             scaled = scaled.with_y(scaled.y - self.mean.at(scaled.X, scaled.action))
@@ -137,15 +134,13 @@ class Seen:
         reward = self.frame.reward
         if reward is None:
             return scaled, None
-        given = action if self.frame.takes_action else np.zeros(len(X))
-        assert given is not None  # whoever asks has checked it
-        return scaled, reward.design(scaled, self.rows.covariates, given)
+        return scaled, reward.design(scaled, self.rows.covariates, action)
 
     def in_data_units(self, said: Prediction, scaled: Array, action: Array | None) -> Prediction:
         """A prediction of the scaled rest as one of the target."""
         mean = said.mean
         if self.frame.mean is not None:
-            mean = mean + self.frame.mean.at(scaled, action if self.frame.takes_action else np.zeros(len(scaled)))
+            mean = mean + self.frame.mean.at(scaled, action)
         return Prediction(
             self.scaler.inverse_target(mean),
             self.scaler.inverse_variance(said.variance),

@@ -31,7 +31,7 @@ class Trajectory:
     @property
     def takes_action(self) -> bool:
         """Whether there is a reward model."""
-        return self.model.reward is not None
+        return self.model.takes_action
 
     def __call__(self, name: str = "new") -> NewUser:
         """Somebody whose rows are yet to come."""

@@ -73,7 +73,7 @@ def select(
             predicted += own_predicted
     # All is computed before anything is written.
     if predictions is not None:
-        columns = PREDICTED if loaded.reward is None else (*PREDICTED, *ADVANTAGE)
+        columns = (*PREDICTED, *ADVANTAGE) if loaded.takes_action else PREDICTED
         write(predictions, _csv(columns, predicted))
     write(out, _csv([*STEP, *(_evidence(node.composition.text) for node in loaded.nodes)], steps))
     say([str(cohort.report), f"{len(cohort)} users, {len(steps)} batches: {out}"])
@@ -121,7 +121,7 @@ def follow(model: TrajectoryModel, user: User, **changes: Any) -> tuple[list[dic
                     "y": float(batch.y[i]),
                 }
             )
-        if model.reward is not None:
+        if model.takes_action:
             told = followed.advantage(batch.X)
             for row, *values in zip(predicted[-batch.rows :], told.mean, *told.interval(0.9), strict=True):
                 row.update(zip(ADVANTAGE, map(float, values), strict=True))

@@ -65,6 +65,7 @@ class Reward:
     """How a reward model is laid out: r(s,a) = f_baseline(s) + a f_advantage(s) + c + ε (SPEC §8).
 
     The linear block has the features [1, a, a·φ₁(s), …]: a constant mean, and the action with each expert feature.
+    Without an action it is a constant mean alone (`Reward.constant`), of which everybody has one of their own.
 
     Attributes:
         features: expert features φ(s), by covariate name.
@@ -85,12 +86,22 @@ class Reward:
         object.__setattr__(self, "features", tuple(self.features))
         if self.advantage_variance <= 0 or self.constant_variance < 0:
             raise DataError("a reward model needs advantage_variance > 0 and constant_variance ≥ 0")
-        if not self.features and not self.intercept:
-            raise DataError("a reward model's advantage needs at least one feature or an intercept")
+        if not self.names:
+            raise DataError("a reward model needs at least one feature, an intercept or a constant mean")
         if self.variances is not None:
             object.__setattr__(self, "variances", tuple(float(v) for v in self.variances))
             if len(self.variances) != len(self.names) or not min(self.variances) > 0:
                 raise DataError(f"a reward model of {', '.join(self.names)} needs as many variances above 0")
+
+    @classmethod
+    def constant(cls, variance: float) -> Reward:
+        """A constant mean with that prior variance, and no action."""
+        return cls(constant_variance=variance, intercept=False)
+
+    @property
+    def acts(self) -> bool:
+        """Whether there is an action with an advantage; else the block is a constant mean alone."""
+        return self.intercept or bool(self.features)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -123,7 +134,7 @@ class Reward:
             )
         columns = [np.ones(len(X))] if self.intercept else []
         columns += [np.asarray(X, dtype=np.float64)[:, list(covariates).index(name)] for name in self.features]
-        return np.stack(columns, axis=1)
+        return np.stack(columns, axis=1) if columns else np.empty((len(X), 0))
 
     def advantage_of(self, mean: Array, covariance: Array, X: Array, covariates: Sequence[str]) -> tuple[Array, Array]:
         """Mean and variance of the advantage at rows of X, from those of the block's weights."""
@@ -131,15 +142,17 @@ class Reward:
         own = covariance[self.advantage, self.advantage]
         return contexts @ mean[self.advantage], np.maximum(np.einsum("ij,jk,ik->i", contexts, own, contexts), 0.0)
 
-    def design(self, X: Array, covariates: Sequence[str], action: ArrayLike) -> Array:
-        """[1, a, a·φ(s)] for each row, shape (n, q)."""
+    def design(self, X: Array, covariates: Sequence[str], action: ArrayLike | None) -> Array:
+        """[1, a, a·φ(s)] for each row, shape (n, q); a constant alone has no use for the action."""
+        if not self.acts:
+            return np.ones((len(X), 1))
         a = np.asarray(action, dtype=np.float64)
         if a.shape != (len(X),):
             raise DataError(f"a reward model needs one action (0 or 1) for each of {len(X)} rows, got shape {a.shape}")
         parts = a[:, None] * self.contexts(X, covariates)
         return np.hstack([np.ones((len(X), 1)), parts]) if self.constant_variance > 0 else parts
 
-    def block(self, X: Array, covariates: Sequence[str], action: ArrayLike) -> LinearBlock:
-        """The linear block for rows of data and the actions taken."""
+    def block(self, X: Array, covariates: Sequence[str], action: ArrayLike | None) -> LinearBlock:
+        """The linear block for rows of data and the actions taken, if any are needed."""
         design = self.design(X, covariates, action)
         return LinearBlock(design, np.diag(self.weight_variances), self.names)

@@ -32,7 +32,7 @@ class PopulationMean:
     Attributes:
         weights: constant first, then the covariates in order, then the action's.
         covariates: columns of X.
-        reward: whose expert features multiply the action, or None.
+        reward: whose expert features multiply the action, if it has one; or None.
         penalty: ridge penalty, on everything but the constant.
     """
 
@@ -78,8 +78,8 @@ class PopulationMean:
         return user.with_y(user.y - self.at(user.X, user.action)) if user.rows else user
 
     def advantage(self, X: Array) -> Array:
-        """What the action adds to the mean at scaled rows; 0 without a reward model."""
-        if self.reward is None:
+        """What the action adds to the mean at scaled rows; 0 where there is no action."""
+        if self.reward is None or not self.reward.acts:
             return np.zeros(len(X))
         return self.reward.contexts(X, self.covariates) @ self.weights[1 + len(self.covariates) :]
 
@@ -94,7 +94,7 @@ def spread(users: Sequence[User], reward: Reward) -> Reward:
     known = [user for user in users if user.rows]
     if not known:
         raise DataError("the spread of a population needs at least one training row")
-    blocks = [(reward.block(u.X, u.covariates, _action_of(u)).features, u.y) for u in known]
+    blocks = [(reward.block(u.X, u.covariates, _action_of(u) if reward.acts else None).features, u.y) for u in known]
     before = reward.weight_variances
     v, rows = before, sum(len(y) for _, y in blocks)
     noise = max(float(sum((y**2).sum() for _, y in blocks)) / rows, 1e-12)
@@ -123,9 +123,9 @@ def _action_of(user: User) -> Array:
 
 
 def design(X: Array, covariates: tuple[str, ...], reward: Reward | None, action: Array | None) -> Array:
-    """[1, z, a, a·φ(z)] for each row; without a reward model [1, z]."""
+    """[1, z, a, a·φ(z)] for each row; without an action's advantage [1, z]."""
     parts = [np.ones((len(X), 1)), X]
-    if reward is not None:
+    if reward is not None and reward.acts:
         if action is None:
             raise DataError("the population mean has the action's effect in it, so it needs the action")
         parts.append(np.asarray(action, dtype=np.float64)[:, None] * reward.contexts(X, covariates))

@@ -23,7 +23,7 @@ from kerneltrail.trajectory.model import Diagnostics, Node, TrajectoryModel
 from kerneltrail.trajectory.settings import Settings
 from kerneltrail.trajectory.structure import Structure
 
-_LATER = (("mean", "none"), ("scope", "each"), ("margin_of", "joint"), ("variances", None))
+_LATER = (("mean", "none"), ("scope", "each"), ("margin_of", "joint"), ("variances", None), ("constant", 0.0))
 """Keys, with the values that change nothing, which files of before do not have."""
 
 

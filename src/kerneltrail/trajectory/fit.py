@@ -68,12 +68,14 @@ def fit(
     ensure_compiled()  # a fit that is resumed must find the same bits
     if extend is not None:
         pool, priors = pool or extend.pool, priors or extend.priors
-        settings, reward = settings or extend.settings, reward or extend.reward
+        settings, reward = settings or extend.settings, reward or (extend.reward if extend.takes_action else None)
     settings = replace(settings or Settings(), **changes)
     pool = Pool.atoms(cohort.covariates) if pool is None else pool
     if priors is None:
         priors = Priors.synthetic() if cohort.schema.scaling == "none" else Priors.heartsteps()
-    _check(cohort, pool)
+    _check(cohort, pool, reward)
+    if reward is None and settings.constant > 0:
+        reward = Reward.constant(settings.constant)
     begin = {} if extend is None else _known_paths(extend, cohort, pool)
     count = workers if workers is not None else (os.cpu_count() or 1)
     key = _key(cohort.users, pool, priors, settings, reward, begin)
@@ -106,7 +108,7 @@ def _around(
 ) -> tuple[PopulationMean | None, tuple[User, ...], Reward | None]:
     """What users vary around, the users less that, and the reward model with what was learnt of its spread."""
     for user in users if reward is not None else ():
-        block_of(user, reward)  # refuses users without actions
+        block_of(user, reward)  # refuses users without the actions that it needs
     if settings.mean == "none":
         return None, tuple(users), reward
     if reward is not None:
@@ -138,9 +140,11 @@ def _with(candidates: tuple[int, ...], table: MapTable, more: set[int], workers:
     return tuple(sorted({*candidates, *missing}, key=lambda mask: (mask.bit_count(), mask)))
 
 
-def _check(cohort: Cohort, pool: Pool) -> None:
+def _check(cohort: Cohort, pool: Pool, reward: Reward | None) -> None:
     if not len(cohort):
         raise DataError("a fit needs at least one pilot user")
+    if reward is not None and not reward.acts:
+        raise DataError("this reward model has no action's advantage; for a constant mean alone say constant=VARIANCE")
     missing = [name for name in pool.covariates if name not in cohort.covariates]
     if missing:
         raise DataError(

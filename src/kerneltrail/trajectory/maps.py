@@ -74,7 +74,7 @@ def block_of(user: User, reward: Reward | None) -> LinearBlock | None:
     """The linear block of a user's rows under a reward model; None without one."""
     if reward is None:
         return None
-    if user.action is None:
+    if user.action is None and reward.acts:
         raise DataError(f"a reward model needs an action column, but user {user.name!r} has no actions")
     return reward.block(user.X, user.covariates, user.action)
 

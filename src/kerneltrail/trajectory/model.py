@@ -99,7 +99,7 @@ class TrajectoryModel:
         users: names of the pilot users.
         structures: the chosen structure first, then the alternatives.
         nodes: the chosen structure's compositions, in order of first use.
-        reward: the reward model, if there is one.
+        reward: the reward model, or a constant mean of everybody's own; None for neither.
         diagnostics: of the chains.
         provenance: package version, fingerprints of the users, and the like.
         mean: what users vary around, or None for zero.
@@ -147,6 +147,11 @@ class TrajectoryModel:
     def covariates(self) -> tuple[str, ...]:
         """Covariates of a new user's rows."""
         return self.schema.covariates
+
+    @property
+    def takes_action(self) -> bool:
+        """Whether there is a reward model, so that updates and predictions need the action."""
+        return self.reward is not None and self.reward.acts
 
     @cached_property
     def edges(self) -> tuple[Edge, ...]:

@@ -219,9 +219,9 @@ class NewUser:
         reward = self.model.reward
         linear = None
         if reward is not None:
-            if action is None:
+            if action is None and reward.acts:
                 raise DataError("this model has a reward model: predict needs action=")
-            linear = reward.design(scaled, self.model.covariates, _numbers(action, 1))
+            linear = reward.design(scaled, self.model.covariates, None if action is None else _numbers(action, 1))
         weights, views = self._counted()
         parts = [view.predict(scaled, linear) for view in views]
         mean, variance = mixed(weights, np.array([p.mean for p in parts]), np.array([p.variance for p in parts]))
@@ -237,7 +237,7 @@ class NewUser:
     def advantage(self, X: ArrayLike) -> Advantage:
         """What acting adds at each row of X, in the target's units, averaged over nodes by their probability."""
         reward = self.model.reward
-        if reward is None:
+        if reward is None or not reward.acts:
             raise DataError("this model has no reward model, so it knows of no advantage; fit it with an action column")
         scaled = rows_of(self._scaler.transform(_numbers(X, 2)), self.model.covariates)
         weights, views = self._counted()
@@ -275,7 +275,7 @@ class NewUser:
 
     def _batch(self, X: ArrayLike, y: ArrayLike, action: ArrayLike | None) -> User:
         rows, target = _numbers(X, 2), _numbers(y, 1)
-        if self.model.reward is not None and action is None:
+        if self.model.takes_action and action is None:
             raise DataError(f"user {self.name!r}: this model has a reward model, so update needs action=")
         user = User(
             self.name,

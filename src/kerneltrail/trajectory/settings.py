@@ -48,6 +48,8 @@ class Settings:
         mean: what users vary around: ``none``, zero; or ``population``, a ridge regression on all pilot users' rows,
             with the spread of a reward model's constant and advantage between users learnt too. So a new user has a
             prediction before the first batch (SPEC §10).
+        constant: prior variance of a constant mean of each user's own, where there is no reward model, which has one;
+            0 for none. Around the population mean it is where the learning of its spread between users begins.
         refine: rows up to which a new user's hyperparameters are refined; later rows use what was found.
         seed: of the chains.
         maps: settings of the MAP searches.
@@ -71,6 +73,7 @@ class Settings:
     selection: Selection = "filter"
     memory: Memory = "newest"
     mean: Mean = "none"
+    constant: float = 0.0
     refine: int = 400
     seed: int = 0
     maps: MapSettings = field(default_factory=MapSettings)
@@ -99,6 +102,8 @@ class Settings:
         ):
             if getattr(self, name) not in allowed:
                 raise TrajectoryError(f"{name} must be one of {', '.join(allowed)}, got {getattr(self, name)!r}")
+        if not 0 <= self.constant < float("inf"):
+            raise TrajectoryError(f"constant is a variance, 0 for no constant at all; got {self.constant}")
         if self.margin < 0 or self.rhat <= 1.0:
             raise TrajectoryError("margin must not be negative, and rhat must be above 1")
 

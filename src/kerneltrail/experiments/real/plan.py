@@ -26,6 +26,9 @@ GROUP = ("pooled", "pooled-mean", "linear", "mean")
 OWN = ("shrinkage", "cks", "se-ard")
 """Methods that look at one user alone: run once for each, whatever the split."""
 
+_CONSTANT = 10.0
+"""Prior variance of a constant of everybody's own, for all methods alike, as a reward model has it."""
+
 _MAPS = MapSettings(starts=1, screen=16, tol=1e-3, accuracy=1e-4)
 """Evidences here differ by tenths of nats from one random start to the next, and there are thousands of fits."""
 
@@ -70,12 +73,16 @@ class Sizes:
         A user's hyperparameters follow the data up to the second batch; kept from then on, an update costs the same
         however many rows there are.
         """
-        base = Settings(scope="together", largest=4, mean="population", refine=40, maps=_MAPS, seed=seed)
+        base = Settings(
+            scope="together", largest=4, mean="population", constant=_CONSTANT, refine=40, maps=_MAPS, seed=seed
+        )
         return replace(base, **{**self.changes, **changes})
 
     def published_settings(self, seed: int) -> Settings:
         """The paper's procedure, on candidates found in the same way; there is no population mean in it."""
-        return Settings.published(scope="together", largest=3, maps=_MAPS, seed=seed, sweeps=60, chains=2, check=20)
+        return Settings.published(
+            scope="together", largest=3, constant=_CONSTANT, maps=_MAPS, seed=seed, sweeps=60, chains=2, check=20
+        )
 
 
 @dataclass(frozen=True)
@@ -119,7 +126,9 @@ class Study:
     def methods(self, cohort: Cohort, sizes: Sizes) -> dict[str, Spec]:
         """Everything but the trajectory model, by label."""
         shared: dict[str, Any] = {"pool": self.pool(cohort.covariates), "reward": self.reward}
-        constant = {} if self.reward is not None else {"constant": 10.0}  # with a reward model there is one already
+        constant = (
+            {} if self.reward is not None else {"constant": _CONSTANT}
+        )  # with a reward model there is one already
         own: dict[str, dict[str, Any]] = {
             "shrinkage": {"iterations": sizes.iterations, **constant},
             "cks": {"search": sizes.search, **constant},

@@ -132,7 +132,7 @@ def _follow(model: TrajectoryModel, user: User, *, detailed: bool) -> Followed:
     path = known if known is not None and len(known) == user.batches else None
     # On a pilot user's path any node may be asked for, so all of them have to see the rows.
     state = model.new_user(user.name) if path is None else model.new_user(user.name, selection="filter")
-    by_row = len(user.covariates) > 1 or model.reward is not None
+    by_row = len(user.covariates) > 1 or model.takes_action
     steps, ahead, sure = [], [], []
     for t in range(1, user.batches + 1):
         batch = user.batch(t)
@@ -165,7 +165,7 @@ def _step(state: NewUser, seen: User, composition: Composition, *, by_row: bool,
         mean, variance, total = said.mean, said.variance, said.total
     else:
         linear = None
-        if model.reward is not None and action is not None:
+        if model.reward is not None:
             linear = model.reward.design(scaler.transform(at), model.covariates, action)
         said = view.predict(scaler.transform(at), linear)
         mean = scaler.inverse_target(said.mean + _shared(model, scaler.transform(at), action))
@@ -196,7 +196,7 @@ def _parts(model: TrajectoryModel, scaler: Scaler, seen: User, view: View) -> tu
     posterior, reward = view.posterior, model.reward
     X = scaler.transform(seen.X)
     design = None
-    if reward is not None and seen.action is not None:
+    if reward is not None:
         design = reward.design(X, model.covariates, seen.action)
     here = posterior.components(X, linear=design)
     level = _shared(model, X, seen.action)
@@ -215,7 +215,7 @@ def _parts(model: TrajectoryModel, scaler: Scaler, seen: User, view: View) -> tu
         column = seen.X[:, seen.column_index(name)]
         found.append(PartView(str(product), name, curve, column, dots, tuple(others), shares[p]))
     found.sort(key=lambda part: -(part.share or 0.0))
-    if reward is not None and design is not None:
+    if reward is not None and reward.acts:
         name = reward.features[0] if reward.features else seen.covariates[0]
         at, x = _along(X, seen, name)
         gain, variance = posterior.advantage(at, reward)
