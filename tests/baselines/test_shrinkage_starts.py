@@ -5,15 +5,6 @@ import pytest
 
 from kerneltrail.baselines.frame import own_frame
 from kerneltrail.baselines.shrinkage import Shrinkage
-from kerneltrail.baselines.shrinkage.benchmark import (
-    Draw,
-    SeriesResult,
-    main,
-    read,
-    recovery_table,
-    series_table,
-    smallest_share,
-)
 from kerneltrail.baselines.shrinkage.starts import around, at_periods, greedy, own_map, periods_of
 from kerneltrail.data import User
 from kerneltrail.errors import DataError
@@ -81,44 +72,3 @@ def test_a_greedy_start_is_no_worse():
     assert better.bound > plain.bound - 0.5
     with pytest.raises(DataError, match="greedy"):
         Shrinkage(frame, POOL, Priors.heartsteps(), greedy=-1)
-
-
-def test_the_smallest_share_by_hand():
-    user = User("a", ("x", "z"), [[-1.0, 0.0], [1.0, 0.0]], [0.0, 0.0], (2,))
-    theta = Hyperparameters.from_values(parse("LIN[x] + LIN[z]"), [3.0, 0.0, 1.0, 0.0, 1.0])
-    assert smallest_share(theta, user) == 0.0  # z never changes
-    two = Hyperparameters.from_values(parse("LIN[x] + SE[x]"), [3.0, 0.0, 1.0, 1.0, 1.0])
-    smooth = 1.0 - 0.5 * (1.0 + np.exp(-2.0))  # variance left once the mean of two values is taken out
-    assert smallest_share(two, user) == pytest.approx(smooth / (smooth + 3.0))
-
-
-def test_tables_count_what_they_say():
-    draws = [
-        Draw("paper", 30, 0, "LIN[x] + SE[x]", 0.3, "LIN[x] + SE[x]", 1.0),
-        Draw("paper", 30, 1, "LIN[x] + SE[x]", 0.05, "LIN[x]", 1.0),
-        Draw("paper", 30, 2, "LIN[x] + SE[x]", 0.3, "LIN[x] + PER[x] + SE[x]", 1.0),
-        Draw("paper", 30, 3, "PER[x] + SE[x]", 0.3, "LIN[x]", 1.0),
-        Draw("paper", 30, 0, "", 1.0, "", 2.0),
-    ]
-    (row,) = recovery_table(draws).splitlines()[2:]
-    assert row == "| paper | 30 | 4 | 25 % | 50 % | 50 % | 1.8 | 33 % of 3 | 100 % | 1.2 |"
-    runs = [SeriesResult(seed, 15.0 + seed, -4.0, 90.0, "SE[x]", 10.0, 5.0) for seed in range(3)]
-    assert "| mean ± sd | 16.0 ± 1.0 | -4.00 ± 0.00 | | | |" in series_table(runs)
-
-
-def test_the_benchmark_runs_and_resumes(tmp_path, capsys):
-    rows = np.column_stack([wave(20).X[:, 0], wave(20).y])
-    np.savetxt(tmp_path / "wave.csv", rows, delimiter=",", header="x,y", comments="")
-    out = tmp_path / "series.jsonl"
-    for _ in range(2):
-        main(["series", str(tmp_path / "wave.csv"), "--test", "4", "--seeds", "1", "--out", str(out)])
-    (result,) = read(out, SeriesResult)
-    assert np.isfinite([result.rmse, result.log_density, result.bound]).all()
-    assert "| mean ± sd |" in capsys.readouterr().out
-    kept = tmp_path / "recovery.jsonl"
-    main(["recovery", "--draws", "1", "--rows", "30", "--out", str(kept)])
-    found = read(kept, Draw)
-    assert [(each.pool, bool(each.truth)) for each in found] == [
-        ("paper", True), ("paper", False), ("apart", True), ("apart", False),
-    ]  # fmt: skip
-    assert "| apart | 30 | 1 |" in capsys.readouterr().out

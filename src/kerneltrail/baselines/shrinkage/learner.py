@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cached_property
-from typing import Any
+from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kerneltrail.baselines.frame import Frame, Framed, Seen
 from kerneltrail.baselines.gaussian import Mixture
+from kerneltrail.baselines.periods import Periods
 from kerneltrail.baselines.protocol import Fit
+from kerneltrail.baselines.shrinkage.explore import Round, explore, weighed
+from kerneltrail.baselines.shrinkage.narrow import Probable, narrowed
 from kerneltrail.baselines.shrinkage.objective import Factors, Problem
 from kerneltrail.baselines.shrinkage.scales import standard_draws
-from kerneltrail.baselines.shrinkage.search import search
 from kerneltrail.baselines.shrinkage.starts import around, greedy, own_map, periods_of, start_of
 from kerneltrail.data import User
 from kerneltrail.errors import DataError
@@ -23,6 +25,12 @@ from kerneltrail.gp import Prediction, inputs_for
 from kerneltrail.kernels import Composition, Hyperparameters, Pool, Priors, Product, layout_of
 
 Array = NDArray[np.float64]
+
+Judge = Literal["share", "evidence"]
+"""What decides which components are selected."""
+
+HOPS = 0x686F70
+"""Sets the random numbers of hops apart from those of rounds."""
 
 
 @dataclass(frozen=True)
@@ -55,25 +63,28 @@ class ShrinkageFit:
     Attributes:
         learner: the settings.
         seen: the rows.
-        factors: variational factors and hyperparameters.
-        bound: the evidence lower bound; 0 before any row.
+        factors: variational factors and hyperparameters: the highest optimum of the bound. What is selected is its.
+        bound: the evidence lower bound there; 0 before any row.
+        parts: the optima that predictions are averaged over, each with its log weight; one alone unless asked for.
     """
 
     learner: Shrinkage
     seen: Seen
     factors: Factors
     bound: float
+    parts: tuple[tuple[Factors, float], ...]
 
     @cached_property
     def mixture(self) -> Mixture:
-        """One Gaussian process for each draw of the scales."""
+        """One Gaussian process for each draw of the scales, of every part."""
         problem = self.learner.problem(self.seen)
-        scales = problem.log_scales(self.factors)
-        whole = self.learner.whole
-        members = tuple(
-            Hyperparameters(whole, tuple(problem.vector(self.factors.theta, row[0] + row[1:]))) for row in scales
-        )
-        return Mixture(self.seen, members, (1.0 / len(members),) * len(members), self.composition)
+        members, weights = list[Hyperparameters](), list[float]()
+        for factors, log_weight in self.parts:
+            for row in problem.log_scales(factors):
+                vector = problem.vector(factors.theta, row[0] + row[1:])
+                members.append(Hyperparameters(self.learner.whole, tuple(vector)))
+                weights.append(float(np.exp(log_weight)) / len(problem.draws))
+        return Mixture(self.seen, tuple(members), tuple(weights), self.composition)
 
     @cached_property
     def weights(self) -> tuple[Weight, ...]:
@@ -96,8 +107,19 @@ class ShrinkageFit:
 
     @cached_property
     def composition(self) -> Composition:
-        """Components with at least `share` of the signal's variance and `size` of all, or that are `clear`; or none."""
-        return Composition(tuple(weight.product for weight in self.weights if self.learner.selects(weight)))
+        """Components with at least `share` of the signal's variance and `size` of all, or that are `clear`; or none.
+
+        Where evidence judges, what it makes of them.
+        """
+        learner, rows = self.learner, self.seen.whole
+        found = Composition(tuple(weight.product for weight in self.weights if learner.selects(weight)))
+        if learner.judge == "share" or not rows.rows:
+            return found
+        log_weights, _ = self.factors.log_weights
+        vector = learner.problem(self.seen).vector(self.factors.theta, log_weights)
+        periods = periods_of(rows)
+        sums = Probable(rows, learner.pool, learner.priors, self.seen.block, periods, vector, learner.seed)
+        return narrowed(sums, found)
 
     def predict(self, X: Array, action: Array | None) -> Prediction:
         """Mean and variance in data units."""
@@ -105,8 +127,14 @@ class ShrinkageFit:
 
     def to_json(self) -> dict[str, Any]:
         """As plain values."""
-        f = self.factors
-        return {"m": f.m.tolist(), "v": f.v.tolist(), "theta": f.theta.tolist(), "bound": self.bound}
+        plain: dict[str, Any] = {**_plain(self.factors), "bound": self.bound}
+        if self.learner.average:
+            plain["parts"] = [{**_plain(factors), "log_weight": log} for factors, log in self.parts]
+        return plain
+
+
+def _plain(factors: Factors) -> dict[str, list[float]]:
+    return {"m": factors.m.tolist(), "v": factors.v.tolist(), "theta": factors.theta.tolist()}
 
 
 @dataclass(frozen=True)
@@ -121,10 +149,16 @@ class Shrinkage(Framed):
         size: least expected share of signal and noise together that goes with it: weak signals select nothing.
         clear: or, whatever its share of the signal, its least share of itself and the noise, almost surely. A steep
             line may have 99 % of the signal's variance, and a wave on it still stand out. 1 leaves the rule out.
+        judge: ``share``, by which the three above select (SPEC §10); or ``evidence``: sums of few products are fitted
+            by themselves, and steps from what was selected go where H0 and Laplace's evidence are larger (`narrowed`).
+            The priors' amplitudes count then, and it costs several times the fit.
         pairs: antithetic pairs of draws of the scales.
         greedy: most products of a greedy sum from which the first search starts, besides others; 0 for none. It costs
             about as much again, and pays on a series with a trend and cycles.
-        iterations: of the search, at most.
+        restarts: rounds of starts, each with random numbers of its own and as costly as the first.
+        hops: further searches from the best optimum, parts of it begun anew.
+        average: whether predictions are averaged over the optima found (see `weighed`), or come from the highest.
+        iterations: of a search, at most.
         tolerance: relative change of the bound at which it ends.
         seed: of draws and starts.
     """
@@ -135,8 +169,12 @@ class Shrinkage(Framed):
     share: float = 0.1
     size: float = 0.05
     clear: float = 0.5
+    judge: Judge = "share"
     pairs: int = 8
     greedy: int = 0
+    restarts: int = 1
+    hops: int = 0
+    average: bool = False
     iterations: int = 500
     tolerance: float = 1e-7
     seed: int = 0
@@ -146,6 +184,21 @@ class Shrinkage(Framed):
             raise DataError("shrinkage needs share, size and clear between 0 and 1")
         if self.pairs < 1 or self.iterations < 1 or self.greedy < 0:
             raise DataError("shrinkage needs at least one pair of draws, one iteration and greedy ≥ 0")
+        if self.judge not in get_args(Judge):
+            raise DataError(f"shrinkage has no judge {self.judge!r}; there are {', '.join(get_args(Judge))}")
+        if self.restarts < 1 or self.hops < 0:
+            raise DataError("shrinkage needs restarts ≥ 1 and hops ≥ 0")
+
+    @classmethod
+    def for_series(cls, frame: Frame, pool: Pool, priors: Priors, *, seed: int = 0) -> Shrinkage:
+        """Settings for one series that is fitted once: some eight times the default's work in search of the bound."""
+        return cls(frame, pool, priors, greedy=4, restarts=3, hops=12, average=True, seed=seed)
+
+    @property
+    def settings(self) -> str:
+        """All settings that are numbers or words but the seed, as one line."""
+        plain = {field.name: getattr(self, field.name) for field in fields(self) if field.name != "seed"}
+        return " ".join(f"{name}={value}" for name, value in plain.items() if isinstance(value, int | float | str))
 
     @property
     def in_pieces(self) -> bool:
@@ -186,22 +239,47 @@ class Shrinkage(Framed):
         if not rows.rows:
             # The medians of the half-Cauchy priors: their means are infinite, so there is no prior variance to quote.
             scales = len(self.pool) + 1
-            return ShrinkageFit(self, seen, Factors(np.zeros(scales), np.full(scales, 1e-8), problem.mean), 0.0)
-        rng = np.random.default_rng([self.seed, rows.rows])
-        size = float(np.var(seen.rows.y)) or 1.0
+            medians = Factors(np.zeros(scales), np.full(scales, 1e-8), problem.mean)
+            return ShrinkageFit(self, seen, medians, 0.0, ((medians, 0.0),))
+        warm = before.factors if isinstance(before, ShrinkageFit) and before.seen.rows.rows else None
         periods = periods_of(seen.rows)
-        places, products = problem.places, len(self.pool)
+        optima = explore(
+            problem,
+            lambda number: self._round(number, seen, problem, periods, warm),
+            restarts=self.restarts,
+            hops=self.hops,
+            rng=np.random.default_rng([self.seed, rows.rows, self.restarts, HOPS]),
+            iterations=self.iterations,
+            tolerance=self.tolerance,
+        )
+        best = optima[0]
+        parts = weighed(problem, optima) if self.average else ((best, 0.0),)
+        return ShrinkageFit(self, seen, best.factors, best.bound, tuple((each.factors, log) for each, log in parts))
+
+    def _round(self, number: int, seen: Seen, problem: Problem, periods: Periods, warm: Factors | None) -> Round:
+        """The starts of one round; the first is the same however many there are."""
+        rng = np.random.default_rng([self.seed, seen.rows.rows, *((number,) if number else ())])
+        size, products = float(np.var(seen.rows.y)) or 1.0, len(self.pool)
         alone = own_map(seen.whole, self.whole, self.priors, rng, seen.block, periods)
-        starts = [start_of(alone[places], products, size), start_of(problem.mean, products, size)]
-        if isinstance(before, ShrinkageFit) and before.seen.rows.rows:
-            starts.append(before.factors)
-        elif (sum_of := greedy(seen.whole, self.whole, self.priors, seen.block, periods, self.greedy)) is not None:
-            starts.append(around(sum_of, self.whole, alone, size))
-        found = search(problem, starts, iterations=self.iterations, tolerance=self.tolerance)
-        return ShrinkageFit(self, seen, found.factors, found.bound)
+        own = alone[problem.places]
+        starts = [start_of(own, products, size)]
+        if not number:
+            starts.append(start_of(problem.mean, products, size))
+            if warm is not None:
+                return Round((*starts, warm), own)
+        seed = int(rng.integers(2**31)) if number else 0
+        found = greedy(seen.whole, self.whole, self.priors, seen.block, periods, self.greedy, seed=seed)
+        if found is not None:
+            starts.append(around(found, self.whole, alone, size))
+        return Round(tuple(starts), own)
 
     def restore(self, rows: User, stored: Mapping[str, Any]) -> ShrinkageFit:
         """The fit that was kept."""
+        kept = stored.get("parts", [{**stored, "log_weight": 0.0}])  # one alone is not kept twice
+        parts = tuple((self._factors(part), float(part["log_weight"])) for part in kept)
+        return ShrinkageFit(self, self.frame.see(rows), self._factors(stored), float(stored["bound"]), parts)
+
+    def _factors(self, stored: Mapping[str, Any]) -> Factors:
         m, v, theta = (np.array(stored[name], dtype=np.float64) for name in ("m", "v", "theta"))
         if (
             m.shape != v.shape
@@ -209,4 +287,4 @@ class Shrinkage(Framed):
             or len(theta) + len(self.pool) != layout_of(self.whole).size
         ):
             raise DataError(f"the stored factors are not of a pool of {len(self.pool)} products")
-        return ShrinkageFit(self, self.frame.see(rows), Factors(m, v, theta), float(stored["bound"]))
+        return Factors(m, v, theta)

@@ -34,6 +34,19 @@ REFUSED = 1e200
 
 
 @dataclass(frozen=True)
+class Optimum:
+    """A local optimum of the bound.
+
+    Attributes:
+        factors: where.
+        bound: how high.
+    """
+
+    factors: Factors
+    bound: float
+
+
+@dataclass(frozen=True)
 class Found:
     """Where a search ended.
 
@@ -43,6 +56,7 @@ class Found:
         iterations: of the winning search.
         evaluations: bounds computed with their gradient, all searches together.
         converged: whether the winning search ended by itself.
+        optima: where every search that was followed to the end has ended, best first.
     """
 
     factors: Factors
@@ -50,6 +64,7 @@ class Found:
     iterations: int
     evaluations: int
     converged: bool
+    optima: tuple[Optimum, ...]
 
 
 def search(problem: Problem, starts: Sequence[Factors], *, iterations: int, tolerance: float) -> Found:
@@ -89,9 +104,15 @@ def search(problem: Problem, starts: Sequence[Factors], *, iterations: int, tole
     if len(points) > FINALISTS:
         ends = sorted((run(point, min(FIRST, iterations)) for point in points), key=lambda end: end[0])
         points = [end[1] for end in ends[:FINALISTS]]
-    value, point, taken, converged = min((run(point, iterations) for point in points), key=lambda end: end[0])
-    if value >= REFUSED:
+    ended = sorted((run(point, iterations) for point in points), key=lambda end: end[0])
+    optima = tuple(
+        Optimum(Factors.unpacked(centre + unit * point, scales), -value)
+        for value, point, _, _ in ended
+        if value < REFUSED
+    )
+    if not optima:
         raise NumericalError(
             f"no start gave a finite bound for user {problem.inputs.user!r}: the targets may be far out of scale"
         )
-    return Found(Factors.unpacked(centre + unit * point, scales), -value, taken, spent, converged)
+    _, _, taken, converged = ended[0]
+    return Found(optima[0].factors, optima[0].bound, taken, spent, converged, optima)

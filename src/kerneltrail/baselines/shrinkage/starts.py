@@ -92,14 +92,21 @@ def _most(composition: Composition, periods: Periods) -> int:
 
 
 def greedy(
-    rows: User, composition: Composition, priors: Priors, block: LinearBlock | None, periods: Periods, most: int
+    rows: User,
+    composition: Composition,
+    priors: Priors,
+    block: LinearBlock | None,
+    periods: Periods,
+    most: int,
+    *,
+    seed: int = 0,
 ) -> Fitted | None:
     """A sum of some of the products, fitted: each step adds the one with the best BIC, while it improves.
 
-    Joint fits find for each product what the others leave to it; none of it depends on a seed.
+    Joint fits find for each product what the others leave to it. `seed` is that of their random starts.
     """
     limits = Guard(gaps=0.0, spacings=0.0, cycles=0.0).limits(rows.X, rows.covariates)
-    problem = Rows(rows, priors, limits, periods, block)
+    problem = Rows(rows, priors, limits, periods, block, seed)
     best: Fitted | None = None
     left = list(composition)
     for _ in range(min(most, len(left))):
