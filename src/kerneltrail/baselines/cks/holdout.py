@@ -50,7 +50,7 @@ class Holdout:
     most: int = 12
     fewest: int = 20
     thin: int = 150
-    worth: float = 1.0
+    worth: float = 5.0
 
     def __post_init__(self) -> None:
         if not (self.share > 0.0 and self.origins >= 1 and self.share * self.origins <= 0.5):
