@@ -92,9 +92,10 @@ def _plain(text: str) -> str:
 
 
 def members(value: type) -> list[str]:
-    """Public methods and properties, with the first line of what they do."""
+    """Public methods and properties, also those of the package's own bases, with the first line of what they do."""
     found = []
-    for name in vars(value):
+    own_bases = [each for each in value.__mro__ if each.__module__.partition(".")[0] == "kerneltrail"]
+    for name in dict.fromkeys(name for each in own_bases for name in vars(each)):
         if name.startswith("_") or name in getattr(value, "__dataclass_fields__", {}):
             continue
         own = inspect.getattr_static(value, name)

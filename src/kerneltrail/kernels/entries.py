@@ -103,13 +103,13 @@ class Named(Mapping[str, float], ABC):
 
     @property
     @abstractmethod
-    def entries(self) -> Entries:
+    def _entries(self) -> Entries:
         """The order of the vector."""
 
     def _check(self) -> None:
         """Make plain floats of the vector; refuse one that is too short, too long or not finite."""
         object.__setattr__(self, "unconstrained", tuple(float(value) for value in self.unconstrained))
-        entries = self.entries
+        entries = self._entries
         if len(self.unconstrained) != entries.size:
             raise KernelError(
                 f"{entries.kernel} has {entries.size} hyperparameters ({', '.join(entries.names)}), "
@@ -127,17 +127,17 @@ class Named(Mapping[str, float], ABC):
     @property
     def values_array(self) -> Array:
         """The natural values as an array."""
-        return self.entries.constrain(self.vector)
+        return self._entries.constrain(self.vector)
 
     def __getitem__(self, name: str) -> float:
         try:
-            index = self.entries.names.index(name)
+            index = self._entries.names.index(name)
         except ValueError:
             raise KeyError(name) from None
         return float(self.values_array[index])
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self.entries.names)
+        return iter(self._entries.names)
 
     def __len__(self) -> int:
         return len(self.unconstrained)

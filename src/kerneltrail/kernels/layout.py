@@ -107,6 +107,6 @@ class Hyperparameters(Named):
         return layout_of(self.composition)
 
     @property
-    def entries(self) -> Layout:
+    def _entries(self) -> Layout:
         """The layout, as any order of entries."""
         return self.layout

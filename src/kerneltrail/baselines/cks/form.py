@@ -164,7 +164,7 @@ class Tied(Named):
         return form_of(self.expression)
 
     @property
-    def entries(self) -> Form:
+    def _entries(self) -> Form:
         """The form, as any order of entries."""
         return self.form
 
