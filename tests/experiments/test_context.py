@@ -5,7 +5,7 @@ import pytest
 
 from kerneltrail.data import simulate_paper
 from kerneltrail.errors import DataError
-from kerneltrail.experiments import ARRAYS, Context
+from kerneltrail.experiments import ARRAYS, Context, Outcome, run
 from kerneltrail.kernels import Pool
 from kerneltrail.trajectory.fit import fit
 from kerneltrail.trajectory.maps import MapSettings
@@ -154,3 +154,64 @@ def test_fits_are_shared_between_models_of_the_same_users(tmp_path):
     context.model("second", second, fits_of="first")
     assert not any(p.stage == "fits" and p.done > 0 for p in seen)
     assert any(p.stage == "chains" for p in seen)
+
+
+@pytest.mark.parametrize("change", ["users", "pool"])
+def test_fits_of_other_users_or_pools_are_not_taken(tmp_path, change):
+    """A stage that names the wrong one before it finds what it would have found alone."""
+    context = Context("mine", tmp_path / "a")
+    first, _ = learner()
+    context.model("first", first)
+    cohort = simulate_paper(2, 1, seed=1 if change == "users" else 0, batches=(4, 8)).train
+    pool = Pool.of("PER[x]", "SE[x]") if change == "pool" else Pool.of("LIN[x]", "SE[x]")
+
+    def learn(folder, tell):
+        return fit(cohort, pool=pool, settings=TINY, workers=1, progress=tell, checkpoint=folder)
+
+    alone = Context("mine", tmp_path / "b").model("second", learn)
+    found = context.model("second", learn, fits_of="first")
+    assert found.structures == alone.structures
+    assert all(np.array_equal(one.thetas, other.thetas) for one, other in zip(found.nodes, alone.nodes, strict=True))
+
+
+class Staged:
+    """An experiment of two stages, one of which may be another than before."""
+
+    name, about = "staged", ""
+
+    def __init__(self, users, stop=False):
+        self.users, self.stop = users, stop
+
+    def run(self, context):
+        learn, _ = learner()
+        context.model("fit", learn, about={"users": self.users})
+        (context.folder("shared") / "x").mkdir(parents=True, exist_ok=True)
+        context.stage("fit-more", lambda: 1, about={"users": self.users})
+        if self.stop:
+            raise KeyboardInterrupt
+        return Outcome("title", "lead", {})
+
+
+def kept(out):
+    return {path.name for path in (out / "stages").iterdir()}
+
+
+def test_what_an_older_run_left_is_removed_once_another_is_finished(tmp_path):
+    run(Staged(1), Context("staged", tmp_path))
+    old = kept(tmp_path)
+    with pytest.raises(KeyboardInterrupt):
+        run(Staged(2, stop=True), Context("staged", tmp_path))
+    both = kept(tmp_path)
+    assert old < both  # an unfinished run takes nothing away
+    (tmp_path / "stages" / "mine.txt").write_text("not ours")
+    run(Staged(2), Context("staged", tmp_path))
+    shared = {name for name in old if name.startswith("shared-")}
+    assert kept(tmp_path) == (both - old) | shared | {"mine.txt"}
+
+
+def test_runs_of_another_seed_or_size_leave_each_other_alone(tmp_path):
+    run(Staged(1), Context("staged", tmp_path))
+    old = kept(tmp_path)
+    run(Staged(2), Context("staged", tmp_path, quick=True))
+    run(Staged(2), Context("staged", tmp_path, seed=1))
+    assert old < kept(tmp_path)

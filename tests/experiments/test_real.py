@@ -2,7 +2,8 @@
 
 import csv
 import json
-from dataclasses import replace
+import math
+from dataclasses import fields, replace
 
 import pytest
 
@@ -10,12 +11,14 @@ from kerneltrail.baselines.cks import SearchSettings
 from kerneltrail.data import Cohort, simulate_mhealth
 from kerneltrail.data.mhealth import UNITS
 from kerneltrail.errors import DataError
+from kerneltrail.evaluation import Evaluation
+from kerneltrail.evaluation.steps import Step
 from kerneltrail.experiments import Context, run
 from kerneltrail.experiments.real import plan
 from kerneltrail.experiments.real.claims import PAPER_ROWS, claims
 from kerneltrail.experiments.real.compute import compute
 from kerneltrail.experiments.real.experiment import RealUsers
-from kerneltrail.experiments.real.tables import judged, tables
+from kerneltrail.experiments.real.tables import growth, judged, tables
 from kerneltrail.gp import Reward
 from kerneltrail.kernels import Pool
 from kerneltrail.trajectory.maps import MapSettings
@@ -76,6 +79,8 @@ def test_everything_that_is_asked_for_is_in_the_results(written):
     first = results["first_split"]["metrics"]
     assert {row["users"] for row in first if row["rmse"] is not None} == {1}
     assert results["learning_seconds"] > 0
+    assert results["settings"]["sizes"]["changes"]["maps"]["screen"] == 4
+    assert results["settings"]["sizes"]["search"]["refits"] == 1
     text = page.read_text()
     for row in results["metrics"]:
         if row["rmse"] is not None:
@@ -85,6 +90,31 @@ def test_everything_that_is_asked_for_is_in_the_results(written):
         told = list(csv.DictReader(file))
     assert {row["method"] for row in told} == methods
     assert len({row["user"] for row in told}) == 1
+
+
+def test_methods_are_shown_once(written):
+    """Differences, means and times stand in the page's own section on methods, and nowhere else."""
+    text = written[1].read_text()
+    assert text.count("t at which trajectory") == 3  # RMSE, log density, seconds
+    assert text.count("Mean RMSE of the next batch") == 1
+
+
+def test_growth_is_the_mean_log_ratio_within_users():
+    """Against a loop; users of one batch say nothing, and a person of two runs is one person."""
+    base = dict.fromkeys((field.name for field in fields(Step)), math.nan)
+    spent = {("a", "ann"): (0.1, 0.2, 0.4), ("b", "ann"): (0.1, 0.1), ("a", "bob"): (0.2, 0.1), ("a", "eve"): (9.0,)}
+    steps = [
+        Step(**{**base, "run": run, "method": "cks", "user": who, "person": who, "t": t, "cpu_seconds": value})
+        for (run, who), values in spent.items()
+        for t, value in enumerate((math.nan, *values))
+    ]
+    (row,) = growth(Evaluation(tuple(steps)))
+    logs = [math.log(own[-1] / own[0]) for own in spent.values() if len(own) > 1]
+    assert row["ratio"] == pytest.approx(math.exp(sum(logs) / 3))
+    assert row["users"] == 2
+    assert row["low"] <= row["ratio"] <= row["high"]
+    assert (row["first_ms"], row["last_ms"]) == pytest.approx((1e3 * 0.4 / 3, 1e3 * 0.6 / 3))
+    assert (row["peak_t"], row["peak_ms"]) == (1, pytest.approx(1e3 * 9.4 / 4))
 
 
 def test_a_second_run_computes_nothing(written):
@@ -160,10 +190,19 @@ def test_claims_are_computed_from_the_tables():
     made = {
         "first_paired": judged([early, late]),
         "paired": [],
-        "metrics": [
-            {"method": method, "t": t, "seconds": seconds}
-            for method, own in {"trajectory": (0.01, 0.011), "cks": (1.0, 5.0)}.items()
-            for t, seconds in zip((1, 4), own, strict=True)
+        "growth": [
+            {
+                "method": method,
+                "users": 6,
+                "first_ms": 10.0,
+                "last_ms": 10.0 * ratio,
+                "ratio": ratio,
+                "low": ratio - 0.2,
+                "high": ratio + 0.2,
+                "peak_t": 2,
+                "peak_ms": 40.0,
+            }
+            for method, ratio in {"trajectory": 1.1, "cks": 5.0, "shrinkage": 1.1}.items()
         ],
         "users": [{"user": name, "rows": count} for name, count in rows],
         "nodes": [{"model": "trajectory", "composition": "LIN[hour] + SE[hour]"}],
@@ -178,6 +217,10 @@ def test_claims_are_computed_from_the_tables():
     assert not told["At the end it is as good as cks (RMSE)"].agrees
     assert told["The time of an update does not grow with t: trajectory"].agrees
     assert told["The time of an update grows with t: cks"].agrees
+    assert not told["The time of an update grows with t: shrinkage"].agrees  # the interval of its ratio holds 1
+    assert (
+        "10.0 ms after the first batch, 50.0 ms after the last" in told["The time of an update grows with t: cks"].ours
+    )
     assert told["Rows of each user"].agrees
     assert not told["Covariates that the paper names are there"].agrees
     assert "weather" in told["Covariates that the paper names are there"].ours

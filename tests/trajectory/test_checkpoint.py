@@ -12,10 +12,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from kerneltrail.gp import Reward
 from kerneltrail.trajectory import TrajectoryError
 from kerneltrail.trajectory.checkpoint import Checkpoint
 from kerneltrail.trajectory.fit import fit
 from kerneltrail.trajectory.identical import difference
+from kerneltrail.trajectory.maps import MapSettings, MapTable
 from kerneltrail.trajectory.settings import Settings
 
 from . import tiny
@@ -239,3 +241,27 @@ def test_killed_at_random_moments_it_ends_the_same(workers, moments, tmp_path):
         killed += process.returncode == -signal.SIGKILL
         assert_same(longer(folder, 1), whole)
     assert killed >= moments // 2
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"count": 2},
+        {"pool": tiny.Pool.of("LIN[x]", "PER[x]", "LIN[x]*SE[x]")},
+        {"reward": Reward.constant(1.0)},
+        {"prior": tiny.PRIORS.override("noise", None, tiny.PRIORS.of("amplitude"))},
+        {"settings": MapSettings(starts=1, screen=5)},
+    ],
+    ids=["users", "pool", "reward", "priors", "settings"],
+)
+def test_fits_of_another_table_are_left_aside(tmp_path, other):
+    """All but probabilities in the pool, which no fit depends on."""
+    table = tiny.table()
+    table.on_new = Checkpoint(tmp_path, "k").add_fits
+    table.compute([(0, 1), (1, 2)])
+    given = {"count": 3, "pool": tiny.POOL, "prior": tiny.PRIORS, "settings": tiny.QUICK, "reward": None, **other}
+    another = MapTable(tiny.pilots(given.pop("count")), **given)
+    assert Checkpoint(tmp_path, "k").read_fits(another) == 0
+    assert another.known == {}
+    likelier = tiny.table(pool=tiny.POOL.with_probabilities({"SE[x]": 0.2}))
+    assert Checkpoint(tmp_path, "k").read_fits(likelier) == 2

@@ -94,7 +94,7 @@ def test_chains_stop_once_they_agree():
 
 
 def test_the_sweeps_are_used_up_where_chains_do_not_agree(monkeypatch):
-    monkeypatch.setattr("kerneltrail.trajectory.chains.worst_rhat", lambda chains, margin: math.nan)
+    monkeypatch.setattr("kerneltrail.trajectory.chains.worst_rhat", lambda *given: math.nan)
     model = run(sweeps=28, check=8)
     assert model.diagnostics.sweeps == 28
     assert model.diagnostics.log_joint.shape == (2, 28)

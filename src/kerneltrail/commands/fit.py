@@ -120,9 +120,9 @@ def chain_lines(model: TrajectoryModel) -> list[str]:
     lines = [f"{len(told.log_joint)} chains of {told.sweeps} sweeps; R-hat: {rhat}"]
     if told.seconds:
         lines.append(", ".join(f"{name} {value:.1f} s" for name, value in told.seconds.items()))
-    if max(told.rhat.values(), default=1.0) > model.settings.rhat:
+    if max(told.rhat.values(), default=1.0) > model.settings.agreed:
         lines.append(
-            f"The chains do not agree yet (an R-hat is above {model.settings.rhat:g}): use more sweeps, and "
+            f"The chains do not agree yet (an R-hat is above {model.settings.agreed:g}): use more sweeps, and "
             "look at the alternatives (kerneltrail show)."
         )
     return lines

@@ -165,5 +165,5 @@ def _agreement(model: TrajectoryModel) -> str:
         f"Sampled were {counted(len(told.log_joint), 'chain')} of {counted(told.sweeps, 'sweep')}, begun apart. "
         f"R-hat, which is 1 where chains agree, is {rhat['log_joint']} for the log joint, {rhat['edges']} for the "
         f"number of arrows and {rhat['agreement']} for the agreement with the chosen paths; sampling stops once the "
-        f"first is below {model.settings.rhat:g}."
+        f"largest is below {model.settings.rhat:g}."
     )

@@ -19,10 +19,11 @@ An *experiment* is an object with a name, a line about itself, and ``run(context
 ``context.evaluation(…)``. What they return is kept in ``DIR/stages``, written beside and renamed, under a key of the
 experiment, the stage, `about`, the seed, the content of the data, and the code (the library's computing folders and the
 module of `compute`). A run that was stopped goes on with what is there, and ends with the same results; a fit goes on
-from its checkpoint, an evaluation from its pieces. So *draw in another module than you compute in*: then a figure can
-be changed without computing anything again. What `compute` returns is passed through its file form even when it is new,
-so a resumed run cannot differ from one that was not stopped. Use ``context.tell(stage, done, total, said)`` within long
-stages; ``context.workers`` for processes; ``context.quick`` to choose smaller sizes, which belong in `about`.
+from its checkpoint, an evaluation from its pieces. What older code or data left is removed once a run is finished. So
+*draw in another module than you compute in*: then a figure can be changed without computing anything again. What
+`compute` returns is passed through its file form even when it is new, so a resumed run cannot differ from one that was
+not stopped. Use ``context.tell(stage, done, total, said)`` within long stages; ``context.workers`` for processes;
+``context.quick`` to choose smaller sizes, which belong in `about`.
 
 **Outcome.** ``results`` (plain values), ``tables`` (tidy, a mapping per row), ``drawn`` (figures), ``sections`` (of the
 page), ``agreements`` (the paper's claims beside what was found, computed) and ``model``. `methods` turns an evaluation
@@ -96,7 +97,9 @@ def run(experiment: Experiment, context: Context) -> tuple[Path, Outcome]:
     context.begin()
     with one_blas_thread():
         outcome = experiment.run(context)
-        return write_outcome(outcome, context), outcome
+        page = write_outcome(outcome, context)
+    context.tidy()  # now that all is written: what was kept of older runs has had its use
+    return page, outcome
 
 
 __all__ = [

@@ -13,9 +13,9 @@ from zipfile import BadZipFile
 
 from kerneltrail.errors import DataError
 from kerneltrail.evaluation import Evaluation, Progress, load_evaluation
-from kerneltrail.experiments.store import JSON, Codec, key_of
+from kerneltrail.experiments.store import JSON, Codec, key_of, superseded
 from kerneltrail.files import check_writable, write
-from kerneltrail.source import code_of, content_digest
+from kerneltrail.source import code_of, content_digest, library
 from kerneltrail.trajectory.chains import FitProgress
 from kerneltrail.trajectory.file import load
 from kerneltrail.trajectory.model import TrajectoryModel
@@ -66,6 +66,7 @@ class Context:
     hear: Callable[[Told], None] = lambda told: None
     seconds: dict[str, float] = field(default_factory=dict)
     _checkpoints: dict[str, Path] = field(default_factory=dict, repr=False)
+    _used: set[str] = field(default_factory=set, repr=False)
 
     def begin(self) -> None:
         """Refuse a folder that cannot be written, or that holds another experiment, before any work is done."""
@@ -183,16 +184,34 @@ class Context:
         self._done(name, seconds)
         return load_evaluation(stored)
 
+    def folder(self, name: str) -> Path:
+        """A folder beside the stages for what several of them share, for these data, this seed and this code."""
+        return self._place(name, {"data": self._data(), "code": library()})
+
+    def tidy(self) -> None:
+        """Remove what older code, data or settings left of the stages of this run, at the same seed and size."""
+        superseded(self.out / STAGES, self._used)
+
     def _file(self, name: str, compute: Callable[..., Any], about: Mapping[str, Any] | None, suffix: str) -> Path:
         depends = {
             "experiment": self.name,
             "stage": name,
             "seed": self.seed,
             "about": dict(about or {}),
-            "data": None if self.data is None else content_digest(self.data),
+            "data": self._data(),
             "code": code_of(compute),
         }
-        return self.out / STAGES / f"{name}-{key_of(depends)}.{suffix}"
+        place = self._place(name, depends)
+        return place.with_name(f"{place.name}.{suffix}")
+
+    def _place(self, name: str, depends: Mapping[str, Any]) -> Path:
+        """Without an ending; seed and size are legible, since runs that differ in them do not replace each other."""
+        stem = f"{name}-{self.seed}{'-quick' if self.quick else ''}-{key_of(depends)}"
+        self._used.add(stem)
+        return self.out / STAGES / stem
+
+    def _data(self) -> str | None:
+        return None if self.data is None else content_digest(self.data)
 
     def _finished(self, stored: Path, read: Callable[[Path], Any]) -> tuple[Any, float] | None:
         """Value and seconds of a finished stage; None where there is none, or its files are damaged."""
@@ -212,7 +231,7 @@ class Context:
         self.hear(Told(name, 1, 1, f"{seconds:.1f} s", kept=kept))
 
     def _share(self, other: str, checkpoint: Path) -> None:
-        """Put the fits of a model stage before this one where a checkpoint is read from."""
+        """Put the fits of a model stage before this one where a checkpoint is read from; it takes those that fit."""
         fits, goal = self._checkpoints[other] / "fits.jsonl", checkpoint / "fits.jsonl"
         if fits.exists() and not goal.exists():
             write(goal, fits.read_bytes())

@@ -5,7 +5,10 @@ from __future__ import annotations
 import hashlib
 import io
 import json
+import shutil
 from collections.abc import Mapping
+from collections.abc import Set as AbstractSet
+from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
@@ -52,6 +55,8 @@ class _Arrays:
             return {name: stored[name] for name in stored.files}
 
 
+KEY = 12
+"""Letters of a key."""
 JSON: Codec = _Json()
 """Plain values: dicts with text keys, lists, numbers (NaN and infinities too), texts, True, False, None."""
 ARRAYS: Codec = _Arrays()
@@ -61,4 +66,17 @@ ARRAYS: Codec = _Arrays()
 def key_of(parts: Mapping[str, Any]) -> str:
     """Plain values in twelve letters: equal for equal values, whatever the order of keys."""
     text = json.dumps(parts, sort_keys=True, ensure_ascii=False)
-    return hashlib.blake2b(text.encode(), digest_size=6).hexdigest()
+    return hashlib.blake2b(text.encode(), digest_size=KEY // 2).hexdigest()
+
+
+def superseded(folder: Path, used: AbstractSet[str]) -> None:
+    """Remove files and folders that are named as those in use but for their key, which is what follows the last dash.
+
+    >>> superseded(Path("nowhere"), {"model-0-0123456789ab"})
+    """
+    stages = {name.rpartition("-")[0] for name in used}
+    for path in sorted(folder.glob("*-*")):
+        stem = path.name.partition(".")[0]
+        stage, _, key = stem.rpartition("-")
+        if stage in stages and stem not in used and len(key) == KEY and set(key) <= set("0123456789abcdef"):
+            shutil.rmtree(path) if path.is_dir() else path.unlink()

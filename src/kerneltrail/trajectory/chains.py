@@ -199,10 +199,11 @@ def run_chains(
         stored = None if keeper is None else keeper.read_chain(number)
         chains.append(_start(problem, number, rng) if stored is None else Chain.from_json(stored))
     parallel = joblib.Parallel(n_jobs=min(workers, len(chains)))
+    prior = (lambda paths: problem.urn.log_prior(Counts.of(paths))) if settings.margin_of == "likelihood" else None
     done = min(len(chain.log_joint) for chain in chains)
     while True:
         ready = {len(chain.log_joint) for chain in chains} == {done}
-        rhat = worst_rhat(chains, settings.margin) if ready and done else float("nan")
+        rhat = worst_rhat(chains, settings.margin, prior) if ready and done else float("nan")
         if progress is not None and done:
             first = _state(chains[0])
             progress(FitProgress("chains", done, settings.sweeps, first.log_joint, first.nodes, first.edges, rhat))

@@ -1,7 +1,8 @@
 """Checkpoints of a fit: killed at any moment, it resumes bit for bit.
 
-A folder with one line per MAP fit (append-only; a line cut short by a kill is dropped) and one file per chain (written
-beside and renamed). Numbers are written as Python prints them, which reads back to the same bits.
+A folder with one line per MAP fit (append-only; a line cut short by a kill is dropped, and one of other users, pool,
+priors, settings or code is left aside) and one file per chain (written beside and renamed). Numbers are written as
+Python prints them, which reads back to the same bits.
 """
 
 from __future__ import annotations
@@ -47,7 +48,10 @@ class Checkpoint:
         return self.folder / "fits.jsonl"
 
     def read_fits(self, table: MapTable) -> int:
-        """Put all fits that were kept into the table; how many."""
+        """Put all fits of such a table that were kept into it; how many.
+
+        The file may come from another fit of the same users, with other chains; of anything else nothing is taken.
+        """
         if not self._fits.exists():
             return 0
         data = self._fits.read_bytes()
@@ -55,9 +59,9 @@ class Checkpoint:
         if whole < len(data):  # the last line was cut short: drop it for good, so that appending stays sound
             with self._fits.open("r+b") as file:
                 file.truncate(whole)
-        lines = data[:whole].splitlines()
-        for line in lines:
-            stored = _parsed(line, self._fits)
+        kept = [_parsed(line, self._fits) for line in data[:whole].splitlines()]
+        kept = [stored for stored in kept if stored.get("of") == table.digest]
+        for stored in kept:
             theta = np.array(stored["theta"])
             table.put(
                 stored["user"],
@@ -69,7 +73,7 @@ class Checkpoint:
                     np.array(stored["precision"]).reshape(*theta.shape, theta.shape[1]),
                 ),
             )
-        return len(lines)
+        return len(kept)
 
     def add_fits(self, table: MapTable, pairs: list[tuple[int, int]]) -> None:
         """Append fits that were just computed."""
@@ -78,6 +82,7 @@ class Checkpoint:
             fits = table.get(user, mask)
             text += json.dumps(
                 {
+                    "of": table.digest,
                     "user": user,
                     "mask": mask,
                     "theta": fits.theta.tolist(),

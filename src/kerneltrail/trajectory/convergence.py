@@ -67,10 +67,16 @@ def sizes(traces: Mapping[str, Array]) -> dict[str, float]:
     return {name: float(bulk_ess(v)) if np.ptp(v) > STILL else float(v.size) for name, v in traces.items()}
 
 
-def worst_rhat(chains: Sequence[Trail], margin: float) -> float:
+def worst_rhat(chains: Sequence[Trail], margin: float, prior: Callable[[Paths], float] | None = None) -> float:
     """The largest R-hat of the three over the later half of the sweeps: what decides whether chains go on.
 
-    Agreement is with the structure that would be chosen now, by the log joint that the chains noted.
+    Agreement is with the structure that would be chosen now, by the log joint that the chains noted; where the margin
+    is on the likelihood, less the log `prior` of its paths.
     """
-    chosen = choose(late_states(chains), margin=margin)[0]
+    states = late_states(chains)
+    noted: dict[Paths, float] = {}
+    for state in states:
+        noted[state.paths] = max(state.log_joint, noted.get(state.paths, -np.inf))
+    worth = None if prior is None else (lambda paths: noted[paths] - prior(paths))
+    chosen = choose(states, margin=margin, worth=worth)[0]
     return max(rhats(traces_of(chains, chosen.paths, first=len(chains[0].log_joint) // 2)).values())

@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import joblib
 import numpy as np
@@ -20,6 +21,7 @@ from kerneltrail.errors import DataError
 from kerneltrail.gp import LinearBlock, MapResult, Reward, find_map_path, keep_freed_memory, one_blas_thread
 from kerneltrail.gp.map import Prior
 from kerneltrail.kernels import Composition, Pool
+from kerneltrail.source import library
 
 Array = NDArray[np.float64]
 Progress = Callable[[int, int], None]
@@ -134,6 +136,18 @@ class MapTable:
 
     def __getstate__(self) -> dict[str, object]:
         return {**self.__dict__, "on_new": None}  # worker processes keep nothing on disk
+
+    @cached_property
+    def digest(self) -> str:
+        """All that fits depend on, in sixteen letters: users as they are fitted, pool, priors, settings and code."""
+        said = hashlib.blake2b(f"{library()}|{self.settings!r}|{self.reward!r}".encode(), digest_size=8)
+        for user in self.users:
+            said.update(user.fingerprint.encode())
+        for place, product in enumerate(self.pool.products):
+            said.update(str(product).encode())
+            for moments in self.prior.moments(self.pool.composition(1 << place)):
+                said.update(np.ascontiguousarray(moments, dtype=np.float64).tobytes())
+        return said.hexdigest()
 
     @property
     def known(self) -> dict[tuple[int, int], Fits]:

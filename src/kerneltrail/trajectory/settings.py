@@ -13,6 +13,9 @@ from kerneltrail.trajectory.evidences import Kind
 from kerneltrail.trajectory.maps import MapSettings
 from kerneltrail.trajectory.moves import EXACT, MOVES, PUBLISHED
 
+AGREED = 1.05
+"""R-hat below which chains are said to agree, whatever smaller value they were asked to reach."""
+
 Selection = Literal["filter", "greedy"]
 Memory = Literal["newest", "all"]
 Start = Literal["apart", "best"]
@@ -66,7 +69,7 @@ class Settings:
     start: Start = "apart"
     chains: int = 4
     sweeps: int = 1000
-    rhat: float = 1.05
+    rhat: float = AGREED
     check: int = 100
     margin: float = 2.0
     margin_of: MarginOf = "joint"
@@ -131,6 +134,11 @@ class Settings:
             rhat=1.0001,  # never early: its chains do not agree, and R-hat of a moving target says little
         )
         return replace(base, **changes)
+
+    @property
+    def agreed(self) -> float:
+        """R-hat below which chains are said to agree: `rhat`, unless that is so near 1 that it only keeps them on."""
+        return max(self.rhat, AGREED)
 
     def to_json(self) -> dict[str, Any]:
         """As plain values."""

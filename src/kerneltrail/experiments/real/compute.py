@@ -11,7 +11,7 @@ from kerneltrail.evaluation import Evaluation, evaluate, merged
 from kerneltrail.evaluation.building import Spec
 from kerneltrail.evaluation.identity import described
 from kerneltrail.evaluation.splits import splits
-from kerneltrail.experiments.context import STAGES, Context
+from kerneltrail.experiments.context import Context
 from kerneltrail.experiments.real.plan import PUBLISHED, TRAJECTORY, WITHOUT, Sizes, Study
 from kerneltrail.kernels import Pool
 from kerneltrail.trajectory.fit import fit
@@ -92,7 +92,7 @@ class _Bench:
                 seed=self.context.seed,
                 workers=self.context.workers,
                 out=folder,
-                share=self.context.out / STAGES / "own-rows",
+                share=self.context.folder("own-rows"),
                 run=run,
                 progress=tell,
             ),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -62,10 +62,8 @@ class Sizes:
     changes: Mapping[str, Any] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
-        """As plain values; settings say what they are themselves."""
-        told = {name: getattr(self, name) for name in self.__dataclass_fields__ if name != "changes"}
-        search = {name: getattr(self.search, name) for name in ("depth", "seconds", "fits", "patience")}
-        return {**told, "own": list(self.own), "search": search}
+        """As plain values."""
+        return asdict(replace(self, changes=dict(self.changes)))
 
     def settings(self, seed: int, **changes: Any) -> Settings:
         """Of the trajectory model: candidates by all customers together, around the population mean.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -15,7 +16,7 @@ from kerneltrail.report.page import Block, Paragraph, Section, Sentences, Table
 
 Row = Mapping[str, Any]
 Tables = Mapping[str, Sequence[Row]]
-METRICS = {"rmse": "RMSE", "log_density": "Log predictive density", "seconds": "Seconds per update"}
+METRICS = {"rmse": "RMSE", "log_density": "Log predictive density", "cpu_seconds": "Processor seconds per update"}
 NODES = 6
 """Compositions that are put into words, those of most users first."""
 
@@ -50,29 +51,13 @@ def page_of(
         sections.append(Section("Compositions that the paper names", beside("graph")))
     sections.append(
         Section(
-            "Predictions of the next batch",
-            [
-                Paragraph(_how(sizes, found)),
-                *(figure(_by_batch(found, metric)) for metric in ("rmse", "log_density")),
-                _metrics(tables["metrics"], "rmse"),
-                _metrics(tables["metrics"], "log_density"),
-            ],
+            "How methods were compared, and what the paper says of it",
+            [Paragraph(_how(sizes, found)), *beside("accuracy"), _growth(tables["growth"]), *beside("time")],
         )
     )
-    sections.append(
-        Section(
-            "Against each method",
-            [
-                *(figure(_differences(found, metric)) for metric in ("rmse", "log_density")),
-                _paired(tables["paired"], "rmse"),
-                _paired(tables["paired"], "log_density"),
-                *beside("accuracy"),
-            ],
-        )
-    )
-    sections.append(
-        Section("Time of an update", [figure(_by_batch(found, "seconds")), _times(tables["metrics"]), *beside("time")])
-    )
+    # The page's own section on methods shows these; here they become files.
+    drawn += [_by_batch(found, metric) for metric in METRICS]
+    drawn += [_differences(found, metric) for metric in ("rmse", "log_density")]
     sections.append(Section("One user", [_compositions(tables["compositions"])]))
     return opening, tuple(sections), tuple(drawn)
 
@@ -92,27 +77,26 @@ AROUND = (
     "The kernels describe how users depart from a population mean, a ridge regression on all training rows, which "
     "carries the straight-line effects that users have in common."
 )
-DIFFERENCES = (
-    "The trajectory model minus each other method, on the same users and batches: below 0 is better for RMSE, above 0 "
-    "for log density. Intervals hold 90 % and come from resampling users; where one excludes 0 the trajectory model "
-    "wins or loses, else it ties."
-)
 
 
 def _short(tables: Tables) -> list[Block]:
-    """Where the trajectory model wins, ties and loses, by method: the batches seen."""
-    made: list[Block] = [Paragraph(DIFFERENCES)]
+    """How often the trajectory model wins, ties and loses; every loss by name."""
+    said = []
     for metric in ("rmse", "log_density"):
         own = [row for row in tables["paired"] if row["metric"] == metric]
-        rows = []
-        for other in dict.fromkeys(row["against"] for row in own):
-            at: dict[str, list[str]] = {"wins": [], "ties": [], "loses": []}
-            for row in own:
-                if row["against"] == other:
-                    at[row["verdict"]].append(str(row["t"]))
-            rows.append([other, *(", ".join(times) or "–" for times in at.values())])
-        made.append(Table(f"{METRICS[metric]}: t at which it", ("against", "wins", "ties", "loses"), rows, words=True))
-    return made
+        if not own:
+            continue
+        count = Counter(row["verdict"] for row in own)
+        lost: dict[str, list[str]] = {}
+        for row in own:
+            if row["verdict"] == "loses":
+                lost.setdefault(row["against"], []).append(str(row["t"]))
+        to = "; ".join(f"to {other} at t = {', '.join(times)}" for other, times in lost.items())
+        said.append(
+            f"{METRICS[metric]}: of {len(own)} differences to another method at some t, the trajectory model wins "
+            f"{count['wins']}, ties in {count['ties']} and loses {count['loses']}{f' ({to})' if to else ''}."
+        )
+    return [Sentences("The next batch, predicted for users who were not learnt from", said)]
 
 
 def _kept(found: Found) -> str:
@@ -190,44 +174,24 @@ def _users(rows: Sequence[Row]) -> Table:
     )
 
 
-def _metrics(rows: Sequence[Row], metric: str) -> Table:
-    times = sorted({row["t"] for row in rows if row[metric] is not None})
-    cells: dict[str, dict[int, str]] = {}
-    for row in rows:
-        if row[metric] is not None:
-            cells.setdefault(row["method"], {})[row["t"]] = f"{row[metric]:.3f}"
+def _growth(rows: Sequence[Row]) -> Table:
     return Table(
-        f"{METRICS[metric]} of the next batch, mean over users",
-        ("method", *(f"t = {t}" for t in times)),
-        [[method, *(own.get(t, "–") for t in times)] for method, own in cells.items()],
-        [place for place, method in enumerate(cells) if method == TRAJECTORY],
-    )
-
-
-def _paired(rows: Sequence[Row], metric: str) -> Table:
-    own = [row for row in rows if row["metric"] == metric]
-    times = sorted({row["t"] for row in own})
-    cells: dict[str, dict[int, str]] = {}
-    for row in own:
-        said = f"{row['mean']:+.3f} ({row['low']:+.3f} to {row['high']:+.3f}) {row['verdict']}"
-        cells.setdefault(row["against"], {})[row["t"]] = said
-    return Table(
-        f"{METRICS[metric]}: trajectory minus other",
-        ("against", *(f"t = {t}" for t in times)),
-        [[other, *(mine.get(t, "–") for t in times)] for other, mine in cells.items()],
-    )
-
-
-def _times(rows: Sequence[Row]) -> Table:
-    times = sorted({row["t"] for row in rows if row["t"] > 0})
-    cells: dict[str, dict[int, str]] = {}
-    for row in rows:
-        if row["t"] > 0 and row["seconds"] is not None:
-            cells.setdefault(row["method"], {})[row["t"]] = f"{1e3 * row['seconds']:.1f}"
-    return Table(
-        "Milliseconds per update, mean over users",
-        ("method", *(f"t = {t}" for t in times)),
-        [[method, *(own.get(t, "–") for t in times)] for method, own in cells.items()],
+        "Milliseconds of processor time per update after a user's first and last batch, means over users; their ratio "
+        "within users with its 90 % interval; and the largest mean of any t",
+        ("method", "first", "last", "ratio", "interval", "largest", "at t"),
+        [
+            [
+                row["method"],
+                f"{row['first_ms']:.1f}",
+                f"{row['last_ms']:.1f}",
+                f"{row['ratio']:.2f}",
+                f"{row['low']:.2f} to {row['high']:.2f}",
+                f"{row['peak_ms']:.1f}",
+                str(row["peak_t"]),
+            ]
+            for row in rows
+        ],
+        [place for place, row in enumerate(rows) if row["method"] == TRAJECTORY],
     )
 
 

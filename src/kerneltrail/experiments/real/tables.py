@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from kerneltrail.evaluation import Evaluation
+from kerneltrail.evaluation.intervals import over_users
 from kerneltrail.experiments.methods import metric_rows, paired_rows
 from kerneltrail.experiments.real.compute import Found
 from kerneltrail.experiments.real.plan import TRAJECTORY
 from kerneltrail.kernels import Hyperparameters
 from kerneltrail.report.graph.parts import key_masks
+from kerneltrail.report.trail.comparison import verdict
 from kerneltrail.report.words import describe
 from kerneltrail.trajectory.model import Node, TrajectoryModel
 
 Row = Mapping[str, Any]
-BETTER = {"rmse": -1.0, "log_density": 1.0, "seconds": -1.0}
-"""Which sign of a difference is good."""
 
 
 def tables(found: Found) -> dict[str, list[dict[str, Any]]]:
@@ -27,6 +28,7 @@ def tables(found: Found) -> dict[str, list[dict[str, Any]]]:
         "paired": judged(paired_rows(found.most, TRAJECTORY)),
         "first_metrics": metric_rows(found.first),
         "first_paired": judged(paired_rows(found.first, TRAJECTORY)),
+        "growth": growth(found.most),
         "compositions": compositions(found.first),
         "nodes": [row for label, model in found.models.items() for row in nodes(label, model)],
         "learning": [{"stage": stage, "seconds": seconds} for stage, seconds in found.learning.items()],
@@ -44,12 +46,48 @@ def users(found: Found) -> list[dict[str, Any]]:
 
 def judged(rows: Sequence[Row]) -> list[dict[str, Any]]:
     """Paired differences with a word: it wins or loses where the interval excludes 0, else it ties."""
+    return [{**row, "verdict": verdict(row["metric"], row["low"], row["high"])} for row in rows]
+
+
+def growth(evaluation: Evaluation) -> list[dict[str, Any]]:
+    """How the processor time of an update grows from a user's first batch to the last, by method.
+
+    The ratio of the two is taken within each user and averaged as a logarithm, so that users with few batches and those
+    with many count alike; milliseconds are means over the same users. ``peak_ms`` is the largest mean of any t.
+    """
     told = []
-    for row in rows:
-        sign = BETTER[row["metric"]]
-        low, high = sorted((sign * row["low"], sign * row["high"]))
-        told.append({**row, "verdict": "wins" if low > 0 else "loses" if high < 0 else "ties"})
+    for method in evaluation.methods:
+        spent: dict[tuple[str, str], dict[int, float]] = {}
+        for step in evaluation.steps:
+            if step.method == method and step.cpu_seconds > 0:  # none at t = 0
+                spent.setdefault((step.run, step.person), {})[step.t] = step.cpu_seconds
+        pairs = {who: (own[min(own)], own[max(own)]) for who, own in spent.items() if len(own) > 1}
+        if not pairs:
+            continue
+        logs = [math.log(last / first) for first, last in pairs.values()]
+        ratio = over_users(logs, [person for _, person in pairs])
+        means = {
+            t: _mean([own[t] for own in spent.values() if t in own]) for t in {t for own in spent.values() for t in own}
+        }
+        peak = max(means, key=lambda t: means[t])
+        told.append(
+            {
+                "method": method,
+                "users": ratio.users,
+                "first_ms": 1e3 * _mean([first for first, _ in pairs.values()]),
+                "last_ms": 1e3 * _mean([last for _, last in pairs.values()]),
+                "ratio": math.exp(ratio.mean),
+                "low": math.exp(ratio.low),
+                "high": math.exp(ratio.high),
+                "peak_t": peak,
+                "peak_ms": 1e3 * means[peak],
+            }
+        )
     return told
+
+
+def _mean(values: Sequence[float]) -> float:
+    return sum(values) / len(values)
 
 
 def compositions(evaluation: Evaluation) -> list[dict[str, Any]]:

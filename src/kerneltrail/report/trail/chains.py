@@ -54,7 +54,7 @@ def chains_section(model: TrajectoryModel) -> Section:
 def _said(model: TrajectoryModel) -> str:
     told = model.diagnostics
     rhat = told.rhat.get("log_joint", math.nan)
-    goal = model.settings.rhat
+    goal = model.settings.agreed
     behind = [
         f"{NAMES.get(name, name)} ({value:.3f})"
         for name, value in told.rhat.items()
@@ -63,15 +63,15 @@ def _said(model: TrajectoryModel) -> str:
     if not math.isfinite(rhat):
         verdict = "R-hat of the log joint could not be computed"
     elif rhat < goal:
-        verdict = f"R-hat of the log joint is {rhat:.3f}, below the {goal:g} that was asked for"
+        verdict = f"R-hat of the log joint is {rhat:.3f}, below {goal:g}"
         verdict += "" if behind else ": the chains agree"
     else:
         verdict = (
-            f"R-hat of the log joint is {rhat:.3f}, above the {goal:g} that was asked for: the chains do not agree "
-            "yet, and a longer run may choose another graph"
+            f"R-hat of the log joint is {rhat:.3f}, not below {goal:g}: the chains do not agree yet, and a longer run "
+            "may choose another graph"
         )
     if behind:
-        verdict += f". Above it: {' and '.join(behind)}"
+        verdict += f". Not below it: {' and '.join(behind)}"
     seconds = " and ".join(f"{value:.1f} s for {name}" for name, value in told.seconds.items())
     took = f" It took {seconds}." if seconds else ""
     count = len(told.log_joint)

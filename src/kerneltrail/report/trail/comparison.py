@@ -18,9 +18,16 @@ from kerneltrail.report.trail.numbers import NONE, duration, fixed, signed
 METRICS = {
     "rmse": ("RMSE of the next batch", True),
     "log_density": ("log density of the next batch", False),
+    "cpu_seconds": ("processor seconds per update", True),
     "seconds": ("seconds per update", True),
 }
 """What the page compares: what it is called, and whether less is better."""
+PAIRED = (
+    "{} minus each other method is over the same users and batches. t is the number of batches seen, 0 before any row. "
+    "Where the interval of a difference, from resampling users, leaves out 0, it wins or loses; else it ties."
+)
+DIGITS = 3
+"""After the point: methods that matter differ in the second one."""
 LEVEL = 0.9
 """Coverage of intervals whose own level is not told."""
 
@@ -77,8 +84,10 @@ class Comparison:
 
     @property
     def metrics(self) -> tuple[str, ...]:
-        """Those of `METRICS` that were measured, in that order."""
+        """Those of `METRICS` that were measured, in that order; one kind of seconds is enough."""
         present = {row.metric for row in self.averages}
+        if "cpu_seconds" in present:  # not disturbed by what else the machine does
+            present -= {"seconds"}
         return tuple(metric for metric in METRICS if metric in present)
 
 
@@ -96,11 +105,11 @@ def _difference(row: Mapping[str, Any]) -> Difference:
     return Difference(first, second, int(row["t"]), metric, mean, low, high, LEVEL, users, users)
 
 
-def verdict(row: Difference) -> str:
-    """``better``, ``worse`` or ``tie`` for the first method: whether the interval leaves out 0, and on which side."""
-    if row.low <= 0.0 <= row.high:
-        return "tie"
-    return "better" if (row.high < 0.0) == METRICS[row.metric][1] else "worse"
+def verdict(metric: str, low: float, high: float) -> str:
+    """``wins``, ``loses`` or ``ties`` of a difference: whether its interval leaves out 0, and on which side."""
+    if low <= 0.0 <= high:
+        return "ties"
+    return "wins" if (high < 0.0) == METRICS[metric][1] else "loses"
 
 
 def comparison_section(comparison: Comparison) -> Section:
@@ -113,9 +122,10 @@ def comparison_section(comparison: Comparison) -> Section:
             "density are good; bars are 90 % intervals over users."
         )
     ]
-    own = [row for row in comparison.differences if row.metric in METRICS]
+    own = [row for row in comparison.differences if row.metric in comparison.metrics]
     if own:
-        blocks.append(_tally(own))
+        blocks.append(Paragraph(PAIRED.format(own[0].first)))
+        blocks += [_tally(own, metric) for metric in comparison.metrics if any(row.metric == metric for row in own)]
     for metric in comparison.metrics:
         blocks += [_picture(comparison, metric), _means(comparison, metric)]
         found = [row for row in own if row.metric == metric]
@@ -137,7 +147,7 @@ def _picture(comparison: Comparison, metric: str) -> Picture:
 def _means(comparison: Comparison, metric: str) -> Table:
     found = {(row.method, row.t): row.mean for row in comparison.averages if row.metric == metric}
     times = sorted({t for _, t in found})
-    write = duration if metric == "seconds" else fixed
+    write = duration if metric.endswith("seconds") else partial(fixed, digits=DIGITS)
     rows = [
         [method, *(write(found[method, t]) if (method, t) in found else NONE for t in times)]
         for method in comparison.methods
@@ -160,32 +170,23 @@ def _differences(own: Sequence[Difference], metric: str) -> Table:
         [second, *(_cell(found[second, t]) if (second, t) in found else NONE for t in times)]
         for second in dict.fromkeys(row.second for row in own)
     ]
-    caption = (
-        f"{own[0].first} minus each other method, {METRICS[metric][0]}, with its interval; it is better or worse where "
-        "the interval leaves out 0"
-    )
+    caption = f"{own[0].first} minus each other method, {METRICS[metric][0]}, with its interval"
     return Table(caption, ("against", *(f"t = {t}" for t in times)), rows, words=True)
 
 
 def _cell(row: Difference) -> str:
-    write = partial(duration, sign=True) if row.metric == "seconds" else signed
-    return f"{write(row.mean)} ({write(row.low)} to {write(row.high)}) {verdict(row)}"
+    write = partial(duration, sign=True) if row.metric.endswith("seconds") else partial(signed, digits=DIGITS)
+    return f"{write(row.mean)} ({write(row.low)} to {write(row.high)}) {verdict(row.metric, row.low, row.high)}"
 
 
-def _tally(own: Sequence[Difference]) -> Table:
-    """How often the first method is better, tied or worse than each other: computed, and said plainly."""
-    metrics = [metric for metric in METRICS if any(row.metric == metric for row in own)]
-    rows = []
-    for second in dict.fromkeys(row.second for row in own):
-        cells = []
-        for metric in metrics:
-            found = [verdict(row) for row in own if (row.second, row.metric) == (second, metric)]
-            cells.append(
-                ", ".join(f"{found.count(word)} {word}" for word in ("better", "tie", "worse") if word in found)
-            )
-        rows.append([second, *cells])
-    caption = (
-        f"{own[0].first} against each other method: after how many batches it is better or worse, which is where the "
-        "interval of the difference over the same users leaves out 0, and after how many there is a tie"
-    )
-    return Table(caption, ("against", *(METRICS[metric][0] for metric in metrics)), rows, words=True)
+def _tally(own: Sequence[Difference], metric: str) -> Table:
+    """Against each other method: the t at which the first one wins, ties and loses."""
+    found: dict[str, dict[str, list[str]]] = {}
+    for row in own:
+        if row.metric == metric:
+            at = found.setdefault(row.second, {"wins": [], "ties": [], "loses": []})
+            at[verdict(metric, row.low, row.high)].append(str(row.t))
+    rows = [[second, *(", ".join(times) or NONE for times in at.values())] for second, at in found.items()]
+    title = METRICS[metric][0]
+    columns = ("against", "wins", "ties", "loses")
+    return Table(f"{title[0].upper()}{title[1:]}: t at which {own[0].first}", columns, rows, words=True)
