@@ -19,10 +19,11 @@ from kerneltrail.baselines.shrinkage.narrow import Probable, narrowed
 from kerneltrail.baselines.shrinkage.objective import Factors, Problem
 from kerneltrail.baselines.shrinkage.scales import standard_draws
 from kerneltrail.baselines.shrinkage.starts import around, greedy, own_map, periods_of, start_of
+from kerneltrail.baselines.shrinkage.weights import Weight, weights_of
 from kerneltrail.data import User
 from kerneltrail.errors import DataError
 from kerneltrail.gp import Prediction, inputs_for
-from kerneltrail.kernels import Composition, Hyperparameters, Pool, Priors, Product, layout_of
+from kerneltrail.kernels import Composition, Hyperparameters, Pool, Priors, layout_of
 
 Array = NDArray[np.float64]
 
@@ -31,29 +32,6 @@ Judge = Literal["share", "evidence"]
 
 HOPS = 0x686F70
 """Sets the random numbers of hops apart from those of rounds."""
-
-
-@dataclass(frozen=True)
-class Weight:
-    """The posterior of one component.
-
-    Attributes:
-        product: the kernel.
-        median: of |w|, in the scaled target's units.
-        low, high: its central 90 % interval.
-        share: expected share of the signal's variance over the rows.
-        size: expected share of signal and noise together.
-        clear: what its share of itself and the noise together is above in nine of ten draws of the scales: ½ where it
-            is almost surely as large as the noise.
-    """
-
-    product: Product
-    median: float
-    low: float
-    high: float
-    share: float
-    size: float
-    clear: float
 
 
 @dataclass(frozen=True)
@@ -91,19 +69,7 @@ class ShrinkageFit:
         """The posterior of every component, the largest share first."""
         if not self.seen.rows.rows:
             return ()
-        problem = self.learner.problem(self.seen)
-        parts = problem.explained(self.factors)
-        signal = parts.sum(axis=1, keepdims=True)
-        share = np.divide(parts, signal, out=np.zeros_like(parts), where=signal > 0).mean(axis=0)
-        noise = float(np.exp(self.factors.theta[-1]))
-        clear = np.quantile(parts / (parts + noise), 0.1, axis=0)
-        shares = (share, (parts / (signal + noise)).mean(axis=0), clear)
-        mean, variance = self.factors.log_weights
-        wide = 1.6448536269514722 * np.sqrt(variance)  # the normal's 95 % point
-        median, low, high = np.exp(0.5 * np.array([mean, mean - wide, mean + wide])).tolist()
-        columns = zip(self.learner.whole, median, low, high, *(each.tolist() for each in shares), strict=True)
-        found = [Weight(*column) for column in columns]
-        return tuple(sorted(found, key=lambda weight: -weight.share))
+        return weights_of(self.learner.problem(self.seen), self.factors, self.learner.whole)
 
     @cached_property
     def composition(self) -> Composition:
