@@ -145,9 +145,10 @@ def test_shares_decide_the_order_and_are_shown():
     text, values = "LIN[temperature] + SE[hour]", [100.0, 15.0, 1.69, 3.06, 1.0]
     small, large = parse(text).products
     expected = [
-        f"Step count will {SIMILAR_HOUR}.{SIZE[:-1]}; it makes up about 62% of the variation.",
+        f"Step count will {SIMILAR_HOUR}.{SIZE[:-1]}; in the rows seen it makes up about 62% of the variation.",
         "Step count will also rise or fall in a straight line with temperature (no effect where it is 15 °C). "
-        "Its slope is typically ±10 steps per °C; it makes up less than 1% of the variation.",
+        "Its slope is typically ±10 steps per °C; in the rows seen it makes up less than 1% of the "
+        "variation.",
         "What remains unexplained varies by about ±1 step from row to row.",
     ]
     assert sentences(text, values, shares={small: 0.004, large: 0.62}) == expected

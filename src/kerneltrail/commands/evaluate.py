@@ -102,6 +102,7 @@ def evaluate(
     keep_freed_memory()
     found: list[Evaluation] = []
     for number, one in enumerate(every, 1):
+        say([f"{one.label}: tested {', '.join(one.test.names)}; learnt from {', '.join(one.train.names)}"])
         with _bar(f"run {number} of {runs}: " if runs > 1 else "") as tell:
             parts = one.parts if chosen is None else chosen.build(one.train)
             found.append(

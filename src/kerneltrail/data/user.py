@@ -202,6 +202,14 @@ class User:
         pairs = ((getattr(self, field.name), getattr(other, field.name)) for field in fields(self))
         return all(_same(mine, theirs) for mine, theirs in pairs)
 
+    @cached_property
+    def rows_digest(self) -> str:
+        """A digest of what a fit reads, name and order aside: covariates, X, y, batches, actions."""
+        digest = hashlib.blake2b(repr((self.covariates, tuple(self.ends))).encode(), digest_size=16)
+        for values in (self.X, self.y, self.action):
+            digest.update(b"none" if values is None else np.ascontiguousarray(values, dtype=np.float64).tobytes())
+        return digest.hexdigest()
+
     def __hash__(self) -> int:
         # Not the fingerprint: equal arrays of different types (order as integers or floats) are equal users.
         return hash((self.name, self.covariates, self.ends))

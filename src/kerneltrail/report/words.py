@@ -244,7 +244,7 @@ class _Speaker:
         return found
 
     def _size(self, p: int, leader: _Part) -> str:
-        """How large the part typically is: one standard deviation; per unit of the covariate for linear factors."""
+        """How large the kernel lets the part be: σ_f, one standard deviation; per unit for linear factors."""
         atoms = self.composition.products[p].atoms
         size = self.scale.target_size(sqrt(self.amplitudes[p]))
         linear = [atom.covariate for atom in atoms if atom.spec.linear]
@@ -299,7 +299,8 @@ def _percentage(share: float | None) -> str:
         return ""
     percent = 100.0 * share
     said = "less than 1%" if percent < 1.0 else "more than 99%" if 99.0 < percent < 100.0 else f"about {percent:.0f}%"
-    return f"; it makes up {said} of the variation"
+    # The size before is what the kernel allows, of any user; this is of these rows, so the two need not go together.
+    return f"; in the rows seen it makes up {said} of the variation"
 
 
 def _capitalised(target: str) -> str:

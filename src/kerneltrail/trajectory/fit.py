@@ -206,6 +206,7 @@ def _conclude(
         {
             "version": version("kerneltrail"),
             "users": {user.name: user.fingerprint for user in cohort.users},
+            "rows": {user.name: user.rows_digest for user in cohort.users},
             "candidates": [table.pool.composition(mask).text for mask in problem.candidates],
         },
     )

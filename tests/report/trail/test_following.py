@@ -5,19 +5,32 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from kerneltrail.data import Cohort
 from kerneltrail.gp import Posterior
 from kerneltrail.gp.population import PopulationMean
 from kerneltrail.report.trail import follow_users
 from kerneltrail.report.trail.calibration import calibration, coverages, pooled
+from kerneltrail.trajectory.fit import fit
 from trajectory.small import rewarded_model, rows, small_model
+from trajectory.tiny import POOL, pilots, settings
 from trajectory.tiny import model as tiny_model
-from trajectory.tiny import pilots
 
 
 @pytest.fixture(scope="module")
 def rewarded():
     model = rewarded_model()
     return model, follow_users(model, [rows("pilot 2", seed=2), rows("new", seed=9)])
+
+
+def test_somebody_else_of_a_pilot_users_name_is_new():
+    """By the rows as the fit saw them, whatever the order column was made of; older models do not know their rows."""
+    cohort = Cohort.from_users(pilots(), target="y", scaling="group")
+    model = fit(cohort, settings=settings(sweeps=8), pool=POOL, workers=1)
+    same, other = cohort.raw[0], cohort.raw[0].with_y(cohort.raw[0].y + 1.0)
+    assert [one.pilot for one in follow_users(model, [same, other])] == [True, False]
+    assert follow_users(model, [replace(same, order=np.arange(same.rows))])[0].pilot
+    older = replace(model, provenance={})
+    assert [one.pilot for one in follow_users(older, [same, other])] == [True, True]
 
 
 def test_a_pilot_user_is_known_by_name_and_batches_and_walks_the_learnt_path(rewarded):

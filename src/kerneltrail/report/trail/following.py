@@ -128,8 +128,7 @@ def follow_users(
 
 
 def _follow(model: TrajectoryModel, user: User, *, detailed: bool) -> Followed:
-    known = dict(zip(model.users, model.paths, strict=True)).get(user.name)
-    path = known if known is not None and len(known) == user.batches else None
+    path = _pilot_path(model, user)
     # On a pilot user's path any node may be asked for, so all of them have to see the rows.
     state = model.new_user(user.name) if path is None else model.new_user(user.name, selection="filter")
     by_row = len(user.covariates) > 1 or model.takes_action
@@ -144,6 +143,15 @@ def _follow(model: TrajectoryModel, user: User, *, detailed: bool) -> Followed:
             own = state.composition if path is None else model.pool.composition(path[t - 1])
             steps.append(_step(state, user.upto(t), own, by_row=by_row, averaged=path is None))
     return Followed(user, path is not None, by_row, tuple(steps), tuple(ahead), tuple(sure))
+
+
+def _pilot_path(model: TrajectoryModel, user: User) -> tuple[int, ...] | None:
+    """The learnt path of a pilot user; None for anybody else, also one of the same name with other rows."""
+    known = dict(zip(model.users, model.paths, strict=True)).get(user.name)
+    if known is None or len(known) != user.batches:
+        return None
+    learnt = model.provenance.get("rows", {}).get(user.name)  # older files do not say
+    return known if learnt in (None, model.scaler.apply(user).rows_digest) else None
 
 
 def _step(state: NewUser, seen: User, composition: Composition, *, by_row: bool, averaged: bool) -> StepView:
