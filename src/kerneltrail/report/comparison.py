@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -26,6 +27,8 @@ LABELS = {
     "right": "share of users whose kernel is the true one",
     "products": "products in the kernel",
 }
+CROWDED = 2.5
+"""Times the range of all later differences that the first one may take before it is left outside."""
 FAR = 0.75
 """Widths of the range of nine tenths of the means, beyond its ends: what lies farther is far from all others."""
 
@@ -53,6 +56,7 @@ def by_batch(averages: Iterable[Average], metric: str, *, first: str | None, wid
                 marker="o" if name == first else MARKERS[number % len(MARKERS)],
                 markersize=6 if name == first else 4,
                 linewidth=2.2 if name == first else 0.8,
+                linestyle="-" if number < len(COLOURS) else (0, (5, 3)),  # the colours begin again
                 elinewidth=1.4 if name == first else 0.9,
                 zorder=4 if name == first else 3,
                 label=name,
@@ -72,7 +76,8 @@ def by_batch(averages: Iterable[Average], metric: str, *, first: str | None, wid
 def differences(rows: Iterable[Difference], metric: str, *, width: float = WIDE) -> Figure:
     """The first method minus each other one after each batch, a panel each with a scale of its own.
 
-    An interval that misses the line at 0 is a difference.
+    An interval that misses the line at 0 is a difference. What is said before the first row may be far off all the
+    rest, and is then left outside the axes; the tables have it.
     """
     own = [row for row in rows if row.metric == metric]
     names = list(dict.fromkeys(row.second for row in own))
@@ -89,10 +94,13 @@ def differences(rows: Iterable[Difference], metric: str, *, width: float = WIDE)
             )
             ax.set_title(f"minus {name}")
             _tidy(ax)
+            ax.set_ylim(*_later(pairs))
         for ax in axes.flat[len(names) :]:
             ax.set_axis_off()
         if own:
-            figure.suptitle(f"{own[0].first}: {LABELS.get(metric, metric)}", x=0.01, ha="left", fontweight="bold")
+            said = f"{own[0].first}: {LABELS.get(metric, metric)}"
+            title = textwrap.fill(said, 40) if width < 6 else said
+            figure.suptitle(title, x=0.01, ha="left", fontweight="bold")
             figure.supxlabel("batches seen", fontsize="medium")
     return figure
 
@@ -100,6 +108,20 @@ def differences(rows: Iterable[Difference], metric: str, *, width: float = WIDE)
 def _line(ax: Axes, places: Sequence[float], rows: Sequence[Average] | Sequence[Difference], **look: Any) -> None:
     below, above = [row.mean - row.low for row in rows], [row.high - row.mean for row in rows]
     ax.errorbar(places, [row.mean for row in rows], yerr=[below, above], capsize=0, **look)
+
+
+def _later(rows: Sequence[Difference]) -> tuple[float, float]:
+    """Ends of a panel's axis, 0 among them: of all t, unless t = 0 alone would leave little room for the others."""
+
+    def ends(some: Sequence[Difference]) -> tuple[float, float]:
+        return min(0.0, *(row.low for row in some)), max(0.0, *(row.high for row in some))
+
+    later = [row for row in rows if row.t > 0] or list(rows)
+    (low, high), (least, most) = ends(later), ends(rows)
+    if most - least < CROWDED * (high - low):
+        low, high = least, most
+    margin = 0.08 * ((high - low) or 1.0)
+    return low - margin, high + margin
 
 
 def _limits(rows: Sequence[Average], first: str | None) -> tuple[float, float]:

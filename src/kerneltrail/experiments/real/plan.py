@@ -188,9 +188,8 @@ def _fitbit_pool(covariates: tuple[str, ...]) -> Pool:
 FITBIT = Study(
     "fitbit",
     "Fitbit trackers: hourly step counts without a treatment",
-    "The outcome is the log of the step count in an hour, at five hours a day; nobody was sent anything. Days were "
-    "chosen by looking at the whole day, and a zero may be a tracker that was not worn. Users with a single batch are "
-    "left out.",
+    "The outcome is the log of the step count in an hour, at five hours a day; nobody was sent anything. Users with "
+    "a single batch are left out.",
     "log step count",
     "The data are those of Furberg et al. 2016, hourly step counts of 33 people: Zenodo 53894, or Kaggle "
     "arashnic/fitbit, there under the licence CC0; check it where you take them from. The file is a table of decision "

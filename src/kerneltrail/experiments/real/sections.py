@@ -13,6 +13,7 @@ from kerneltrail.report import comparison, graph
 from kerneltrail.report.drawn import Drawn
 from kerneltrail.report.figures import NARROW, WIDE
 from kerneltrail.report.page import Block, Paragraph, Section, Sentences, Table
+from kerneltrail.trajectory.model import TrajectoryModel
 
 Row = Mapping[str, Any]
 Tables = Mapping[str, Sequence[Row]]
@@ -42,7 +43,7 @@ def page_of(
     sections = []
     for label in (TRAJECTORY, PUBLISHED):
         told = sorted((row for row in tables["nodes"] if row["model"] == label), key=lambda row: -row["customers"])
-        blocks: list[Block] = [Paragraph(WHY[label]), figure(_graph(label, found))]
+        blocks: list[Block] = [Paragraph(f"{WHY[label]} {_size(found.models[label])}"), figure(_graph(label, found))]
         blocks += [Sentences(row["composition"], [row["words"]]) for row in told[:NODES]]
         if found.models[label].mean is not None:
             blocks.append(Paragraph(AROUND))
@@ -66,11 +67,11 @@ WHY = {
     TRAJECTORY: (
         "The recommended settings: evidence with hyperparameters integrated out, candidates that are best for all "
         "users together, a population mean, and the exact posterior of paths. Where noise is as high as here, users' "
-        "rows hardly tell kernels apart, and one more arrow costs more than it explains: the graph is small."
+        "rows hardly tell kernels apart, and one more arrow costs more than it explains: graphs tend to be small."
     ),
     PUBLISHED: (
         "The paper's procedure: a kernel is judged at hyperparameters fitted to those who have it, and followed "
-        "greedily. Its graph has more boxes, and kernels with few customers are judged too kindly."
+        "greedily. Kernels with few customers are judged too kindly, so graphs tend to have more boxes."
     ),
 }
 AROUND = (
@@ -99,9 +100,15 @@ def _short(tables: Tables) -> list[Block]:
     return [Sentences("The next batch, predicted for users who were not learnt from", said)]
 
 
+def _size(model: TrajectoryModel) -> str:
+    kernels, arrows = len(model.nodes), len(model.edges)
+    return f"This one has {kernels} kernel{'s' if kernels > 1 else ''} and {arrows} arrow{'s' if arrows > 1 else ''}."
+
+
 def _kept(found: Found) -> str:
     rows = sum(user.rows for user in found.cohort.users)
-    return f"{len(found.cohort)} users, {rows} rows. {found.cohort.report}".replace("\n", "; ")
+    told = str(found.cohort.report).replace("\n", "; ")
+    return f"The file: {told}. Used are {len(found.cohort)} users with {rows} rows."
 
 
 def _how(sizes: Sizes, found: Found) -> str:
@@ -178,16 +185,14 @@ def _growth(rows: Sequence[Row]) -> Table:
     return Table(
         "Milliseconds of processor time per update after a user's first and last batch, means over users; their ratio "
         "within users with its 90 % interval; and the largest mean of any t",
-        ("method", "first", "last", "ratio", "interval", "largest", "at t"),
+        ("method", "first", "last", "ratio", "largest"),
         [
             [
                 row["method"],
                 f"{row['first_ms']:.1f}",
                 f"{row['last_ms']:.1f}",
-                f"{row['ratio']:.2f}",
-                f"{row['low']:.2f} to {row['high']:.2f}",
-                f"{row['peak_ms']:.1f}",
-                str(row["peak_t"]),
+                f"{row['ratio']:.2f} ({row['low']:.2f} to {row['high']:.2f})",
+                f"{row['peak_ms']:.1f} (t = {row['peak_t']})",
             ]
             for row in rows
         ],
@@ -196,14 +201,25 @@ def _growth(rows: Sequence[Row]) -> Table:
 
 
 def _compositions(rows: Sequence[Row]) -> Table:
-    methods = list(dict.fromkeys(row["method"] for row in rows))
+    """A line per method; a kernel that is kept is said once."""
     user = rows[0]["user"] if rows else ""
-    cells: dict[int, dict[str, str]] = {}
+    stays: dict[str, list[tuple[str, list[int]]]] = {}
     for row in rows:
-        cells.setdefault(row["t"], {})[row["method"]] = row["composition"] or "none"
+        own, kernel = stays.setdefault(row["method"], []), row["composition"] or "none"
+        if own and own[-1][0] == kernel:
+            own[-1][1].append(row["t"])
+        else:
+            own.append((kernel, [row["t"]]))
     return Table(
         f"Kernels selected for user {user}, a test user, after t batches (the paper shows a training user)",
-        ("t", *methods),
-        [[str(t), *(own.get(method, "–") for method in methods)] for t, own in cells.items()],
+        ("method", "kernels"),
+        [
+            [method, ", then ".join(f"{kernel} ({_times(times)})" for kernel, times in own)]
+            for method, own in stays.items()
+        ],
         words=True,
     )
+
+
+def _times(times: Sequence[int]) -> str:
+    return f"t = {times[0]}" if len(times) == 1 else f"t = {times[0]}–{times[-1]}"

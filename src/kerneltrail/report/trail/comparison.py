@@ -160,7 +160,9 @@ def _gap(own: Sequence[Difference], metric: str) -> Picture:
     wide, narrow = (figures.svg(drawing.differences(own, metric, width=width)) for width in (WIDE, NARROW))
     alt = f"{own[0].first} minus each other method in {title}, by number of batches seen."
     side = "below" if less else "above"
-    return Picture(wide, narrow, alt, f"The difference over the same users: {side} the line {own[0].first} is better.")
+    said = f"The difference over the same users: {side} the line {own[0].first} is better."
+    outside = "" if all(row.t for row in own) else " What is said before the first row may lie outside a panel."
+    return Picture(wide, narrow, alt, said + outside)
 
 
 def _differences(own: Sequence[Difference], metric: str) -> Table:
