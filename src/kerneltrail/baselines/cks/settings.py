@@ -18,9 +18,10 @@ them all predict, weighted by that density."""
 THOROUGH = Effort(draws=0, kept=1, fresh=0, starts=1, screen=16, accuracy=1e-6)
 """Effort for the few candidates of a level that are fitted to all rows."""
 
-SERIES_FIRST = Effort(draws=10, small=6)
+SERIES_FIRST = Effort(draws=10, kept=2, small=6)
 SERIES_SECOND = Effort(draws=0, kept=1, fresh=0, starts=0, accuracy=1e-5)
-"""Efforts for one series: small kernels from many starts, on few rows; none at random on all rows."""
+"""Efforts for one series: two starts from the parent's values and small kernels from many, on few rows; none at random
+on all rows."""
 
 
 @dataclass(frozen=True)
@@ -77,7 +78,7 @@ class SearchSettings:
         seen twice. The kernel is chosen by how it extrapolates, since that is what a series is searched for.
         """
         guard = Guard(gaps=3.0, spacings=0.0, cycles=2.0)
-        own = cls(depth=4, guard=guard, choose="holdout", thin=150, first=SERIES_FIRST, second=SERIES_SECOND)
+        own = cls(guard=guard, choose="holdout", first=SERIES_FIRST, second=SERIES_SECOND)
         return replace(own, **changes)
 
     def __post_init__(self) -> None:
