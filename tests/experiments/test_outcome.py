@@ -39,7 +39,7 @@ def test_results_are_strict_json_with_what_they_come_from(tmp_path):
 def test_verdicts_stand_in_the_table_and_what_differs_is_marked():
     found = [Agreement("a", "1", "1", True), Agreement("b", "1", "2", False), Agreement("c", "1", "?", None)]
     table = agreement_table(found)
-    assert [row[-1] for row in table.rows] == ["agrees", "differs", "not tested"]
+    assert [row[-1] for row in table.rows] == ["agrees", "differs", "cannot say"]
     assert table.marked == [1]
     assert "preset" not in table.columns
     both = agreement_table([*found, Agreement("d", "1", "1", True, of="published")])

@@ -34,7 +34,7 @@ class Agreement:
     @property
     def verdict(self) -> str:
         """In a word."""
-        return {True: "agrees", False: "differs", None: "not tested"}[self.agrees]
+        return {True: "agrees", False: "differs", None: "cannot say"}[self.agrees]
 
     def to_json(self) -> dict[str, Any]:
         """As plain values."""

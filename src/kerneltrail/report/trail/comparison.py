@@ -26,6 +26,8 @@ PAIRED = (
     "{} minus each other method is over the same users and batches. t is the number of batches seen, 0 before any row. "
     "Where the interval of a difference, from resampling users, leaves out 0, it wins or loses; else it ties."
 )
+FEW = 5
+"""Users below which intervals come with a warning."""
 DIGITS = 3
 """After the point: methods that matter differ in the second one."""
 LEVEL = 0.9
@@ -125,6 +127,8 @@ def comparison_section(comparison: Comparison) -> Section:
     own = [row for row in comparison.differences if row.metric in comparison.metrics]
     if own:
         blocks.append(Paragraph(PAIRED.format(own[0].first)))
+        if 0 < users < FEW:
+            blocks.append(Paragraph(f"Only {users} of them: an interval over so few is hardly more than their range."))
         blocks += [_tally(own, metric) for metric in comparison.metrics if any(row.metric == metric for row in own)]
     for metric in comparison.metrics:
         blocks += [_picture(comparison, metric), _means(comparison, metric)]
