@@ -83,6 +83,22 @@ def test_what_makes_no_sense_is_refused(folder, words, said):
     assert said in " ".join(result.stderr.split())
 
 
+def test_the_best_predict_together_and_fits_end_a_search(folder):
+    words = ("cks", folder / "sales.csv", "--target", "sales", "--covariates", "year", "--predict", folder / "next.csv")
+    means = {}
+    for choose in ("holdout", "average"):
+        out, tree = folder / f"{choose}.csv", folder / f"{choose}-tree.csv"
+        result = run(*words, "--out", out, "--tree", tree, "--fits", 6, "--choose", choose)
+        assert result.exit_code == 0, result.output
+        assert ("weighs the best" in result.stdout) == (choose == "average")
+        with out.open(newline="") as file:
+            means[choose] = [float(row["mean"]) for row in csv.DictReader(file)]
+        with tree.open(newline="") as file:
+            assert {row["level"] for row in csv.DictReader(file)} <= {"0", "1"}
+    assert means["average"] != means["holdout"]
+    assert means["average"] == pytest.approx(means["holdout"], rel=0.1)
+
+
 def test_rows_to_predict_need_all_covariates(folder):
     (folder / "holes.csv").write_text("year\n2002\nNA\n")
     result = run(

@@ -19,6 +19,7 @@ class Choose(StrEnum):
 
     holdout = "holdout"
     bic = "bic"
+    average = "average"
 
 
 def cks(
@@ -37,8 +38,14 @@ def cks(
     depth: Annotated[int | None, typer.Option("--depth", min=0, help="Grammar steps at most.")] = None,
     beam: Annotated[int, typer.Option("--beam", min=1, help="How many of each level are expanded.")] = 1,
     choose: Annotated[
-        Choose, typer.Option("--choose", help="What decides in the end: the last rows, held out, or BIC.")
+        Choose,
+        typer.Option(
+            "--choose", help="What decides in the end: the last rows, held out, or BIC; or the best averaged."
+        ),
     ] = Choose.holdout,
+    fits: Annotated[
+        int | None, typer.Option("--fits", min=1, help="Begin no further fit after this many, on any machine the same.")
+    ] = None,
     seconds: Annotated[
         float | None, typer.Option("--seconds", min=0, help="Begin no further fit after this long.")
     ] = None,
@@ -64,7 +71,7 @@ def cks(
         raise DataError("--predict says which rows to predict and --out where to write them: give both or neither")
     changes: dict[str, Any] = {} if depth is None else {"depth": depth}
     settings = SearchSettings.for_series(
-        beam=beam, seconds=seconds, workers=workers, seed=seed, choose=choose.value, **changes
+        beam=beam, fits=fits, seconds=seconds, workers=workers, seed=seed, choose=choose.value, **changes
     )
     table = read_table(data)
     names = _names(table, target, covariates)
@@ -93,7 +100,8 @@ def cks(
     left = f", {table.rows - len(y)} rows without a value left out" if len(y) < table.rows else ""
     say([f"{data.name}: {len(y)} rows{left}; {len(found.tree.nodes)} kernels in {found.tree.seconds:.0f} s"])
     if found.tree.best.held_out is not None:
-        say(["BIC, mean log density of held-out rows, kernel; the density decides"])
+        decides = "weighs the best when predicting" if choose is Choose.average else "decides"
+        say([f"BIC, mean log density of held-out rows, kernel; the density {decides}"])
     say(str(found.tree).splitlines())
     title(found.kernel)
     say(f"• {sentence}" for sentence in sentences(found, target))

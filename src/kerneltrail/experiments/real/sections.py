@@ -132,7 +132,7 @@ def _how(sizes: Sizes, found: Found) -> str:
             f"for {', '.join(sizes.own)}."
         )
     if "cks" in sizes.own:
-        limit = "" if sizes.search.seconds is None else f" or {sizes.search.seconds:g} s"
+        limit = "" if sizes.search.fits is None else f" or {sizes.search.fits} fits"
         said += f" Each search of CKS ended at depth {sizes.search.depth}{limit}."
     return said
 
