@@ -41,9 +41,10 @@ def test_verdicts_stand_in_the_table_and_what_differs_is_marked():
     table = agreement_table(found)
     assert [row[-1] for row in table.rows] == ["agrees", "differs", "cannot say"]
     assert table.marked == [1]
-    assert "preset" not in table.columns
+    assert "for" not in table.columns
     both = agreement_table([*found, Agreement("d", "1", "1", True, of="published")])
     assert [row[1] for row in both.rows] == ["both", "both", "both", "published"]
+    assert both.columns[1] == "for"
 
 
 def test_plain_values_and_tables():

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 from kerneltrail.errors import DataError, KerneltrailError
 from kerneltrail.evaluation.result import Average, Difference, Evaluation
 from kerneltrail.evaluation.tables import load_evaluation
+from kerneltrail.evaluation.verdicts import VERDICTS, tally
 
 
 def _share(value: float) -> str:
@@ -42,9 +43,12 @@ COMPARED = ("rmse", "log_density", "right", "changed", "cpu_seconds")
 
 
 def markdown(evaluation: Evaluation, *, against: str | None = None) -> str:
-    """Tables of all metrics with intervals, and of differences; methods down, batches seen across."""
+    """Tables of all metrics with intervals, and of differences; methods down, batches seen across.
+
+    First comes where the method compared wins, ties and loses by the intervals of the differences.
+    """
     averages, pairs = evaluation.summary(), evaluation.paired(against)
-    parts = []
+    parts = [_tally(pairs, metric) for metric in ("rmse", "log_density") if any(row.metric == metric for row in pairs)]
     for metric, (title, said) in TITLES.items():
         own = [row for row in averages if row.metric == metric]
         if own:
@@ -56,6 +60,13 @@ def markdown(evaluation: Evaluation, *, against: str | None = None) -> str:
             named = f"**{differences[0].first} minus each: {title[0].lower() if metric != 'rmse' else 'R'}{title[1:]}**"
             parts.append(f"{named}\n\n{_table(_cells(differences, said))}")
     return "\n\n".join(parts) + "\n"
+
+
+def _tally(pairs: Sequence[Difference], metric: str) -> str:
+    lines = [_line(["against", *VERDICTS]), "|---" * (1 + len(VERDICTS)) + "|"]
+    for second, at in tally(pairs, metric).items():
+        lines.append(_line([second, *(", ".join(map(str, times)) or "–" for times in at.values())]))
+    return f"**{TITLES[metric][0]}: batches seen at which {pairs[0].first}**\n\n" + "\n".join(lines)
 
 
 def _cells(rows: Iterable[Average] | Iterable[Difference], said: Callable[[float], str]) -> dict[tuple[str, int], str]:

@@ -47,6 +47,6 @@ def agreement_table(found: Sequence[Agreement], caption: str = "Beside the paper
     rows = [
         [each.claim, *([each.of or "both"] if several else []), each.paper, each.ours, each.verdict] for each in found
     ]
-    columns = ("claim", *(["preset"] if several else []), "paper", "this run", "")
+    columns = ("claim", *(["for"] if several else []), "paper", "this run", "")
     marked = [place for place, each in enumerate(found) if each.agrees is False]
     return Table(caption, columns, rows, marked, words=True)

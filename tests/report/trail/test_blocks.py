@@ -14,7 +14,7 @@ from kerneltrail.kernels import Hyperparameters, Pool
 from kerneltrail.report.assets import asset
 from kerneltrail.report.graph import Graph, inline, key_masks, planned
 from kerneltrail.report.trail import Comparison, GraphBlock, PathsBlock, trail_page
-from kerneltrail.report.trail.comparison import comparison_section, verdict
+from kerneltrail.report.trail.comparison import comparison_section
 from kerneltrail.report.trail.embed import brief, embedded
 from kerneltrail.report.trail.facts import facts
 from kerneltrail.report.trail.following import follow_users
@@ -163,6 +163,21 @@ class TestComparison:
         assert '<th scope="row">mean</th><td>0</td><td>–</td><td>–</td>' in text
         assert "<td>−0.250 (−0.500 to −0.100) wins</td>" in text
 
+    def test_means_over_fewer_users_are_marked_and_not_drawn(self):
+        metrics = [
+            {"method": name, "t": t, "users": users - t, "rmse": rmse}
+            for name, users, rmse in (("trajectory", 21, 2.5), ("mean", 21, 2.75), ("published", 15, 1.5))
+            for t in (0, 1)
+        ]
+        found = Comparison.from_results({"metrics": metrics})
+        assert found.fewer == {"published": 15}
+        text = comparison_section(found).html()
+        assert "published (15 users)" in text
+        assert "like with like" in text
+        assert "Not drawn, for fewer users: published." in text
+        assert "for trajectory, mean." in text
+        assert "like with like" not in comparison_section(Comparison.from_results({"metrics": metrics[:4]})).html()
+
     def test_rows_of_an_evaluation(self):
         summary = {
             "method": "us",
@@ -185,19 +200,6 @@ class TestComparison:
         for wrong in ({"metrics": [{"rmse": 1.0}]}, {"metrics": [3]}, {"summary": [{"method": "us"}]}):
             with pytest.raises(DataError, match="cannot be read"):
                 Comparison.from_results(wrong)
-
-    @pytest.mark.parametrize(
-        ("metric", "low", "high", "says"),
-        [
-            ("rmse", -2.0, -1.0, "wins"),
-            ("rmse", 1.0, 2.0, "loses"),
-            ("rmse", -1.0, 1.0, "ties"),
-            ("log_density", 1.0, 2.0, "wins"),
-            ("log_density", -2.0, -1.0, "loses"),
-        ],
-    )
-    def test_verdicts(self, metric, low, high, says):
-        assert verdict(metric, low, high) == says
 
 
 class TestPage:

@@ -8,12 +8,12 @@ from typing import Any
 
 from kerneltrail.evaluation import Evaluation
 from kerneltrail.evaluation.intervals import over_users
+from kerneltrail.evaluation.verdicts import verdict
 from kerneltrail.experiments.methods import metric_rows, paired_rows
 from kerneltrail.experiments.real.compute import Found
 from kerneltrail.experiments.real.plan import TRAJECTORY
 from kerneltrail.kernels import Hyperparameters
 from kerneltrail.report.graph.parts import key_masks
-from kerneltrail.report.trail.comparison import verdict
 from kerneltrail.report.words import describe
 from kerneltrail.trajectory.model import Node, TrajectoryModel
 

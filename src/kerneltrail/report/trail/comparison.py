@@ -9,6 +9,7 @@ from typing import Any
 
 from kerneltrail.errors import DataError
 from kerneltrail.evaluation.result import Average, Difference, Evaluation
+from kerneltrail.evaluation.verdicts import VERDICTS, tally, verdict
 from kerneltrail.report import comparison as drawing
 from kerneltrail.report import figures
 from kerneltrail.report.figures import NARROW, WIDE
@@ -85,6 +86,12 @@ class Comparison:
         return tuple(dict.fromkeys(row.method for row in self.averages))
 
     @property
+    def fewer(self) -> dict[str, int]:
+        """Methods that followed fewer users than others did, with how many: their means are not comparable."""
+        most = {method: max(row.users for row in self.averages if row.method == method) for method in self.methods}
+        return {method: users for method, users in most.items() if users < max(most.values())}
+
+    @property
     def metrics(self) -> tuple[str, ...]:
         """Those of `METRICS` that were measured, in that order; one kind of seconds is enough."""
         present = {row.metric for row in self.averages}
@@ -105,13 +112,6 @@ def _difference(row: Mapping[str, Any]) -> Difference:
     mean, low, high = (float(row[name]) for name in ("mean", "low", "high"))
     first, second, metric = str(row["method"]), str(row["against"]), str(row["metric"])
     return Difference(first, second, int(row["t"]), metric, mean, low, high, LEVEL, users, users)
-
-
-def verdict(metric: str, low: float, high: float) -> str:
-    """``wins``, ``loses`` or ``ties`` of a difference: whether its interval leaves out 0, and on which side."""
-    if low <= 0.0 <= high:
-        return "ties"
-    return "wins" if (high < 0.0) == METRICS[metric][1] else "loses"
 
 
 def comparison_section(comparison: Comparison) -> Section:
@@ -139,24 +139,33 @@ def comparison_section(comparison: Comparison) -> Section:
 
 
 def _picture(comparison: Comparison, metric: str) -> Picture:
-    title = METRICS[metric][0]
+    """Means of those methods that followed everybody: of the others they are over other users."""
+    title, fewer = METRICS[metric][0], comparison.fewer
+    shown = [row for row in comparison.averages if row.method not in fewer]
     wide, narrow = (
-        figures.svg(drawing.by_batch(comparison.averages, metric, first=comparison.first, width=width))
-        for width in (WIDE, NARROW)
+        figures.svg(drawing.by_batch(shown, metric, first=comparison.first, width=width)) for width in (WIDE, NARROW)
     )
-    alt = f"{title} by number of batches seen, for {', '.join(comparison.methods)}."
-    return Picture(wide, narrow, alt, f"{title[0].upper()}{title[1:]}, by the batches seen before.")
+    alt = f"{title} by number of batches seen, for {', '.join(dict.fromkeys(row.method for row in shown))}."
+    said = f"{title[0].upper()}{title[1:]}, by the batches seen before."
+    return Picture(wide, narrow, alt, f"{said} Not drawn, for fewer users: {', '.join(fewer)}." if fewer else said)
 
 
 def _means(comparison: Comparison, metric: str) -> Table:
     found = {(row.method, row.t): row.mean for row in comparison.averages if row.metric == metric}
     times = sorted({t for _, t in found})
     write = duration if metric.endswith("seconds") else partial(fixed, digits=DIGITS)
+    fewer = comparison.fewer
     rows = [
-        [method, *(write(found[method, t]) if (method, t) in found else NONE for t in times)]
+        [
+            f"{method} ({fewer[method]} users)" if method in fewer else method,
+            *(write(found[method, t]) if (method, t) in found else NONE for t in times),
+        ]
         for method in comparison.methods
     ]
-    return Table(f"Mean {METRICS[metric][0]}", ("method", *(f"t = {t}" for t in times)), rows)
+    caption = f"Mean {METRICS[metric][0]}"
+    if fewer:
+        caption += "; where it is over fewer users, only the differences below compare like with like"
+    return Table(caption, ("method", *(f"t = {t}" for t in times)), rows)
 
 
 def _gap(own: Sequence[Difference], metric: str) -> Picture:
@@ -187,12 +196,7 @@ def _cell(row: Difference) -> str:
 
 def _tally(own: Sequence[Difference], metric: str) -> Table:
     """Against each other method: the t at which the first one wins, ties and loses."""
-    found: dict[str, dict[str, list[str]]] = {}
-    for row in own:
-        if row.metric == metric:
-            at = found.setdefault(row.second, {"wins": [], "ties": [], "loses": []})
-            at[verdict(metric, row.low, row.high)].append(str(row.t))
-    rows = [[second, *(", ".join(times) or NONE for times in at.values())] for second, at in found.items()]
+    found = tally(own, metric)
+    rows = [[second, *(", ".join(map(str, times)) or NONE for times in at.values())] for second, at in found.items()]
     title = METRICS[metric][0]
-    columns = ("against", "wins", "ties", "loses")
-    return Table(f"{title[0].upper()}{title[1:]}: t at which {own[0].first}", columns, rows, words=True)
+    return Table(f"{title[0].upper()}{title[1:]}: t at which {own[0].first}", ("against", *VERDICTS), rows, words=True)
