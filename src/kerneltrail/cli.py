@@ -39,6 +39,7 @@ class _Edge(TyperGroup):
 
 
 app = typer.Typer(
+    rich_markup_mode="markdown",
     cls=_Edge,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
