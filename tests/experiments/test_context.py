@@ -205,7 +205,7 @@ def test_what_an_older_run_left_is_removed_once_another_is_finished(tmp_path):
     assert old < both  # an unfinished run takes nothing away
     (tmp_path / "stages" / "mine.txt").write_text("not ours")
     run(Staged(2), Context("staged", tmp_path))
-    shared = {name for name in old if name.startswith("shared-")}
+    shared = {name for name in old if name.startswith("staged-shared-")}
     assert kept(tmp_path) == (both - old) | shared | {"mine.txt"}
 
 
@@ -214,4 +214,13 @@ def test_runs_of_another_seed_or_size_leave_each_other_alone(tmp_path):
     old = kept(tmp_path)
     run(Staged(2), Context("staged", tmp_path, quick=True))
     run(Staged(2), Context("staged", tmp_path, seed=1))
+    assert old < kept(tmp_path)
+
+
+def test_another_experiment_stopped_in_the_same_folder_loses_nothing(tmp_path):
+    with pytest.raises(KeyboardInterrupt):
+        run(Staged(1, stop=True), Context("staged", tmp_path))
+    old = kept(tmp_path)
+    assert old
+    run(Staged(2), Context("other", tmp_path))
     assert old < kept(tmp_path)

@@ -205,8 +205,8 @@ class Context:
         return place.with_name(f"{place.name}.{suffix}")
 
     def _place(self, name: str, depends: Mapping[str, Any]) -> Path:
-        """Without an ending; seed and size are legible, since runs that differ in them do not replace each other."""
-        stem = f"{name}-{self.seed}{'-quick' if self.quick else ''}-{key_of(depends)}"
+        """Without an ending; what is legible in it, runs may differ in without replacing each other's stages."""
+        stem = f"{self.name}-{name}-{self.seed}{'-quick' if self.quick else ''}-{key_of(depends)}"
         self._used.add(stem)
         return self.out / STAGES / stem
 

@@ -124,15 +124,15 @@ class Study:
     def methods(self, cohort: Cohort, sizes: Sizes) -> dict[str, Spec]:
         """Everything but the trajectory model, by label."""
         shared: dict[str, Any] = {"pool": self.pool(cohort.covariates), "reward": self.reward}
-        constant = (
-            {} if self.reward is not None else {"constant": _CONSTANT}
-        )  # with a reward model there is one already
+        # With a reward model there is one already.
+        constant: dict[str, Any] = {} if self.reward is not None else {"constant": _CONSTANT}
         own: dict[str, dict[str, Any]] = {
             "shrinkage": {"iterations": sizes.iterations, **constant},
             "cks": {"search": sizes.search, **constant},
             "se-ard": {"starts": 1, "screen": 8, **constant},
         }
-        made: dict[str, Spec] = {name: (name, shared) for name in GROUP}
+        group = {name: constant if name.startswith("pooled") else {} for name in GROUP}  # the others have one in them
+        made: dict[str, Spec] = {name: (name, {**shared, **group[name]}) for name in GROUP}
         return made | {name: (name, {**shared, **own[name]}) for name in sizes.own}
 
 
