@@ -70,6 +70,11 @@ def test_a_learner_gets_what_it_asks_for(cohort):
     assert group.depth == Probe.depth
 
 
+def test_none_leaves_a_setting_as_it_is(cohort):
+    made = Recipe("probe", Probe, "own")(cohort, seed=0, depth=None, scaling=None, pool=None).learner
+    assert made == Recipe("probe", Probe, "own")(cohort, seed=0).learner
+
+
 def test_what_is_fixed_wins_and_what_nobody_has_is_refused(cohort):
     assert Recipe("probe", Probe, "own", {"depth": 1})(cohort, seed=0).learner.depth == 1
     with pytest.raises(TypeError, match="depht"):

@@ -11,7 +11,7 @@ from kerneltrail.baselines.shrinkage import Factors, Shrinkage
 from kerneltrail.baselines.shrinkage.explore import apart, disturbed, log_volume, weighed
 from kerneltrail.baselines.shrinkage.search import Optimum, search
 from kerneltrail.data import User
-from kerneltrail.errors import DataError
+from kerneltrail.errors import DataError, NumericalError
 from kerneltrail.gp import Posterior
 from kerneltrail.kernels import Hyperparameters, Pool, Priors
 
@@ -76,6 +76,16 @@ def test_optima_without_a_valley_between_them_are_one():
     hills = [optimum(-1.0, 0.0), optimum(1.0, -0.5), optimum(-0.98, -0.02), optimum(1.05, -0.7)]
     assert [each.factors.theta[0] for each in apart(two_hills, hills)] == [-1.0, 1.0]
     assert [each.bound for each in apart(two_hills, hills[::-1])] == [0.0, -0.5]
+
+
+def test_what_cannot_be_evaluated_is_a_valley_and_is_not_weighed():
+    def nowhere(factors):
+        raise NumericalError("not positive definite")
+
+    broken = SimpleNamespace(value=nowhere, evaluate=nowhere, variance=np.ones(1))
+    hills = [optimum(1.0, -0.5), optimum(-1.0, 0.0)]
+    assert [each.bound for each in apart(broken, hills)] == [0.0, -0.5]
+    assert weighed(broken, hills) == ((hills[1], 0.0),)
 
 
 def test_the_volume_by_naive_second_differences():

@@ -10,6 +10,8 @@ import pytest
 from baselines.common import training
 from evaluation.toys import SPECS, Toy, cohort, everything, newcomer, user
 from kerneltrail.baselines import methods
+from kerneltrail.baselines.mean import RunningMean
+from kerneltrail.baselines.recipe import Recipe
 from kerneltrail.baselines.registry import _FACTORIES, OWN_ROWS, register
 from kerneltrail.errors import DataError
 from kerneltrail.evaluation import evaluate, splits
@@ -29,6 +31,11 @@ def toys():
     yield add
     _FACTORIES.clear()
     _FACTORIES.update(before)
+
+
+def own_learner(cohort):
+    """A learner that somebody else wrote."""
+    return RunningMean.train(cohort)
 
 
 def without_times(steps):
@@ -203,6 +210,15 @@ class TestKept:
         monkeypatch.setattr(place, lambda: "changed")
         evaluate(training(), [newcomer("ann")], chosen, workers=1, out=tmp_path)
         assert len(list(tmp_path.glob("*.json"))) == 3
+
+    def test_a_learner_of_ones_own_is_kept_by_its_own_code(self, toys, tmp_path, monkeypatch):
+        """A recipe is the package's, its learner need not be."""
+        register("own", Recipe("own", own_learner))
+        for code, files in (("first", 1), ("first", 1), ("edited", 2)):
+            told = lambda learn, code=code: code if learn is own_learner else "the package's"  # noqa: E731
+            monkeypatch.setattr("kerneltrail.evaluation.building.code_of", told)
+            evaluate(training(), [newcomer("ann")], ["own"], workers=1, out=tmp_path)
+            assert len(list(tmp_path.glob("*.json"))) == files
 
     def test_a_damaged_piece_is_computed_again(self, tmp_path):
         first = self.few(out=tmp_path)

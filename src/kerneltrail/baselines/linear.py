@@ -75,7 +75,7 @@ class LinearFit:
 
     def advantage(self, X: Array) -> tuple[Array, Array]:
         """Mean and variance of what the action adds at the rows of X, in data units."""
-        if self.reward is None:
+        if self.reward is None or not self.reward.acts:
             raise DataError("this regression has no reward model, so there is no advantage")
         covariates = self.seen.rows.covariates
         contexts = self.reward.contexts(self.seen.scaler.transform(X), covariates)
@@ -127,7 +127,7 @@ class LinearRegression:
             variance: prior variance of each weight; under ``group`` it counts as one user's spread.
         """
         base = Frame.of(cohort, scaling="none" if cohort.schema.scaling == "none" else "group")
-        frame = Frame(base.schema, base.before, takes_action=reward is not None)
+        frame = Frame(base.schema, base.before, takes_action=reward is not None and reward.acts)
         sight = [frame.see(user).rows for user in cohort.raw if user.rows]
         blocks = [(design(user.X, user.covariates, reward, user.action), user.y) for user in sight]
         q = blocks[0][0].shape[1]
@@ -145,8 +145,8 @@ class LinearRegression:
 
     @property
     def takes_action(self) -> bool:
-        """Whether there is a reward model."""
-        return self.reward is not None
+        """Whether there is a reward model with an action."""
+        return self.frame.takes_action
 
     def fit(self, rows: User, before: Fit | None) -> LinearFit:
         """The posterior of the weights."""

@@ -63,13 +63,14 @@ class Recipe:
         """The method, learnt from training users."""
         self.__signature__.bind(cohort, seed=seed, **settings)  # a setting that nobody has is a mistake
         wanted = signature(self.learn).parameters
+        said = {name: value for name, value in settings.items() if value is not None}  # None is to leave it out
         given: dict[str, Any] = {"cohort": cohort, "seed": seed}
         if self.rows is not None:
             framed = set(signature(_FRAMES[self.rows]).parameters)
-            given["frame"] = _FRAMES[self.rows](cohort, **{k: v for k, v in settings.items() if k in framed})
+            given["frame"] = _FRAMES[self.rows](cohort, **{k: v for k, v in said.items() if k in framed})
             given["pool"] = settings.get("pool") or Pool.atoms(cohort.covariates)
             given["priors"] = settings.get("priors") or priors_for(cohort.schema)
-        every = {**settings, **given, **self.fixed}
+        every = {**said, **given, **self.fixed}
         return Following(self.name, self.learn(**{name: value for name, value in every.items() if name in wanted}))
 
     @property

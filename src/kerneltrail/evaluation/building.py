@@ -86,7 +86,7 @@ def plans_of(train: Cohort, methods: Mapping[str, Spec] | Sequence[str], seed: i
         # How many processes build a method changes nothing but the time.
         telling = {key: value for key, value in settings.items() if key != "workers"}
         try:
-            key: str | None = digest(group, name, telling, seed, code_of(make.func))
+            key: str | None = digest(group, name, telling, seed, code_of(getattr(make.func, "learn", make.func)))
         except DataError:
             key = None  # it can be evaluated, but not kept
         plans.append(Plan(label, name, settings, make, key))

@@ -171,6 +171,7 @@ class TestComparison:
         ]
         found = Comparison.from_results({"metrics": metrics})
         assert found.fewer == {"published": 15}
+        assert Comparison.from_results({"metrics": [{**metrics[0], "users": 20}, *metrics[1:4]]}).fewer == {}
         text = comparison_section(found).html()
         assert "published (15 users)" in text
         assert "like with like" in text

@@ -80,7 +80,9 @@ class SearchTree:
         top = self.best.held_out or 0.0
         raw = [(exp(worth * ((node.held_out or 0.0) - top)), node) for node in judged]
         total = sum(weight for weight, _ in raw)
-        kept = [(weight / total, node) for weight, node in raw if weight / total > LEAST]
+        large = [(weight, node) for weight, node in raw if weight / total > LEAST]
+        total = sum(weight for weight, _ in large)  # what is left out must not be missing from the mean
+        kept = [(weight / total, node) for weight, node in large]
         return tuple(sorted(kept, key=lambda each: (-each[0], each[1].bic, each[1].expression.key)))
 
     @property

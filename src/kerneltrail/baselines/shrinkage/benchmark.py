@@ -13,7 +13,7 @@ import argparse
 import itertools
 import json
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, fields
 from pathlib import Path
 from typing import TypeVar
 
@@ -27,10 +27,11 @@ Kept = TypeVar("Kept", SeriesResult, Draw)
 
 
 def read(path: Path, kind: type[Kept]) -> list[Kept]:
-    """Results kept in a file, one a line."""
+    """Results kept in a file, one a line; lines of other versions, with other fields, are left aside."""
     if not path.exists():
         return []
-    return [kind(**json.loads(line)) for line in path.read_text().splitlines() if line.strip()]
+    lines = [json.loads(line) for line in path.read_text().splitlines() if line.strip()]
+    return [kind(**line) for line in lines if set(line) == {field.name for field in fields(kind)}]
 
 
 def _keep(path: Path, results: Sequence[SeriesResult | Draw]) -> None:

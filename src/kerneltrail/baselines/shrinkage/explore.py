@@ -111,7 +111,10 @@ def apart(problem: Problem, optima: Sequence[Optimum]) -> tuple[Optimum, ...]:
 
 def _midway(problem: Problem, first: Optimum, second: Optimum) -> float:
     scales = len(first.factors.m)
-    return problem.value(Factors.unpacked(0.5 * (first.factors.packed + second.factors.packed), scales))
+    try:
+        return problem.value(Factors.unpacked(0.5 * (first.factors.packed + second.factors.packed), scales))
+    except NumericalError:
+        return -np.inf  # nothing can be there: a valley
 
 
 def log_volume(problem: Problem, factors: Factors) -> float:
@@ -143,7 +146,13 @@ def weighed(problem: Problem, optima: Sequence[Optimum]) -> tuple[tuple[Optimum,
     were found are there. What is `WORTH` nats below the best is left out.
     """
     near = [each for each in optima if each.bound > max(other.bound for other in optima) - WORTH]
-    kept = apart(problem, near)
-    log = np.array([each.bound + log_volume(problem, each.factors) for each in kept])
+    kept, volumes = [], []
+    for each in apart(problem, near):
+        with suppress(NumericalError):  # without a curvature it cannot be weighed
+            volumes.append(log_volume(problem, each.factors))
+            kept.append(each)
+    if not kept:
+        return ((max(near, key=lambda optimum: optimum.bound), 0.0),)
+    log = np.array([each.bound for each in kept]) + np.array(volumes)
     log -= log.max() + np.log(np.exp(log - log.max()).sum())
     return tuple(zip(kept, log.tolist(), strict=True))

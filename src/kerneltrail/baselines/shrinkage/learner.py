@@ -157,7 +157,7 @@ class Shrinkage(Framed):
 
     @classmethod
     def for_series(cls, frame: Frame, pool: Pool, priors: Priors, *, seed: int = 0) -> Shrinkage:
-        """Settings for one series that is fitted once: some eight times the default's work in search of the bound."""
+        """Settings for one series that is fitted once: three rounds of starts and twelve hops from the best."""
         return cls(frame, pool, priors, greedy=4, restarts=3, hops=12, average=True, seed=seed)
 
     @property

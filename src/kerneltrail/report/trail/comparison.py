@@ -87,9 +87,12 @@ class Comparison:
 
     @property
     def fewer(self) -> dict[str, int]:
-        """Methods that followed fewer users than others did, with how many: their means are not comparable."""
+        """Methods that followed clearly fewer users than the first did, with how many: their means are over others.
+
+        One user in ten may be missing: a failure or two are no reason to leave a method out.
+        """
         most = {method: max(row.users for row in self.averages if row.method == method) for method in self.methods}
-        return {method: users for method, users in most.items() if users < max(most.values())}
+        return {method: users for method, users in most.items() if users < 0.9 * most.get(self.first or "", 0)}
 
     @property
     def metrics(self) -> tuple[str, ...]:
