@@ -73,7 +73,7 @@ class RealUsers:
             sections,
             agreements,
             found.models[TRAJECTORY],
-            follow_users(found.models[TRAJECTORY], found.test.raw, detailed=6),
+            follow_users(found.models[TRAJECTORY], found.test.raw, detailed=8),
         )
 
 
