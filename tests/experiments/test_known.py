@@ -2,7 +2,6 @@
 
 import csv
 import json
-import re
 from dataclasses import replace
 from functools import partial
 
@@ -17,6 +16,8 @@ from kerneltrail.experiments.known.plan import PRESETS, SETS, Sizes
 from kerneltrail.kernels import Pool
 from kerneltrail.trajectory.maps import MapSettings
 from kerneltrail.trajectory.model import TrajectoryModel
+
+from .shown import decimals
 
 LIGHT = {"chains": 2, "sweeps": 16, "check": 8, "largest": 2, "maps": MapSettings(starts=1, screen=4)}
 TINY = KnownTruth(
@@ -77,32 +78,11 @@ def test_tables_figures_and_the_model_are_written(made):
     assert edges == {(edge.parent.text if edge.parent else "", edge.child.text, edge.count) for edge in model.edges}
 
 
-def numbers(value):
-    """All numbers and texts of plain values."""
-    if isinstance(value, dict):
-        return [n for own in value.values() for n in numbers(own)]
-    if isinstance(value, list):
-        return [n for own in value for n in numbers(own)]
-    return [value]
-
-
 def test_every_decimal_in_the_page_s_tables_is_in_the_results(made):
     page, _, results = made
-    # Curves have so many numbers that any would be found among them.
-    told = {name: value for name, value in results.items() if name != "examples"}
-    told["tables"] = {name: rows for name, rows in results["tables"].items() if name != "fits"}
-    known = numbers(told)
-    floats = [v for v in known if isinstance(v, float)]
-    texts = " ".join(v for v in known if isinstance(v, str)).replace("−", "-")
-    cells = re.findall(r"<td[^>]*>([^<]*)</td>", page.read_text(encoding="utf-8"))
-    decimals = {n for cell in cells for n in re.findall(r"-?\d+\.\d+", cell.replace("−", "-"))}
-
-    def is_known(text):
-        half = 0.5 * 10.0 ** -len(text.split(".")[1]) * 1.0001
-        return text in texts or any(abs(value - float(text)) <= half for value in floats)
-
-    assert len(decimals) > 40
-    assert {n for n in decimals if not is_known(n)} == set()
+    shown, unknown = decimals(page, results)
+    assert len(shown) > 40
+    assert unknown == set()
 
 
 def test_claims_are_computed_from_what_was_found(made):

@@ -23,6 +23,8 @@ from kerneltrail.gp import Reward
 from kerneltrail.kernels import Pool
 from kerneltrail.trajectory.maps import MapSettings
 
+from .shown import decimals
+
 SIZES = plan.Sizes(
     splits=2,
     test=2,
@@ -90,6 +92,13 @@ def test_everything_that_is_asked_for_is_in_the_results(written):
         told = list(csv.DictReader(file))
     assert {row["method"] for row in told} == methods
     assert len({row["user"] for row in told}) == 1
+
+
+def test_every_decimal_in_the_page_s_tables_is_in_the_results(written):
+    folder, page, _ = written
+    shown, unknown = decimals(page, json.loads((folder / "out" / "results.json").read_text()))
+    assert len(shown) > 40
+    assert unknown == set()
 
 
 def test_methods_are_shown_once(written):
