@@ -78,7 +78,7 @@ def test_the_story_is_told_in_words(text):
         "The published procedure, Settings.published()",
         "R-hat, which is 1 where chains agree",
         "On this graph 3 new users are followed",
-        "The true kernel was selected after",
+        "The true kernel was selected at",
         "After 36 rows, ",
     ):
         assert words in text

@@ -127,7 +127,10 @@ def with_reward(config: Config, features: str | None, action: str | None) -> Con
     if features is not None:
         config = config.with_features([] if features.strip() == "none" else listed(features, "--features", "covariate"))
     if config.reward is not None and action is None:
-        raise typer.BadParameter("a reward model needs the column of the action", param_hint="--action")
+        raise typer.BadParameter(
+            "a reward model needs the column of the action: add --action COLUMN, of 0 and 1",
+            param_hint="--config" if features is None else "--features",
+        )
     return config
 
 

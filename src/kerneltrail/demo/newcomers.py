@@ -185,7 +185,7 @@ def _introduced(one: Followed) -> str:
     )
     return (
         f"One of them, {one.user.name}, truly follows {one.truth}. After {one.user.ends[0]} rows {begun}; after "
-        f"{one.user.rows} rows {ended}. The true kernel was selected after "
+        f"{one.user.rows} rows {ended}. The true kernel was selected at "
         f"{counted(sum(one.right), 'batch', 'batches')} of {len(one.right)}."
     )
 

@@ -17,7 +17,7 @@ def alternatives(model: TrajectoryModel) -> Section:
     chosen, *others = model.structures
     if not others:
         text = "None: every sample that the chains kept has this one graph."
-        return Section("Which other graphs fit as well?", [Paragraph(text)], "alternatives")
+        return Section("Which other graphs are near?", [Paragraph(text)], "alternatives")
     colours = {graph.name_of(node.composition): graph.colour_of(i) for i, node in enumerate(model.nodes)}
     blocks: list[Block] = [
         Paragraph(
@@ -27,7 +27,7 @@ def alternatives(model: TrajectoryModel) -> Section:
         ),
         Beside([_picture(model, own, place, colours) for place, own in enumerate((chosen, *others))]),
     ]
-    return Section("Which other graphs fit as well?", blocks, "alternatives")
+    return Section("Which other graphs are near?", blocks, "alternatives")
 
 
 def _picture(model: TrajectoryModel, own: Structure, place: int, colours: dict[str, str]) -> Picture:
