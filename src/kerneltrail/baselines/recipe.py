@@ -11,24 +11,11 @@ from kerneltrail.baselines.following import Following
 from kerneltrail.baselines.frame import Frame, Scaled, priors_for
 from kerneltrail.baselines.protocol import Learner
 from kerneltrail.data import Cohort
-from kerneltrail.data.scaling import TargetScaling
 from kerneltrail.gp import Reward
 from kerneltrail.kernels import Pool
 
 Rows = Literal["own", "group"]
 """Whose scaling a learner sees rows in: each user's own (SPEC §8, the baselines), or the training users'."""
-
-
-def own_rows(
-    cohort: Cohort,
-    *,
-    scaling: Scaled | None = None,
-    target_scaling: TargetScaling | None = None,
-    reward: Reward | None = None,
-    constant: float = 0.0,
-) -> Frame:
-    """As methods that look at one user alone see rows: scaled on that user's own, unless said otherwise."""
-    return Frame.of(cohort, scaling=scaling, target_scaling=target_scaling, reward=reward, constant=constant)
 
 
 def group_rows(cohort: Cohort, *, reward: Reward | None = None, constant: float = 0.0) -> Frame:
@@ -37,7 +24,7 @@ def group_rows(cohort: Cohort, *, reward: Reward | None = None, constant: float 
     return Frame.of(cohort, scaling=scaling, reward=reward, constant=constant)
 
 
-_FRAMES: Mapping[Rows, Callable[..., Frame]] = {"own": own_rows, "group": group_rows}
+_FRAMES: Mapping[Rows, Callable[..., Frame]] = {"own": Frame.of, "group": group_rows}
 
 
 @dataclass(frozen=True)
