@@ -5,7 +5,6 @@ import math
 import numpy as np
 import pytest
 from hypothesis import example, given, settings
-from hypothesis import strategies as st
 
 from kerneltrail.data.user import User
 from kerneltrail.gp import Posterior, prior_only
@@ -14,13 +13,6 @@ from kerneltrail.kernels import Hyperparameters, parse
 from . import problems as gp
 
 FAST = settings(max_examples=30, deadline=None)
-small = st.builds(
-    gp.problem,
-    gp.compositions,
-    st.lists(st.integers(1, 8), min_size=1, max_size=3),
-    st.integers(0, 2**32 - 1),
-    with_block=st.booleans(),
-)
 
 
 @settings(max_examples=60, deadline=None)
