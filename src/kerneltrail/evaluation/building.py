@@ -158,7 +158,10 @@ def _build(train: Cohort, plan: Plan, kept: Pieces | None, workers: int) -> Buil
 
 
 def _bound(thing: object) -> DataError | None:
-    """Why a thing cannot go to another process; None if it can. Said of one method, it does not stop the others."""
+    """Why a thing cannot go to another process; None if it can. Said of one method, it does not stop the others.
+
+    Only asked, as joblib would ask it: nothing that is pickled is kept or read.
+    """
     try:
         cloudpickle.dumps(thing)
     except Exception as problem:  # whatever its classes raise
