@@ -13,7 +13,7 @@ $(STAMP): pyproject.toml constraints.txt
 		{ echo "Kerneltrail needs Python 3.11 or newer; $(PYTHON) is $$($(PYTHON) --version). Try: make PYTHON=python3.12 $(MAKECMDGOALS)"; exit 1; }
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev]'
-	$(BIN)/python -m kerneltrail.gp.warm  # compiled once, kept on disk
+	$(BIN)/python -m kerneltrail.gp.compilation  # compiled once, kept on disk
 	@touch $@
 
 demo: setup

@@ -11,7 +11,7 @@ from typing import Any
 import typer
 
 import kerneltrail
-from kerneltrail.cli import app
+from kerneltrail.cli.app import app
 
 GOAL = Path(__file__).parents[1] / "docs" / "reference.md"
 OPENING = """# Reference

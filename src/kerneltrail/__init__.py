@@ -10,7 +10,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from kerneltrail.baselines.registry import build, methods
+    from kerneltrail.adapters.arviz import to_arviz
     from kerneltrail.data import (
         Cohort,
         Scaler,
@@ -61,19 +61,19 @@ if TYPE_CHECKING:
         parse,
         register,
     )
-    from kerneltrail.report.trail import follow_users, trail_page
+    from kerneltrail.methods.registry import build, methods
+    from kerneltrail.report.model_page import follow_users, trail_page
     from kerneltrail.report.words import describe, explain
     from kerneltrail.trajectory.advantage import Advantage
-    from kerneltrail.trajectory.arviz import to_arviz
-    from kerneltrail.trajectory.file import load, save
     from kerneltrail.trajectory.fit import fit
     from kerneltrail.trajectory.model import TrajectoryModel
-    from kerneltrail.trajectory.selector import NewUser
+    from kerneltrail.trajectory.model_file import load, save
+    from kerneltrail.trajectory.new_user import NewUser
     from kerneltrail.trajectory.settings import Settings
     from kerneltrail.trajectory.user_file import load_user, save_user
 
 _HOMES = {
-    "kerneltrail.baselines.registry": ("build", "methods"),
+    "kerneltrail.methods.registry": ("build", "methods"),
     "kerneltrail.data": (
         "Cohort", "Scaler", "Schema", "Simulation", "User", "in_data_units", "load_fitbit", "load_heartsteps",
         "paper_split", "simulate_complex", "simulate_distinct", "simulate_mhealth", "simulate_paper",
@@ -91,14 +91,14 @@ _HOMES = {
         "Atom", "AtomKind", "Composition", "Hyperparameter", "Hyperparameters", "Pool", "Priors", "Product",
         "log_normal", "normal", "parse", "register",
     ),
-    "kerneltrail.report.trail": ("follow_users", "trail_page"),
+    "kerneltrail.report.model_page": ("follow_users", "trail_page"),
     "kerneltrail.report.words": ("describe", "explain"),
-    "kerneltrail.trajectory.arviz": ("to_arviz",),
-    "kerneltrail.trajectory.file": ("load", "save"),
+    "kerneltrail.adapters.arviz": ("to_arviz",),
+    "kerneltrail.trajectory.model_file": ("load", "save"),
     "kerneltrail.trajectory.fit": ("fit",),
     "kerneltrail.trajectory.model": ("TrajectoryModel",),
     "kerneltrail.trajectory.advantage": ("Advantage",),
-    "kerneltrail.trajectory.selector": ("NewUser",),
+    "kerneltrail.trajectory.new_user": ("NewUser",),
     "kerneltrail.trajectory.settings": ("Settings",),
     "kerneltrail.trajectory.user_file": ("load_user", "save_user"),
 }  # fmt: skip

@@ -44,3 +44,7 @@ class ModelFileError(KerneltrailError, ValueError):
 
 class ConfigError(KerneltrailError, ValueError):
     """A configuration file that does not say what it should; the message names the key and its place."""
+
+
+class TrajectoryError(KerneltrailError, ValueError):
+    """Paths, evidences or a configuration of moves that do not fit together."""

@@ -3,7 +3,7 @@ import pytest
 from scipy import stats
 
 from kerneltrail.data import simulate_mhealth
-from kerneltrail.data.draw import covariance
+from kerneltrail.data.gaussian_draw import covariance
 from kerneltrail.errors import DataError
 
 

@@ -8,7 +8,7 @@ import pytest
 from scipy import stats
 
 from kerneltrail.data import Simulation, simulate_complex, simulate_distinct, simulate_paper, simulate_similar
-from kerneltrail.data.draw import covariance
+from kerneltrail.data.gaussian_draw import covariance
 from kerneltrail.data.simulate import LOG_SD
 from kerneltrail.errors import DataError
 from kerneltrail.kernels import Priors, layout_of, parse

@@ -7,15 +7,15 @@ from threading import Lock
 
 import pytest
 
-from baselines.common import training
 from evaluation.toys import SPECS, Toy, cohort, everything, newcomer, user
-from kerneltrail.baselines import methods
-from kerneltrail.baselines.mean import RunningMean
-from kerneltrail.baselines.recipe import Recipe
-from kerneltrail.baselines.registry import _FACTORIES, OWN_ROWS, register
 from kerneltrail.errors import DataError
 from kerneltrail.evaluation import evaluate, splits
 from kerneltrail.evaluation import harness as module
+from kerneltrail.methods import methods
+from kerneltrail.methods.builder import Recipe
+from kerneltrail.methods.mean import RunningMean
+from kerneltrail.methods.registry import _FACTORIES, OWN_ROWS, register
+from methods.common import training
 
 TIMES = ("seconds", "cpu_seconds", "predict_seconds")
 
@@ -171,7 +171,7 @@ class TestKept:
         with pytest.raises(KeyboardInterrupt):
             self.few(out=tmp_path)
         monkeypatch.setattr(module, "prequential", real)
-        monkeypatch.setattr("kerneltrail.baselines.registry.fit", lambda *a, **k: pytest.fail("fitted again"))
+        monkeypatch.setattr("kerneltrail.methods.registry.fit", lambda *a, **k: pytest.fail("fitted again"))
         assert without_times(self.few(out=tmp_path).steps) == whole
 
     def test_what_is_there_is_not_computed_again_and_keeps_its_times(self, tmp_path, monkeypatch):
@@ -200,7 +200,7 @@ class TestKept:
         assert files(methods={"se-ard": ("se-ard", {"starts": 1, "screen": 4})}) == 3
         assert files(test=[newcomer("bob")]) == 4
 
-    @pytest.mark.parametrize("place", ["kerneltrail.evaluation.identity.library", "kerneltrail.source.library"])
+    @pytest.mark.parametrize("place", ["kerneltrail.evaluation.identity.library", "kerneltrail.store.digest.library"])
     def test_what_other_code_computed_is_computed_anew(self, tmp_path, monkeypatch, place):
         """One place is of methods that look at one user alone, the other of those that learn from training users."""
         chosen = {name: SPECS[name] for name in ("mean", "se-ard")}

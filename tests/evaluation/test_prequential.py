@@ -7,11 +7,11 @@ import pytest
 from scipy.stats import norm
 
 from evaluation.toys import Toy, ToyUser, user
-from kerneltrail.baselines.protocol import Method
 from kerneltrail.evaluation import prequential
 from kerneltrail.evaluation.prequential import WITHIN, scores
 from kerneltrail.evaluation.steps import Step
 from kerneltrail.gp import Prediction
+from kerneltrail.methods.protocol import Method
 
 
 def test_every_batch_is_predicted_from_the_rows_before_it():

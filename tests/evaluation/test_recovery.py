@@ -7,14 +7,14 @@ import json
 import numpy as np
 import pytest
 
-from kerneltrail.bench import nested, recovery, steps
-from kerneltrail.bench.recovery import Plan, rows_of
 from kerneltrail.data import simulate_paper
 from kerneltrail.evaluation import Comparison, Followed, compare_presets, follow, orders
 from kerneltrail.evaluation.recovery import MEASURES, merged
 from kerneltrail.kernels import Pool, Priors, layout_of, parse
+from kerneltrail.studies.bench import nested, recovery, steps
+from kerneltrail.studies.bench.recovery import Plan, rows_of
 from kerneltrail.trajectory.fit import fit
-from kerneltrail.trajectory.maps import MapSettings
+from kerneltrail.trajectory.map_table import MapSettings
 from kerneltrail.trajectory.settings import Settings
 
 POOL = Pool.of("LIN[x]", "PER[x]", "SE[x]")

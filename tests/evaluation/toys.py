@@ -5,13 +5,13 @@ from functools import cache
 import numpy as np
 import pytest
 
-from baselines.common import OPTIONS, POOL, training
-from baselines.common import rows as two_columns
-from kerneltrail.baselines import methods
 from kerneltrail.data import Cohort, User
 from kerneltrail.evaluation import evaluate
 from kerneltrail.gp import Prediction
 from kerneltrail.kernels import Composition, parse
+from kerneltrail.methods import methods
+from methods.common import OPTIONS, POOL, training
+from methods.common import rows as two_columns
 
 
 class Toy:

@@ -153,7 +153,7 @@ def theta_of(composition, squares):
 def test_scikit_learn_agrees():
     from sklearn.gaussian_process import GaussianProcessRegressor
 
-    from kerneltrail.bridges.sklearn import to_sklearn
+    from kerneltrail.adapters.sklearn import to_sklearn
     from kerneltrail.kernels import Hyperparameters, Priors
 
     rng = np.random.default_rng(0)

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 
 from kerneltrail.data.user import User
-from kerneltrail.gp import dense, inputs_for, waves
+from kerneltrail.gp import dense, feature_rows, inputs_for
 from kerneltrail.gp.features import plan_for
 from kerneltrail.gp.spectral import expansion_of, ranks_of
 from kerneltrail.kernels import parse
@@ -17,9 +17,9 @@ def feature_matrix(inputs, thetas, s=0, tol=1e-10):
     """Φ, (r, n), of one hyperparameter vector."""
     expansion = expansion_of(inputs, plan_for(inputs), inputs.natural(thetas), tol)
     plan, r, n = expansion.plan, int(ranks_of(expansion)[s]), inputs.rows
-    rows, plain = waves.empty_rows(r, n, plan.series_start), np.full((r, n), np.nan)
+    rows, plain = feature_rows.empty_rows(r, n, plan.series_start), np.full((r, n), np.nan)
     rows.features[:], rows.scale[:] = np.nan, np.nan
-    waves.fill(inputs.columns, inputs.reach.mean(axis=0), plan.shape, expansion.terms(s), rows, plain)
+    feature_rows.fill(inputs.columns, inputs.reach.mean(axis=0), plan.shape, expansion.terms(s), rows, plain)
     return rows.scale[:, None] * rows.features
 
 

@@ -70,7 +70,7 @@ def test_evidence_is_the_engines(problem):
 )
 def test_predictions_are_scikit_learns(text):
     regression = pytest.importorskip("sklearn.gaussian_process")
-    from kerneltrail.bridges.sklearn import to_sklearn
+    from kerneltrail.adapters.sklearn import to_sklearn
 
     problem = gp.problem(text, (30,), 1)
     kernel = to_sklearn(problem.hyperparameters, gp.COVARIATES)

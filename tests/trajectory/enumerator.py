@@ -9,8 +9,9 @@ from collections.abc import Callable, Iterator
 import numpy as np
 from scipy.sparse.csgraph import connected_components
 
-from kerneltrail.trajectory import Joint, State, draw
-from kerneltrail.trajectory.workspace import Workspace
+from kerneltrail.trajectory import Joint, State
+from kerneltrail.trajectory.sampler import categorical
+from kerneltrail.trajectory.sampler.workspace import Workspace
 
 
 class Script:
@@ -59,11 +60,11 @@ def install(monkeypatch, size: int) -> None:
     def mask(rng, source):
         return rng.decide([math.exp(source.log_prob(k)) for k in range(1 << size)])
 
-    monkeypatch.setattr(draw, "index", lambda rng, n: rng.decide([1.0 / n] * n))
-    monkeypatch.setattr(draw, "pick", pick)
-    monkeypatch.setattr(draw, "accept", accept)
-    monkeypatch.setattr(draw, "subset", subset)
-    monkeypatch.setattr(draw, "mask", mask)
+    monkeypatch.setattr(categorical, "index", lambda rng, n: rng.decide([1.0 / n] * n))
+    monkeypatch.setattr(categorical, "pick", pick)
+    monkeypatch.setattr(categorical, "accept", accept)
+    monkeypatch.setattr(categorical, "subset", subset)
+    monkeypatch.setattr(categorical, "mask", mask)
 
 
 def outcomes(call: Callable[[Script], object]) -> Iterator[tuple[float, object]]:

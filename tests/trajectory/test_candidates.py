@@ -7,7 +7,7 @@ from kerneltrail.data import simulate_paper
 from kerneltrail.kernels import Pool, Priors, parse
 from kerneltrail.trajectory import candidates
 from kerneltrail.trajectory.candidates import PROMISING, levels, support
-from kerneltrail.trajectory.maps import Fits, MapSettings, MapTable
+from kerneltrail.trajectory.map_table import Fits, MapSettings, MapTable
 
 from . import tiny
 

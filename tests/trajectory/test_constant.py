@@ -11,11 +11,11 @@ from kerneltrail.errors import DataError
 from kerneltrail.gp import Reward
 from kerneltrail.gp.population import PopulationMean, spread
 from kerneltrail.kernels import Priors
-from kerneltrail.trajectory.file import from_bytes, to_bytes
 from kerneltrail.trajectory.fit import fit
-from kerneltrail.trajectory.identical import difference
-from kerneltrail.trajectory.maps import MapTable
+from kerneltrail.trajectory.map_table import MapTable
+from kerneltrail.trajectory.model_file import from_bytes, to_bytes
 from kerneltrail.trajectory.user_file import user_from_bytes, user_to_bytes
+from support.identical import difference
 
 from . import oracle, tiny
 

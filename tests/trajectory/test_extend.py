@@ -7,7 +7,7 @@ from kerneltrail.data import simulate_paper
 from kerneltrail.errors import DataError
 from kerneltrail.kernels import Pool
 from kerneltrail.trajectory.fit import fit
-from kerneltrail.trajectory.maps import MapSettings
+from kerneltrail.trajectory.map_table import MapSettings
 
 POOL = Pool.of("LIN[x]", "SE[x]")
 QUICK = {"largest": 2, "chains": 2, "sweeps": 16, "check": 8, "maps": MapSettings(starts=1, screen=4)}

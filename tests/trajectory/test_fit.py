@@ -11,12 +11,12 @@ from kerneltrail.gp import Reward
 from kerneltrail.gp.population import PopulationMean, spread
 from kerneltrail.kernels import Composition, Pool, Priors, parse
 from kerneltrail.trajectory import Counts, State, TrajectoryError, Urn, path_agreement, split_rhat
-from kerneltrail.trajectory.evidences import last_use, make_evidence, node_group
+from kerneltrail.trajectory.evidence.kinds import last_use, make_evidence, node_group
 from kerneltrail.trajectory.fit import fit
-from kerneltrail.trajectory.identical import difference
-from kerneltrail.trajectory.joint import Joint
-from kerneltrail.trajectory.maps import MapTable
+from kerneltrail.trajectory.map_table import MapTable
+from kerneltrail.trajectory.sampler.joint import Joint
 from kerneltrail.trajectory.settings import Settings
+from support.identical import difference
 
 from . import oracle, tiny
 
@@ -94,7 +94,7 @@ def test_chains_stop_once_they_agree():
 
 
 def test_the_sweeps_are_used_up_where_chains_do_not_agree(monkeypatch):
-    monkeypatch.setattr("kerneltrail.trajectory.chains.worst_rhat", lambda *given: math.nan)
+    monkeypatch.setattr("kerneltrail.trajectory.sampler.chains.worst_rhat", lambda *given: math.nan)
     model = run(sweeps=28, check=8)
     assert model.diagnostics.sweeps == 28
     assert model.diagnostics.log_joint.shape == (2, 28)

@@ -5,7 +5,7 @@ from dataclasses import FrozenInstanceError, replace
 import pytest
 
 from kerneltrail.trajectory import EXACT, PUBLISHED, TrajectoryError
-from kerneltrail.trajectory.maps import MapSettings
+from kerneltrail.trajectory.map_table import MapSettings
 from kerneltrail.trajectory.settings import Settings
 
 OTHER = Settings(

@@ -7,7 +7,7 @@ import numpy as np
 from kerneltrail.data import Cohort, User
 from kerneltrail.kernels import Pool, Priors
 from kerneltrail.trajectory.fit import fit
-from kerneltrail.trajectory.maps import MapSettings, MapTable
+from kerneltrail.trajectory.map_table import MapSettings, MapTable
 from kerneltrail.trajectory.settings import Settings
 
 POOL = Pool.of("LIN[x]", "PER[x]", "SE[x]")

@@ -2,12 +2,12 @@
 
 from kerneltrail.data.batching import Batching
 from kerneltrail.data.cohort import Cohort
-from kerneltrail.data.draw import simulate_user
 from kerneltrail.data.fitbit import load_fitbit
+from kerneltrail.data.gaussian_draw import simulate_user
 from kerneltrail.data.heartsteps import load_heartsteps, paper_split
 from kerneltrail.data.intake import Inputs
+from kerneltrail.data.intake_report import Report
 from kerneltrail.data.mhealth import simulate_mhealth
-from kerneltrail.data.report import Report
 from kerneltrail.data.scaling import Scaler
 from kerneltrail.data.schema import Schema
 from kerneltrail.data.simulate import (

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from kerneltrail.data.frozen import Frozen
-from kerneltrail.data.names import nearest
 from kerneltrail.errors import DataError
+from kerneltrail.names import nearest
 
 
 @dataclass(frozen=True)

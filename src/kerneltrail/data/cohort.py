@@ -15,12 +15,12 @@ import numpy as np
 
 from kerneltrail.data.batching import Batching
 from kerneltrail.data.intake import take_in
-from kerneltrail.data.names import nearest
-from kerneltrail.data.report import Report
+from kerneltrail.data.intake_report import Report
 from kerneltrail.data.scaling import Scaler, Scaling, TargetScaling
 from kerneltrail.data.schema import Policy, Schema
 from kerneltrail.data.user import User
 from kerneltrail.errors import DataError
+from kerneltrail.names import nearest
 
 
 @dataclass(frozen=True)

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kerneltrail.data.names import nearest
 from kerneltrail.data.table import Table
 from kerneltrail.errors import DataError
+from kerneltrail.names import nearest
 
 Array = NDArray[np.float64]
 

@@ -16,7 +16,7 @@ import numpy as np
 
 from kerneltrail.data.mhealth import simulate_mhealth
 from kerneltrail.data.user import User
-from kerneltrail.files import check_writable, write
+from kerneltrail.store.atomic import check_writable, write
 
 SEED = 7
 PILOT, NEW = "pilot.csv", "new.csv"

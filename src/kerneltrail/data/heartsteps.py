@@ -16,10 +16,10 @@ from typing import Any
 
 from kerneltrail.data.cohort import Cohort
 from kerneltrail.data.columns import flags, labels, numbers
-from kerneltrail.data.names import nearest
 from kerneltrail.data.scaling import Scaling
 from kerneltrail.data.table import Table, read_table
 from kerneltrail.errors import DataError
+from kerneltrail.names import nearest
 
 PAPER_TRAIN = ("15", "17", "18", "24", "25", "27", "29", "33", "37", "3", "4", "5", "9", "14", "30")
 """The paper's training users, in its order. Inferred from its table of row counts, which names nobody."""

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kerneltrail.data.columns import coded, flags, labels, numbers, order_values, shares
-from kerneltrail.data.report import Report
+from kerneltrail.data.intake_report import Report
 from kerneltrail.data.schema import Schema
 from kerneltrail.data.table import Table, read_table
 from kerneltrail.data.user import User

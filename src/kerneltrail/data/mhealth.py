@@ -8,13 +8,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kerneltrail.data.cohort import Cohort
-from kerneltrail.data.draw import as_rng, draw_target
 from kerneltrail.data.frozen import Frozen
+from kerneltrail.data.gaussian_draw import as_rng, draw_target
 from kerneltrail.data.simulate import LOG_SD, Recipe, Simulation
 from kerneltrail.data.user import User
+from kerneltrail.engines.threads import one_blas_thread
 from kerneltrail.errors import DataError
 from kerneltrail.kernels import Composition, Hyperparameters, parse
-from kerneltrail.threads import one_blas_thread
 
 Array = NDArray[np.float64]
 

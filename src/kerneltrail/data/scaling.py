@@ -11,9 +11,9 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from kerneltrail.data.names import index_of, unique
 from kerneltrail.data.user import User
 from kerneltrail.errors import DataError
+from kerneltrail.names import index_of, unique
 
 Array = NDArray[np.float64]
 Scaling = Literal["group", "user", "none"]

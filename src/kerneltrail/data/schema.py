@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 from kerneltrail.data.batching import Batching
 from kerneltrail.data.columns import text_of
 from kerneltrail.data.frozen import Frozen
-from kerneltrail.data.names import nearest, unique
 from kerneltrail.data.scaling import Scaler, Scaling, TargetScaling
 from kerneltrail.data.table import MISSING
 from kerneltrail.data.user import User
 from kerneltrail.errors import DataError
+from kerneltrail.names import nearest, unique
 
 if TYPE_CHECKING:
     from kerneltrail.data.cohort import Cohort

@@ -12,12 +12,12 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from kerneltrail.data.cohort import Cohort
-from kerneltrail.data.draw import as_rng, simulate_user
 from kerneltrail.data.frozen import Frozen
+from kerneltrail.data.gaussian_draw import as_rng, simulate_user
 from kerneltrail.data.user import User
+from kerneltrail.engines.threads import one_blas_thread
 from kerneltrail.errors import DataError
 from kerneltrail.kernels import Composition, Hyperparameters, parse
-from kerneltrail.threads import one_blas_thread
 
 LOG_SD = 0.1
 """Spread of positive hyperparameters between users: standard deviation of the logarithm (SPEC §9)."""

@@ -16,8 +16,8 @@ from typing import Any
 import narwhals as nw
 import numpy as np
 
-from kerneltrail.data.names import nearest
 from kerneltrail.errors import DataError
+from kerneltrail.names import nearest
 
 MISSING = frozenset({"", "na", "n/a", "nan", "null", "none", "<na>", "nat"})
 """Cells of a CSV file that mean "no value", in lower case: what pandas, polars and R write."""

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from kerneltrail.data.names import index_of, unique
 from kerneltrail.errors import DataError
+from kerneltrail.names import index_of, unique
 
 Array = NDArray[np.float64]
 

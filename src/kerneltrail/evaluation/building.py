@@ -10,16 +10,16 @@ from typing import Any
 import cloudpickle
 import joblib
 
-from kerneltrail.baselines.protocol import Method
-from kerneltrail.baselines.registry import OWN_ROWS, prepared, takes
-from kerneltrail.baselines.trajectory import Trajectory
 from kerneltrail.data import Cohort, User
 from kerneltrail.errors import DataError
 from kerneltrail.evaluation.identity import cohort_digest, digest, own_digest
 from kerneltrail.evaluation.pieces import Pieces
 from kerneltrail.evaluation.steps import Failure
 from kerneltrail.gp import one_blas_thread
-from kerneltrail.source import code_of
+from kerneltrail.methods.protocol import Method
+from kerneltrail.methods.registry import OWN_ROWS, prepared, takes
+from kerneltrail.methods.trajectory import Trajectory
+from kerneltrail.store.digest import code_of
 
 Spec = str | tuple[str, Mapping[str, Any]]
 """A method's name in the registry, alone or with its settings."""

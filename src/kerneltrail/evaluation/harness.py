@@ -12,7 +12,6 @@ from typing import Any
 
 import joblib
 
-from kerneltrail.baselines.protocol import Method
 from kerneltrail.data import Cohort, User
 from kerneltrail.errors import DataError
 from kerneltrail.evaluation.building import Built, Progress, Spec, build_all, plans_of
@@ -23,8 +22,9 @@ from kerneltrail.evaluation.prequential import Piece, prequential
 from kerneltrail.evaluation.result import Evaluation
 from kerneltrail.evaluation.steps import Step
 from kerneltrail.gp import keep_freed_memory, one_blas_thread
-from kerneltrail.gp.warm import ensure_compiled
+from kerneltrail.gp.compilation import ensure_compiled
 from kerneltrail.kernels import Composition
+from kerneltrail.methods.protocol import Method
 
 
 def evaluate(

@@ -12,15 +12,15 @@ from typing import Any
 
 import numpy as np
 
-from kerneltrail.baselines.following import Following
-from kerneltrail.baselines.frame import Frame
-from kerneltrail.baselines.protocol import Method
 from kerneltrail.data import Cohort, Scaler, User
 from kerneltrail.errors import DataError
 from kerneltrail.kernels import Composition, Product
-from kerneltrail.source import library
-from kerneltrail.trajectory.file import fingerprint
+from kerneltrail.methods.preprocessing import Frame
+from kerneltrail.methods.protocol import Method
+from kerneltrail.methods.refit import Following
+from kerneltrail.store.digest import library
 from kerneltrail.trajectory.model import TrajectoryModel
+from kerneltrail.trajectory.model_file import fingerprint
 
 
 def described(value: Any) -> Any:

@@ -11,7 +11,7 @@ import numpy as np
 from kerneltrail.data import User
 from kerneltrail.gp import one_blas_thread
 from kerneltrail.kernels import Composition, Priors
-from kerneltrail.trajectory.maps import MapSettings, fit_path
+from kerneltrail.trajectory.map_table import MapSettings, fit_path
 
 
 @dataclass(frozen=True)

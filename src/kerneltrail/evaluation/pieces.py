@@ -9,9 +9,9 @@ from pathlib import Path
 
 from kerneltrail.errors import KerneltrailError, ModelFileError
 from kerneltrail.evaluation.prequential import Piece
-from kerneltrail.files import write
-from kerneltrail.trajectory.file import load, save
+from kerneltrail.store.atomic import write
 from kerneltrail.trajectory.model import TrajectoryModel
+from kerneltrail.trajectory.model_file import load, save
 
 
 @dataclass(frozen=True)

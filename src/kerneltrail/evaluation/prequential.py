@@ -10,12 +10,12 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from kerneltrail.baselines.protocol import Method, Selector, hyperparameter_count
 from kerneltrail.data import User
 from kerneltrail.errors import NumericalError
 from kerneltrail.evaluation.steps import NAN, Failure, Step
 from kerneltrail.gp import Prediction
 from kerneltrail.kernels import Composition
+from kerneltrail.methods.protocol import Method, Selector, hyperparameter_count
 
 Array = NDArray[np.float64]
 T = TypeVar("T")

@@ -10,10 +10,10 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from kerneltrail.data.names import nearest
 from kerneltrail.errors import DataError
 from kerneltrail.evaluation.intervals import Interval, over_users
 from kerneltrail.evaluation.steps import METRICS, Failure, Step
+from kerneltrail.names import nearest
 
 
 @dataclass(frozen=True)

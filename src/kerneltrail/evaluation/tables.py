@@ -15,7 +15,7 @@ from typing import Any
 from kerneltrail.errors import DataError
 from kerneltrail.evaluation.result import Average, Difference, Evaluation
 from kerneltrail.evaluation.steps import Failure, Step
-from kerneltrail.files import write
+from kerneltrail.store.atomic import write
 
 SCHEMA = 1
 """Version of the JSON file."""

@@ -1,13 +1,13 @@
 """Gaussian-process computations: evidence, gradients, MAP, posterior. The only linear algebra of the package."""
 
+from kerneltrail.engines.threads import one_blas_thread
 from kerneltrail.gp.evidence import Evidence, Slope, evidence, evidence_of, log_evidence, slope_of
 from kerneltrail.gp.inputs import Inputs, Rows, inputs_for
-from kerneltrail.gp.linear import LinearBlock, Reward
 from kerneltrail.gp.map import MapResult, find_map, find_map_path
 from kerneltrail.gp.numerics import keep_freed_memory
 from kerneltrail.gp.online import OnlineState
 from kerneltrail.gp.posterior import Component, Posterior, Prediction, prior_only
-from kerneltrail.threads import one_blas_thread
+from kerneltrail.gp.reward import LinearBlock, Reward
 
 __all__ = [
     "Component",

@@ -9,10 +9,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from kerneltrail.errors import KernelError, NumericalError
-from kerneltrail.gp import dense, spectral, waves
+from kerneltrail.gp import dense, feature_rows, spectral
 from kerneltrail.gp.features import Expansion, Plan, plan_for
 from kerneltrail.gp.inputs import Inputs, Rows, inputs_for
-from kerneltrail.gp.linear import LinearBlock
+from kerneltrail.gp.reward import LinearBlock
 from kerneltrail.kernels.composition import Composition
 
 Array = NDArray[np.float64]
@@ -151,14 +151,14 @@ def _choose(
     extra = 0 if inputs.block is None else inputs.block.features.shape[1]
     rank = spectral.ranks_of(expansion, extra)
     if method == "spectral":
-        if rank.max() >= waves.MOST:
+        if rank.max() >= feature_rows.MOST:
             raise NumericalError(
                 f"{inputs.label} needs {rank.max()} features or more (vector {rank.argmax()}), too many to hold: a "
                 "lengthscale is too short for the range of its covariate; use method 'dense' or 'auto'"
             )
         return np.ones(len(values), dtype=bool), expansion, rank
     cheaper = _spectral_cost(inputs, plan, rank, gradient=gradient) < _dense_cost(inputs, gradient=gradient)
-    return cheaper & expansion.attained & (rank < waves.MOST), expansion, rank
+    return cheaper & expansion.attained & (rank < feature_rows.MOST), expansion, rank
 
 
 def _spectral_cost(inputs: Inputs, plan: Plan, rank: NDArray[np.int64], *, gradient: bool) -> Array:

@@ -14,8 +14,8 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
+from kerneltrail.gp.feature_rows import Shape, Terms
 from kerneltrail.gp.inputs import Inputs, locate
-from kerneltrail.gp.waves import Shape, Terms
 from kerneltrail.kernels.atoms import AtomKind
 from kerneltrail.kernels.composition import Composition
 from kerneltrail.kernels.layout import layout_of

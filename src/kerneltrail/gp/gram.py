@@ -11,7 +11,7 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
-from kerneltrail.gp.waves import FAST
+from kerneltrail.gp.feature_rows import FAST
 
 Array = NDArray[np.float64]
 Ints = NDArray[np.int64]

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kerneltrail.errors import DataError, KernelError, NumericalError
-from kerneltrail.gp.linear import LinearBlock
+from kerneltrail.gp.reward import LinearBlock
 from kerneltrail.kernels.atoms import AtomKind
 from kerneltrail.kernels.composition import Composition
 from kerneltrail.kernels.layout import Layout, layout_of

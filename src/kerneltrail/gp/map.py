@@ -16,12 +16,12 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtri
 
 from kerneltrail.errors import DataError, KernelError, NumericalError
+from kerneltrail.gp.compiled_map import Search, can_search
 from kerneltrail.gp.evidence import TOLERANCE, Method, evidence_of, slope_of
 from kerneltrail.gp.inputs import Inputs, Rows, inputs_for
-from kerneltrail.gp.linear import LinearBlock
 from kerneltrail.gp.numerics import LOG_2PI
-from kerneltrail.gp.optimise import FARTHEST, Minimum, minimise
-from kerneltrail.gp.search import Search, can_search
+from kerneltrail.gp.quasi_newton import FARTHEST, Minimum, minimise
+from kerneltrail.gp.reward import LinearBlock
 from kerneltrail.kernels.composition import Composition
 from kerneltrail.kernels.layout import Hyperparameters, layout_of
 

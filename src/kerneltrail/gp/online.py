@@ -15,12 +15,12 @@ import scipy.linalg
 from numpy.typing import ArrayLike, NDArray
 
 from kerneltrail.errors import DataError, KernelError
-from kerneltrail.gp import waves
+from kerneltrail.gp import feature_rows
 from kerneltrail.gp.features import Expansion, Plan, expand, plan_of
 from kerneltrail.gp.inputs import sealed
-from kerneltrail.gp.linear import Reward
 from kerneltrail.gp.numerics import LOG_2PI, factorise, root, solve_lower, solve_upper
 from kerneltrail.gp.posterior import Component, Prediction, features_of, rows_of
+from kerneltrail.gp.reward import Reward
 from kerneltrail.kernels.layout import Hyperparameters
 
 Array = NDArray[np.float64]
@@ -65,7 +65,7 @@ class Basis:
         """Number of features of each product, in the plan's order."""
         out = np.empty(len(self._plan.amplitude_slot), dtype=np.int64)
         e = self._expansion
-        waves.ranks(self._plan.series_start, e.count[0], e.weights[0], e.cutoff[0], out)
+        feature_rows.ranks(self._plan.series_start, e.count[0], e.weights[0], e.cutoff[0], out)
         return out
 
     @property
@@ -76,10 +76,10 @@ class Basis:
     def features(self, X: Array) -> Array:
         """Φ at the rows of X, shape (r, n): the inner product of two columns is the kernel."""
         r, n = self.rank, len(X)
-        rows = waves.empty_rows(r, n, self._plan.series_start)
+        rows = feature_rows.empty_rows(r, n, self._plan.series_start)
         centre = 0.5 * (np.array(self.low) + np.array(self.high))
         columns = sealed(np.ascontiguousarray(X.T))
-        waves.fill(columns, centre, self._plan.shape, self._expansion.terms(0), rows, np.empty((0, 0)))
+        feature_rows.fill(columns, centre, self._plan.shape, self._expansion.terms(0), rows, np.empty((0, 0)))
         return rows.scale[:, None] * rows.features
 
     def owner(self) -> NDArray[np.int64]:

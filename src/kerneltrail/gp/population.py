@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from kerneltrail.data import User
 from kerneltrail.errors import DataError
-from kerneltrail.gp.linear import Reward
+from kerneltrail.gp.reward import Reward
 
 Array = NDArray[np.float64]
 

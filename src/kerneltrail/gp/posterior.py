@@ -12,8 +12,8 @@ from numpy.typing import ArrayLike, NDArray
 from kerneltrail.errors import DataError
 from kerneltrail.gp.dense import factor_of, product_covariance, product_diagonal
 from kerneltrail.gp.inputs import Inputs, Rows, inputs_for, locate
-from kerneltrail.gp.linear import LinearBlock, Reward
 from kerneltrail.gp.numerics import LOG_2PI, factorise, solve_lower, solve_upper
+from kerneltrail.gp.reward import LinearBlock, Reward
 from kerneltrail.kernels.composition import Composition, Product
 from kerneltrail.kernels.layout import Hyperparameters
 

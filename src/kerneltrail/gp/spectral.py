@@ -8,10 +8,10 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
-from kerneltrail.gp import gram, waves
+from kerneltrail.gp import feature_rows, gram
+from kerneltrail.gp.feature_rows import Shape, Terms
 from kerneltrail.gp.features import Expansion, Plan, expand
 from kerneltrail.gp.inputs import Inputs
-from kerneltrail.gp.waves import Shape, Terms
 
 Array = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -37,7 +37,7 @@ def _all_ranks(series_start: Ints, count: Ints, weights: Array, cutoff: Array, n
     out = np.empty(noise.shape[0], dtype=np.int64)
     each = np.empty(series_start.shape[0] - 1, dtype=np.int64)
     for s in range(noise.shape[0]):
-        waves.ranks(series_start, count[s], weights[s], cutoff[s], each)
+        feature_rows.ranks(series_start, count[s], weights[s], cutoff[s], each)
         out[s] = each.sum()
     return out
 
@@ -75,17 +75,17 @@ def _terms(batch: Batch, s: int) -> Terms:
 def _evidence(X: Array, centre: Array, ends: Ints, extra: Array, shape: Shape, batch: Batch, rank: Ints) -> Array:
     samples, q = rank.shape[0], extra.shape[0]
     out = np.empty((samples, ends.shape[0]))
-    room = waves.empty_rows(rank.max() + 1, X.shape[1], shape.series_start)
+    room = feature_rows.empty_rows(rank.max() + 1, X.shape[1], shape.series_start)
     plain = np.empty((0, 0))
     widths = np.empty(shape.series_start.shape[0] - 1, dtype=np.int64)
     for s in range(samples):
         rows = rank[s] + 1
         terms = _terms(batch, s)
-        made = waves.Rows(room.features[:rows], room.scale[:rows], room.owner, room.order, room.partner)
-        waves.fill(X, centre, shape, terms, made, plain)
+        made = feature_rows.Rows(room.features[:rows], room.scale[:rows], room.owner, room.order, room.partner)
+        feature_rows.fill(X, centre, shape, terms, made, plain)
         made.features[rows - q :] = extra
         made.scale[rows - q :] = 1.0
-        waves.ranks(shape.series_start, terms.counts, terms.weights, terms.cutoff, widths)
+        feature_rows.ranks(shape.series_start, terms.counts, terms.weights, terms.cutoff, widths)
         starts, lengths = _blocks(shape.series_start, widths, rows)
         gram.prefix_evidence(made.features, made.scale, starts, lengths, ends, terms.noise, out[s])
     return out
@@ -99,13 +99,13 @@ def evidence(inputs: Inputs, expansion: Expansion) -> Array:
     return _evidence(inputs.columns, centre, inputs.ends, extra, expansion.plan.shape, expansion.batch, rank)
 
 
-@numba.njit(cache=True, fastmath=waves.FAST)
+@numba.njit(cache=True, fastmath=feature_rows.FAST)
 def slope_one(X: Array, centre: Array, extra: Array, shape: Shape, terms: Terms, r: int, out: Array) -> float:
     """Log evidence of one hyperparameter vector, its gradient written to `out`; NaN where a factorisation failed."""
     n, q, size = X.shape[1], extra.shape[0], out.shape[0]
     products = shape.series_start.shape[0] - 1
     noise = terms.noise
-    rows = waves.empty_rows(r + 1, n, shape.series_start)
+    rows = feature_rows.empty_rows(r + 1, n, shape.series_start)
     features, scale, owner, order, partner = rows.features, rows.scale, rows.owner, rows.order, rows.partner
     plain = np.empty((r + 1, n))
     widths = np.empty(products, dtype=np.int64)
@@ -113,10 +113,10 @@ def slope_one(X: Array, centre: Array, extra: Array, shape: Shape, terms: Terms,
     slope = np.empty(n)
     pull = np.empty(n)
     out[:] = 0.0
-    waves.fill(X, centre, shape, terms, rows, plain)
+    feature_rows.fill(X, centre, shape, terms, rows, plain)
     features[r + 1 - q :] = extra
     scale[r + 1 - q :] = 1.0
-    waves.ranks(shape.series_start, terms.counts, terms.weights, terms.cutoff, widths)
+    feature_rows.ranks(shape.series_start, terms.counts, terms.weights, terms.cutoff, widths)
     starts, lengths = _blocks(shape.series_start, widths, r + 1)
     products_of_rows = np.zeros((r + 1, r + 1))
     factor = np.empty((r + 1, r + 1))

@@ -17,8 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kerneltrail.errors import KernelError
+from kerneltrail.kernels.fourier import BESSEL, GAUSSIAN, NO_FAMILY, Series, gaussian_series, periodic_series
 from kerneltrail.kernels.phrases import Phrase, every, likeness, listing, place, quantity
-from kerneltrail.kernels.series import BESSEL, GAUSSIAN, NO_FAMILY, Series, gaussian_series, periodic_series
 
 Array = NDArray[np.float64]
 

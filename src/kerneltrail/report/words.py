@@ -15,7 +15,7 @@ from kerneltrail.errors import KernelError
 from kerneltrail.gp import Posterior
 from kerneltrail.kernels import Atom, Hyperparameters, Product
 from kerneltrail.kernels.phrases import Phrase, Unit, quantity, singular
-from kerneltrail.trajectory.selector import NewUser
+from kerneltrail.trajectory.new_user import NewUser
 
 
 class Scale(Protocol):

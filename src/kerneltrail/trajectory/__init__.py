@@ -1,14 +1,13 @@
 """The trajectory model: the joint over paths of compositions, and samplers for it."""
 
-from kerneltrail.trajectory.chain import Record, Sweep, rng_from, rng_state, run, spawn
-from kerneltrail.trajectory.diagnostics import bulk_ess, modal_paths, path_agreement, split_rhat
-from kerneltrail.trajectory.errors import TrajectoryError
-from kerneltrail.trajectory.evidence_table import Evidence, FixedEvidence
-from kerneltrail.trajectory.joint import Joint
-from kerneltrail.trajectory.library import promising
-from kerneltrail.trajectory.moves import EXACT, MOVES, PUBLISHED, Move, MoveInfo, make_move
-from kerneltrail.trajectory.state import State
-from kerneltrail.trajectory.urn import ROOT, Counts, Paths, Urn
+from kerneltrail.errors import TrajectoryError
+from kerneltrail.trajectory.evidence.table import Evidence, FixedEvidence
+from kerneltrail.trajectory.sampler.diagnostics import bulk_ess, modal_paths, path_agreement, split_rhat
+from kerneltrail.trajectory.sampler.joint import Joint
+from kerneltrail.trajectory.sampler.moves import EXACT, MOVES, PUBLISHED, Move, MoveInfo, make_move
+from kerneltrail.trajectory.sampler.state import State
+from kerneltrail.trajectory.sampler.sweep import Record, Sweep, rng_from, rng_state, run, spawn
+from kerneltrail.trajectory.sampler.urn import ROOT, Counts, Paths, Urn
 
 __all__ = [
     "Counts",
@@ -31,7 +30,6 @@ __all__ = [
     "make_move",
     "modal_paths",
     "path_agreement",
-    "promising",
     "rng_from",
     "rng_state",
     "run",

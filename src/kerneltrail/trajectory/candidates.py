@@ -10,7 +10,7 @@ import math
 from collections.abc import Iterator
 from typing import Literal
 
-from kerneltrail.trajectory.maps import MapTable, Progress
+from kerneltrail.trajectory.map_table import MapTable, Progress
 
 Scope = Literal["each", "together"]
 """Whose best compositions are expanded: each customer's own, or those of all customers taken together."""

@@ -17,21 +17,21 @@ import numpy as np
 from kerneltrail.data import Cohort, User
 from kerneltrail.errors import DataError
 from kerneltrail.gp import Reward
+from kerneltrail.gp.compilation import ensure_compiled
 from kerneltrail.gp.population import PopulationMean, spread
-from kerneltrail.gp.warm import ensure_compiled
 from kerneltrail.kernels import Pool, Priors
-from kerneltrail.source import library
+from kerneltrail.store.digest import library
 from kerneltrail.trajectory.candidates import support
-from kerneltrail.trajectory.chains import Chain, FitProgress, Problem, run_chains
-from kerneltrail.trajectory.checkpoint import Checkpoint
-from kerneltrail.trajectory.convergence import late_states, rhats, sizes, traces_of
-from kerneltrail.trajectory.evidences import last_use, make_evidence, node_group
-from kerneltrail.trajectory.joint import Joint
-from kerneltrail.trajectory.maps import MapTable, block_of
+from kerneltrail.trajectory.evidence.kinds import last_use, make_evidence, node_group
+from kerneltrail.trajectory.map_table import MapTable, block_of
 from kerneltrail.trajectory.model import Diagnostics, Node, TrajectoryModel
+from kerneltrail.trajectory.sampler.chains import Chain, FitProgress, Problem, run_chains
+from kerneltrail.trajectory.sampler.checkpoint import Checkpoint
+from kerneltrail.trajectory.sampler.convergence import late_states, rhats, sizes, traces_of
+from kerneltrail.trajectory.sampler.joint import Joint
+from kerneltrail.trajectory.sampler.urn import Urn
 from kerneltrail.trajectory.settings import Settings
 from kerneltrail.trajectory.structure import Structure, choose
-from kerneltrail.trajectory.urn import Urn
 
 
 def fit(

@@ -17,12 +17,12 @@ from kerneltrail.gp import Reward
 from kerneltrail.gp.population import PopulationMean
 from kerneltrail.kernels import Composition, Pool, Priors
 from kerneltrail.trajectory.group import Group
+from kerneltrail.trajectory.sampler.urn import ROOT, Counts, Paths, Urn
 from kerneltrail.trajectory.settings import Settings
 from kerneltrail.trajectory.structure import Structure
-from kerneltrail.trajectory.urn import ROOT, Counts, Paths, Urn
 
 if TYPE_CHECKING:
-    from kerneltrail.trajectory.selector import NewUser
+    from kerneltrail.trajectory.new_user import NewUser
 
 Array = NDArray[np.float64]
 
@@ -197,19 +197,19 @@ class TrajectoryModel:
 
     def new_user(self, name: str = "new", **changes: Any) -> NewUser:
         """Somebody whose rows are yet to come; `changes` override the settings of selection."""
-        from kerneltrail.trajectory.selector import NewUser
+        from kerneltrail.trajectory.new_user import NewUser
 
         return NewUser.start(self, name, **changes)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Keep the model in one file, which `TrajectoryModel.load` reads back bit for bit."""
-        from kerneltrail.trajectory.file import save
+        from kerneltrail.trajectory.model_file import save
 
         save(self, path)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> TrajectoryModel:
         """The model that `save` kept."""
-        from kerneltrail.trajectory.file import load
+        from kerneltrail.trajectory.model_file import load
 
         return load(path)

@@ -7,11 +7,11 @@ from dataclasses import asdict, dataclass, field, replace
 from types import MappingProxyType
 from typing import Any, Literal
 
+from kerneltrail.errors import TrajectoryError
 from kerneltrail.trajectory.candidates import Scope
-from kerneltrail.trajectory.errors import TrajectoryError
-from kerneltrail.trajectory.evidences import Kind
-from kerneltrail.trajectory.maps import MapSettings
-from kerneltrail.trajectory.moves import EXACT, MOVES, PUBLISHED
+from kerneltrail.trajectory.evidence.kinds import Kind
+from kerneltrail.trajectory.map_table import MapSettings
+from kerneltrail.trajectory.sampler.moves import EXACT, MOVES, PUBLISHED
 
 AGREED = 1.05
 """R-hat below which chains are said to agree, whatever smaller value they were asked to reach."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from kerneltrail.trajectory.state import State
-from kerneltrail.trajectory.urn import Counts, Paths
+from kerneltrail.trajectory.sampler.state import State
+from kerneltrail.trajectory.sampler.urn import Counts, Paths
 
 
 @dataclass(frozen=True)

@@ -17,11 +17,11 @@ from kerneltrail.errors import ModelFileError
 from kerneltrail.gp import OnlineState
 from kerneltrail.gp.online import Basis
 from kerneltrail.kernels import Hyperparameters
-from kerneltrail.trajectory.container import Arrays, pack, read_bytes, unpack, write_bytes
-from kerneltrail.trajectory.file import fingerprint, reading
-from kerneltrail.trajectory.judge import Judge
+from kerneltrail.store.container import Arrays, pack, read_bytes, unpack, write_bytes
 from kerneltrail.trajectory.model import Node, TrajectoryModel
-from kerneltrail.trajectory.selector import NewUser, Step, UserState
+from kerneltrail.trajectory.model_file import fingerprint, reading
+from kerneltrail.trajectory.new_user import NewUser, Step, UserState
+from kerneltrail.trajectory.node_fit import Judge
 
 
 def save_user(user: NewUser, path: str | os.PathLike[str]) -> None:

@@ -10,7 +10,7 @@ from matplotlib.path import Path
 from numpy.typing import NDArray
 
 from kerneltrail.kernels import Composition, Pool
-from kerneltrail.trajectory.urn import ROOT, Counts, Paths
+from kerneltrail.trajectory.sampler.urn import ROOT, Counts, Paths
 
 Array = NDArray[np.float64]
 

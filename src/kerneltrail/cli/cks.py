@@ -1,0 +1,178 @@
+"""`kerneltrail cks`: a kernel for one series or table, found by compositional kernel search."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from kerneltrail.data.columns import Array
+    from kerneltrail.data.table import Table
+    from kerneltrail.methods.cks import CKSFit
+
+
+class Choose(StrEnum):
+    """What decides among the best kernels (`SearchSettings.choose`)."""
+
+    holdout = "holdout"
+    bic = "bic"
+    average = "average"
+
+
+def cks(
+    data: Annotated[Path, typer.Argument(help="Table with a row per observation, CSV or Parquet.")],
+    target: Annotated[str, typer.Option("--target", help="Column to be explained.")],
+    covariates: Annotated[
+        str | None, typer.Option("--covariates", help="Columns to explain it by, with commas; all others by default.")
+    ] = None,
+    predict: Annotated[
+        Path | None, typer.Option("--predict", help="Table of rows to predict, with the covariates' columns.")
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option("--out", help="CSV for these predictions: mean and sd.", dir_okay=False)
+    ] = None,
+    tree: Annotated[Path | None, typer.Option("--tree", help="CSV for all candidates.", dir_okay=False)] = None,
+    depth: Annotated[int | None, typer.Option("--depth", min=0, help="Grammar steps at most.")] = None,
+    beam: Annotated[int, typer.Option("--beam", min=1, help="How many of each level are expanded.")] = 1,
+    choose: Annotated[
+        Choose,
+        typer.Option(
+            "--choose", help="What decides in the end: the last rows, held out, or BIC; or the best averaged."
+        ),
+    ] = Choose.holdout,
+    fits: Annotated[
+        int | None, typer.Option("--fits", min=1, help="Begin no further fit after this many, on any machine the same.")
+    ] = None,
+    seconds: Annotated[
+        float | None, typer.Option("--seconds", min=0, help="Begin no further fit after this long.")
+    ] = None,
+    workers: Annotated[int, typer.Option("--workers", min=1, help="Processes that fit candidates.")] = 1,
+    seed: Annotated[int, typer.Option("--seed", min=0, help="Seed of random starts.")] = 0,
+) -> None:
+    """Search sums and products of kernels for one series; show the search, the kernel in words, and predict.
+
+    Rows without a value in any of the columns are left out. Every covariate is a number: give a date as a number of
+    years or days.
+    """
+    import numpy as np
+
+    from kerneltrail.cli.terminal import say, search_bar, title
+    from kerneltrail.data.table import read_table
+    from kerneltrail.errors import DataError
+    from kerneltrail.evaluation.tables import csv_text
+    from kerneltrail.gp import keep_freed_memory
+    from kerneltrail.methods.cks import CKS, SearchSettings
+    from kerneltrail.report.files import check_writable, write
+
+    if (predict is None) != (out is None):
+        raise DataError("--predict says which rows to predict and --out where to write them: give both or neither")
+    changes: dict[str, Any] = {} if depth is None else {"depth": depth}
+    settings = SearchSettings.for_series(
+        beam=beam, fits=fits, seconds=seconds, workers=workers, seed=seed, choose=choose.value, **changes
+    )
+    table = read_table(data)
+    names = _names(table, target, covariates)
+    X, y = _numbers(table, (*names, target))
+    asked = None if predict is None else read_table(predict)
+    at = None if asked is None else _all_numbers(asked, names)
+    for path in (out, tree):
+        if path is not None:
+            check_writable(path)
+    keep_freed_memory()
+    with search_bar(settings.depth) as tell:
+        user = CKS(names, name=data.stem, settings=settings, progress=tell)
+        user.update(X, y)
+    found = user.found
+    assert found.tree is not None  # there were rows
+    if out is not None and asked is not None and at is not None:
+        said = user.predict(at)
+        rows = [
+            {**dict(zip(names, row, strict=True)), "mean": mean, "sd": sd}
+            for row, mean, sd in zip(at.tolist(), said.mean.tolist(), np.sqrt(said.total).tolist(), strict=True)
+        ]
+        write(out, csv_text((*names, "mean", "sd"), rows))
+    if tree is not None:
+        rows = found.tree.to_rows()
+        write(tree, csv_text(tuple(rows[0]), rows))
+    left = f", {table.rows - len(y)} rows without a value left out" if len(y) < table.rows else ""
+    say([f"{data.name}: {len(y)} rows{left}; {len(found.tree.nodes)} kernels in {found.tree.seconds:.0f} s"])
+    if found.tree.best.held_out is not None:
+        decides = "weighs the best when predicting" if choose is Choose.average else "decides"
+        say([f"BIC, mean log density of held-out rows, kernel; the density {decides}"])
+    say(str(found.tree).splitlines())
+    title(found.kernel)
+    say(f"• {sentence}" for sentence in sentences(found, target))
+    say((f"    {name} = {value:.4g}" for name, value in found.in_data_units.items()), style="dim")
+    for path, what in ((out, "predictions"), (tree, "candidates")):
+        if path is not None:
+            say([f"{what}: {path}"])
+
+
+def sentences(found: CKSFit, target: str) -> list[str]:
+    """What a kernel says in words, product by product, the largest first, and the noise last."""
+    from kerneltrail.methods.cks.expansion import multiplied_out
+    from kerneltrail.report.words import describe
+
+    parts = sorted(multiplied_out(found.in_data_units), key=lambda part: -_size(part, found))
+    said = [describe(part, target=target) for part in parts]
+    lines = [
+        each[0].text if i == 0 else each[0].text.replace(" will ", " will also ", 1) for i, each in enumerate(said)
+    ]
+    return [*lines, said[0][-1].text]
+
+
+def _size(part: Any, found: CKSFit) -> float:
+    """A product's mean prior variance over the rows."""
+    import numpy as np
+
+    rows = found.seen.scaler.inverse(found.seen.rows.X)
+    (product,) = part.composition
+    values = part.values_array
+    total = np.full(len(rows), values[0])
+    for atom, place in zip(product.atoms, part.layout.atom_index[0], strict=True):
+        total *= atom.spec.diagonal(rows[:, found.seen.rows.column_index(atom.covariate)], values[place])
+    return float(total.mean())
+
+
+def _names(table: Table, target: str, covariates: str | None) -> tuple[str, ...]:
+    from kerneltrail.errors import DataError
+
+    table.column(target)
+    if covariates is None:
+        names = tuple(name for name in table.names if name != target)
+    else:
+        names = tuple(name.strip() for name in covariates.split(",") if name.strip())
+    if not names or target in names or len(set(names)) < len(names):
+        raise DataError(f"{table.source} needs covariates other than the target {target!r}, each once: {names}")
+    return names
+
+
+def _numbers(table: Table, names: tuple[str, ...]) -> tuple[Array, Array]:
+    """The covariates and the target, without rows where one is missing."""
+    import numpy as np
+
+    from kerneltrail.data.columns import numbers
+    from kerneltrail.errors import DataError
+
+    columns = np.column_stack([numbers(table, name) for name in names])
+    columns = columns[~np.isnan(columns).any(axis=1)]
+    if not len(columns):
+        raise DataError(f"{table.source} has no row with a value in each of {', '.join(names)}")
+    return columns[:, :-1], columns[:, -1]
+
+
+def _all_numbers(table: Table, names: tuple[str, ...]) -> Array:
+    """The covariates of rows to predict, none of them missing."""
+    import numpy as np
+
+    from kerneltrail.data.columns import numbers
+    from kerneltrail.errors import DataError
+
+    columns = np.column_stack([numbers(table, name) for name in names])
+    bad = np.argwhere(np.isnan(columns))
+    if len(bad):
+        raise DataError(f"{names[bad[0][1]]!r} of {table.source} has no value in {table.place(int(bad[0][0]))}")
+    return columns

@@ -1,0 +1,87 @@
+"""`kerneltrail report`: a page about a model, or about the results of an experiment, in one file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from kerneltrail.report.model_page import Comparison
+    from kerneltrail.trajectory.model import TrajectoryModel
+
+RESULTS = ("results.json", "evaluation.json")
+"""Files in a folder of results that may compare methods; the first found is read."""
+
+
+def report(
+    source: Annotated[
+        Path, typer.Argument(metavar="MODEL|DIR", help="A model file, or a folder of results with a model in it.")
+    ],
+    out: Annotated[Path, typer.Option("--out", help="The page, one HTML file.", dir_okay=False)],
+    data: Annotated[
+        Path | None,
+        typer.Option("--data", help="Table of the pilot users, or of new ones, to show their rows and fits."),
+    ] = None,
+    users: Annotated[
+        int, typer.Option("--users", min=1, help="Users shown one by one; calibration takes all of them.")
+    ] = 24,
+    title: Annotated[str | None, typer.Option("--title", help="Heading of the page.")] = None,
+) -> None:
+    """Write a page that explains a model: the graph, users on it, calibration, alternatives, chains.
+
+    The page is one file that fetches nothing; it can be sent by mail and printed.
+    """
+    from kerneltrail.cli.terminal import say, user_bar
+    from kerneltrail.errors import DataError
+    from kerneltrail.report.files import check_writable, write
+    from kerneltrail.report.model_page import follow_users, trail_page
+
+    model, comparison = _found(source)
+    if data is not None and model is None:
+        raise DataError(f"{source} has no model file, without which --data cannot be shown")
+    cohort = None
+    if data is not None and model is not None:
+        cohort = model.schema.read(data)
+    check_writable(out)
+    followed: Any = ()
+    if cohort is not None and model is not None:
+        with user_bar(len(cohort)) as tell:
+            followed = follow_users(model, cohort.raw, detailed=users, tell=tell)
+    written = write(out, trail_page(title, model, followed, comparison))
+    lines = [f"Open {written}"]
+    if cohort is not None:
+        lines.insert(0, str(cohort.report))
+        if len(cohort) > users:
+            lines.insert(1, f"{users} of {len(cohort)} users are shown one by one; --users shows more")
+    say(lines)
+
+
+def _found(source: Path) -> tuple[TrajectoryModel | None, Comparison | None]:
+    """The model and the comparison of methods that a file or a folder holds."""
+    import json
+
+    from kerneltrail.errors import DataError
+    from kerneltrail.report.model_page import Comparison
+    from kerneltrail.trajectory.model_file import load
+
+    if not source.is_dir():
+        return load(source), None
+    models = sorted(source.glob("*.trail"))
+    if len(models) > 1:
+        names = ", ".join(path.name for path in models)
+        raise DataError(f"{source} has several models ({names}); name one of them")
+    comparison = None
+    for name in RESULTS:
+        path = source / name
+        if path.is_file():
+            try:
+                results = json.loads(path.read_text(encoding="utf-8"))
+                comparison = Comparison.from_results(results if isinstance(results, dict) else {})
+            except (OSError, ValueError) as problem:
+                raise DataError(f"{path} cannot be read as results: {problem}") from None
+            break
+    if not models and comparison is None:
+        raise DataError(f"{source} holds neither a model (*.trail) nor results that compare methods ({RESULTS[0]})")
+    return (load(models[0]) if models else None), comparison

@@ -1,0 +1,68 @@
+"""`kerneltrail show`: what a model file holds, for people or as JSON."""
+
+from __future__ import annotations
+
+import json as plain_json
+import math
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from kerneltrail.trajectory.model import TrajectoryModel
+
+
+def show(
+    model: Annotated[Path, typer.Argument(help="A model file, as `kerneltrail fit` writes it.")],
+    json: Annotated[bool, typer.Option("--json", help="Print everything as JSON.")] = False,
+) -> None:
+    """Print a model: its graph, its users' paths, the alternatives, and what every kernel says in words."""
+    from kerneltrail.report.plain import as_json
+    from kerneltrail.trajectory.model_file import load
+
+    loaded = load(model)
+    if json:
+        typer.echo(plain_json.dumps(_finite(as_json(loaded)), indent=2, ensure_ascii=False))
+    else:
+        _print(loaded)
+
+
+def _print(model: TrajectoryModel) -> None:
+    from kerneltrail.cli.fit import chain_lines
+    from kerneltrail.cli.terminal import say, title
+    from kerneltrail.report.graph_text import NOTHING, graph_lines, user_lines
+    from kerneltrail.report.plain import words_of
+
+    schema = model.schema
+    say([f"{schema.target} from {', '.join(schema.covariates)}; {len(model.users)} pilot users"])
+    title("Graph")
+    say(graph_lines(model.pool, model.paths))
+    title("Users")
+    say(user_lines(model.pool, model.users, model.paths))
+    title("Alternatives")
+    others = model.structures[1:]
+    for number, other in enumerate(others, start=1):
+        by = other.log_joint - model.structures[0].log_joint
+        often = "once" if other.visits == 1 else f"{other.visits} times"
+        say([f"{number}. log joint {by:+.2f}; {other.nodes} nodes, {other.edges} edges; sampled {often}"])
+        say(f"   {line}" for line in graph_lines(model.pool, other.paths))
+    if not others:
+        say(["none: every sample within the margin has this graph"])
+    title("In words")
+    for node in model.nodes:
+        say([node.composition.text or NOTHING], style="bold")
+        say(f"• {sentence}" for sentence in words_of(model, node))
+    title("Chains")
+    say(chain_lines(model))
+
+
+def _finite(value: Any) -> Any:
+    """Without NaN and infinities, which JSON does not have."""
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    if isinstance(value, dict):
+        return {key: _finite(own) for key, own in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(own) for own in value]
+    return value

@@ -1,0 +1,1 @@
+"""How jobs run: threads and processes."""

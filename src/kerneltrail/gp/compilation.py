@@ -1,0 +1,94 @@
+"""Compile once, ahead of time, in a process of its own: `python -m kerneltrail.gp.compilation`.
+
+Compiled code is kept on disk, and every later process loads the same machine code. The process that compiles may run
+copies of a function that were optimised apart from each other, and its sums can differ in the last bits from those of
+all later processes. What must be the same to the bit, a fit that is stopped and resumed, therefore asks for
+`ensure_compiled` before it computes anything.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import subprocess
+import sys
+from functools import cache
+from pathlib import Path
+
+import numba
+import numpy as np
+
+import kerneltrail.gp
+import kerneltrail.kernels
+
+
+def _marker() -> Path | None:
+    """The file that says that all is compiled for these sources and versions; None where nothing is cached."""
+    from kerneltrail.gp.spectral import slope_one
+
+    kept = getattr(getattr(slope_one, "_cache", None), "cache_path", None)
+    if kept is None:
+        return None
+    folders = [Path(str(package.__file__)).parent for package in (kerneltrail.gp, kerneltrail.kernels)]
+    sources = sorted(path for folder in folders for path in folder.glob("*.py"))
+    parts = [f"{path.name}:{path.stat().st_mtime_ns}" for path in sources]
+    parts += [numba.__version__, np.__version__, sys.version]
+    digest = hashlib.blake2b("\n".join(parts).encode(), digest_size=8).hexdigest()
+    return Path(kept) / f"kerneltrail-{digest}.compiled"
+
+
+@cache
+def ensure_compiled() -> bool:
+    """Have everything compiled, by another process if need be; whether it is (once per process).
+
+    Call it before anything is computed: what this process has compiled itself is not loaded again.
+    """
+    marker = _marker()
+    if marker is None:
+        return False
+    if marker.exists():
+        return True
+    done = subprocess.run([sys.executable, "-m", "kerneltrail.gp.compilation"], check=False, capture_output=True)
+    return done.returncode == 0 and marker.exists()
+
+
+def _use_everything() -> None:
+    """Call every compiled function with the types it is called with in earnest."""
+    from types import SimpleNamespace
+
+    from kerneltrail.gp import LinearBlock, OnlineState, find_map, inputs_for, slope_of
+    from kerneltrail.gp.evidence import evidence_of
+    from kerneltrail.kernels import Hyperparameters, Priors, parse
+
+    rng = np.random.default_rng(0)
+    rows = 24
+    X = rng.uniform(0.0, 4.0, (rows, 2))
+    user = SimpleNamespace(name="warm", covariates=("x", "z"), X=X, y=rng.standard_normal(rows), ends=(3, rows))
+    block = LinearBlock(np.ones((rows, 1)), np.eye(1), ("constant",))
+    priors = Priors.synthetic()
+    for text in ("LIN[x] + PER[x]", "SE[x] + LIN[x]*PER[z]", "LIN[x]", "PER[x]*SE[z]", "SE[x]*SE[z] + LIN[z]"):
+        kernel = parse(text)
+        for linear in (None, block):
+            inputs = inputs_for(user, kernel, block=linear)
+            for samples in (1, 2):
+                thetas = priors.sample(kernel, samples, rng)
+                for method in ("spectral", "dense"):
+                    evidence_of(inputs, thetas, method=method, tol=1e-3)
+                    slope_of(inputs, thetas, method=method, tol=1e-3)
+            find_map(user, kernel, priors, rng=rng, batch=1, starts=1, screen=4, block=linear, tol=1e-3)
+        fitted = Hyperparameters(kernel, tuple(priors.moments(kernel)[0]))
+        OnlineState.start(fitted, ("x", "z"), low=0.0, high=4.0, tol=1e-2).update(X, user.y).predict(X)
+
+
+def main() -> None:
+    """Compile everything and leave the mark."""
+    _use_everything()
+    marker = _marker()
+    if marker is not None:
+        beside = marker.with_suffix(f".{os.getpid()}")
+        beside.touch()
+        os.replace(beside, marker)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,267 @@
+"""A compiled search for MAP hyperparameters, for compositions whose features compiled code can make by itself.
+
+The same objective and the same quasi-Newton method as `map` and `optimise`, one start at a time, without a step of
+Python in between: for small data the steps in between are what takes the time. Where it cannot finish (a matrix that
+cannot be factorised, an edge of what is searched), it says so, and the general search takes over.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numba
+import numpy as np
+from numpy.typing import NDArray
+
+from kerneltrail.gp.feature_rows import Shape, Terms
+from kerneltrail.gp.features import Plan, plan_for, tails
+from kerneltrail.gp.inputs import Inputs
+from kerneltrail.gp.quasi_newton import ARMIJO, FARTHEST, LONGEST_STEP
+from kerneltrail.gp.spectral import slope_one
+from kerneltrail.kernels.fourier import NO_FAMILY, one_series
+
+Array = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+LARGEST_RANK = 300
+"""More features than this mean a lengthscale far too short for the data, or a job for the dense method."""
+
+CONVERGED, FLAT, LOST = 0, 1, 2
+
+
+class Problem(NamedTuple):
+    """What stays the same through a search, as compiled code reads it: the prior, the rows, the families of series."""
+
+    mean: Array
+    scale: Array
+    positive: NDArray[np.bool_]
+    X: Array
+    reach: Array
+    centre: Array
+    extra: Array
+    family: Ints
+    tol: float
+
+
+def can_search(inputs: Inputs) -> Plan | None:
+    """The plan of a composition that can be searched here, else None."""
+    plan = plan_for(inputs)
+    if plan is None or plan.tensor or not len(plan.amplitude_slot):
+        return None
+    if any(kind.family == NO_FAMILY for kind in plan.series_atom):
+        return None
+    return plan
+
+
+@numba.njit(cache=True)
+def _objective(
+    w: Array,
+    problem: Problem,
+    shape: Shape,
+    gradient: Array,
+) -> float:
+    """Minus the log posterior at whitened w, up to the prior's constant; infinite where it cannot be computed."""
+    k, n, q = w.shape[0], problem.X.shape[1], problem.extra.shape[0]
+    values = np.empty(k)
+    prior = 0.0
+    for i in range(k):
+        u = problem.mean[i] + problem.scale[i] * w[i]
+        values[i] = math.exp(u) if problem.positive[i] else u
+        prior += 0.5 * w[i] * w[i]
+    products, factors = shape.amplitude_slot.shape[0], shape.series_column.shape[0]
+    amplitude = np.empty((1, products))
+    location = np.empty((1, shape.linear_slot.shape[0]))
+    noise = np.empty(1)
+    noise[0] = values[k - 1]
+    for p in range(products):
+        amplitude[0, p] = values[shape.amplitude_slot[p]]
+    for j in range(shape.linear_slot.shape[0]):
+        location[0, j] = values[shape.linear_slot[j]]
+    tail, attained = tails(
+        amplitude,
+        location,
+        noise,
+        shape.linear_start,
+        shape.linear_column,
+        shape.series_start,
+        problem.reach,
+        problem.tol / max(n, 1),
+    )
+    if not attained[0]:
+        return math.inf
+    omega = np.empty(factors)
+    count = np.empty(factors, dtype=np.int64)
+    domega = np.empty((factors, 2))
+    rank = q - 1
+    made = []
+    longest = 1
+    product = 0
+    for f in range(factors):
+        while shape.series_start[product + 1] <= f:
+            product += 1
+        span = problem.reach[1, shape.series_column[f]] - problem.reach[0, shape.series_column[f]]
+        own = values[shape.series_slot[f] : shape.series_slot[f] + shape.series_size[f]]
+        omega[f], count[f], weight, dlog, slope = one_series(problem.family[f], own, span, tail[0, product])
+        domega[f] = slope
+        made.append((weight, dlog))
+        longest = max(longest, count[f])
+        rank += 2 * count[f] - 1
+    for p in range(products):
+        if shape.series_start[p + 1] == shape.series_start[p]:
+            rank += 1
+    if rank > LARGEST_RANK:
+        return math.inf
+    weights = np.zeros((factors, longest))
+    dlogs = np.zeros((factors, 2, longest))
+    for f in range(factors):
+        weight, dlog = made[f]
+        weights[f, : count[f]] = weight[: count[f]]
+        dlogs[f, :, : count[f]] = dlog[:, : count[f]]
+    cutoff = np.zeros(products)
+    terms = Terms(amplitude[0], noise[0], location[0], omega, count, weights, dlogs, domega, cutoff)
+    log = slope_one(problem.X, problem.centre, problem.extra, shape, terms, rank, gradient)
+    if not math.isfinite(log):
+        return math.inf
+    for i in range(k):
+        gradient[i] = w[i] - problem.scale[i] * gradient[i]
+        if not math.isfinite(gradient[i]):
+            return math.inf
+    return prior - log
+
+
+@numba.njit(cache=True)
+def _search(
+    w: Array,
+    inverse: Array,
+    problem: Problem,
+    shape: Shape,
+    gradient_tolerance: float,
+    value_tolerance: float,
+    iterations: int,
+) -> tuple[float, int, int, int]:
+    """BFGS from w, which is moved to the optimum; (value, status, iterations, evaluations)."""
+    k = w.shape[0]
+    gradient, new_gradient, trial = np.empty(k), np.empty(k), np.empty(k)
+    value = _objective(
+        w, problem, shape, gradient,
+    )  # fmt: skip
+    evaluations = 1
+    if not math.isfinite(value):
+        return value, LOST, 0, evaluations
+    fresh = True
+    quiet = 0
+    for iteration in range(iterations):
+        if np.abs(gradient).max() < gradient_tolerance:
+            return value, CONVERGED, iteration, evaluations
+        direction = -(inverse @ gradient)
+        slope = direction @ gradient
+        if not slope < 0.0:
+            inverse[:, :] = np.eye(k)
+            fresh = True
+            direction = -gradient
+            slope = direction @ gradient
+        length = np.abs(direction).max()
+        limit = LONGEST_STEP if not fresh else min(1.0, LONGEST_STEP)
+        if length > limit:
+            direction *= limit / length
+            slope *= limit / length
+        step = 1.0
+        moved = False
+        new_value = math.inf
+        for _ in range(20):
+            for i in range(k):
+                trial[i] = w[i] + step * direction[i]
+                if abs(trial[i]) >= FARTHEST:
+                    return value, LOST, iteration, evaluations
+            new_value = _objective(
+                trial, problem, shape, new_gradient,
+            )  # fmt: skip
+            evaluations += 1
+            if new_value <= value + ARMIJO * step * slope:
+                moved = True
+                break
+            excess = new_value - value - step * slope
+            better = -slope * step * step / (2.0 * excess) if math.isfinite(excess) and excess > 0.0 else 0.0
+            step = min(max(better, 0.1 * step), 0.5 * step)
+        if not moved:
+            return value, FLAT if np.abs(gradient).max() < 1e-2 else LOST, iteration, evaluations
+        s = trial - w
+        y = new_gradient - gradient
+        sy = s @ y
+        if sy > 1e-10 * math.sqrt((s @ s) * (y @ y)):
+            if fresh:  # scale the identity to the curvature met (Nocedal and Wright 2006, eq. 6.20)
+                inverse[:, :] = np.eye(k) * (sy / (y @ y))
+                fresh = False
+            hy = inverse @ y
+            factor = (sy + y @ hy) / (sy * sy)
+            for i in range(k):
+                for j in range(k):
+                    inverse[i, j] += factor * s[i] * s[j] - (hy[i] * s[j] + s[i] * hy[j]) / sy
+        quiet = quiet + 1 if value - new_value < value_tolerance * (1.0 + abs(new_value)) else 0
+        w[:] = trial
+        gradient[:] = new_gradient
+        value = new_value
+        if quiet >= 2:
+            return value, FLAT, iteration + 1, evaluations
+    return value, LOST, iterations, evaluations
+
+
+@numba.njit(cache=True)
+def _curvature(
+    w: Array,
+    step: float,
+    problem: Problem,
+    shape: Shape,
+) -> Array:
+    """Hessian at w in whitened coordinates, by central differences of the gradient; NaN where it cannot be had."""
+    k = w.shape[0]
+    hessian = np.empty((k, k))
+    ahead, behind, point = np.empty(k), np.empty(k), w.copy()
+    for i in range(k):
+        for sign, gradient in ((1.0, ahead), (-1.0, behind)):
+            point[i] = w[i] + sign * step
+            value = _objective(
+                point, problem, shape, gradient,
+            )  # fmt: skip
+            if not math.isfinite(value):
+                gradient[:] = math.nan
+        point[i] = w[i]
+        for j in range(k):
+            hessian[i, j] = (ahead[j] - behind[j]) / (2.0 * step)
+    return 0.5 * (hessian + hessian.T)
+
+
+class Search:
+    """A compiled search bound to one user's rows, one composition and one prior."""
+
+    def __init__(self, inputs: Inputs, plan: Plan, mean: Array, scale: Array, tol: float) -> None:
+        self._problem = Problem(
+            np.ascontiguousarray(mean),
+            np.ascontiguousarray(scale),
+            inputs.layout.positive,
+            inputs.columns,
+            inputs.reach,
+            inputs.reach.mean(axis=0),
+            inputs.fixed_features,
+            np.array([kind.family for kind in plan.series_atom], dtype=np.int64),
+            tol,
+        )
+        self._shape = plan.shape
+
+    def run(
+        self, start: Array, *, gradient_tolerance: float, value_tolerance: float, iterations: int = 200
+    ) -> tuple[Array, float, str, int, int] | None:
+        """(point, value without the prior's constant, status, iterations, evaluations), or None where it is lost."""
+        w = np.clip(start, -0.99 * FARTHEST, 0.99 * FARTHEST)
+        value, status, taken, evaluations = _search(
+            w, np.eye(len(w)), self._problem, self._shape, gradient_tolerance, value_tolerance, iterations
+        )
+        if status == LOST:
+            return None
+        return w, value, "converged" if status == CONVERGED else "flat", taken, evaluations
+
+    def curvature(self, w: Array, step: float) -> Array | None:
+        """The Hessian in whitened coordinates, or None where it cannot be had."""
+        hessian = _curvature(w, step, self._problem, self._shape)
+        return hessian if np.isfinite(hessian).all() else None

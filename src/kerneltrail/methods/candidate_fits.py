@@ -1,0 +1,96 @@
+"""Compositions of a pool fitted to users one by one: what final, stratified and memoryless choose from."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kerneltrail.data import Cohort
+from kerneltrail.errors import DataError
+from kerneltrail.kernels import Composition, Pool, Priors
+from kerneltrail.methods.preprocessing import Frame
+from kerneltrail.trajectory.candidates import support
+from kerneltrail.trajectory.group import Group, group_of
+from kerneltrail.trajectory.map_table import MapSettings, MapTable
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Search:
+    """How compositions are searched for, as the trajectory model does it.
+
+    Attributes:
+        largest: most products in a composition.
+        width: compositions that the search expands at every size.
+        maps: settings of the MAP searches.
+        workers: processes.
+    """
+
+    largest: int = 3
+    width: int = 1
+    maps: MapSettings = field(default_factory=MapSettings)
+    workers: int = 1
+
+
+class Judged:
+    """The training users' evidences under every candidate, at every batch.
+
+    Attributes:
+        table: the fits.
+        masks: the candidates.
+    """
+
+    def __init__(self, cohort: Cohort, frame: Frame, pool: Pool, priors: Priors, search: Search) -> None:
+        # Batches are needed in the group's units, and rows of a user without any say nothing.
+        users = [frame.see(user).rows for user in cohort.raw if user.rows]
+        if not users:
+            raise DataError("training needs at least one row")
+        self.table = MapTable(users, pool, priors, search.maps, frame.reward)
+        self.masks = support(self.table, search.largest, search.width, workers=search.workers)
+
+    @property
+    def pool(self) -> Pool:
+        """What masks mean."""
+        return self.table.pool
+
+    def at(self, t: int) -> Array:
+        """Log Laplace evidences at batch t (from 1), of the users who have got there, (users, candidates)."""
+        rows = [
+            [float(self.table.get(m, mask).log_laplace[t - 1]) for mask in self.masks]
+            for m, user in enumerate(self.table.users)
+            if user.batches >= t
+        ]
+        return np.array(rows)
+
+    def last(self) -> Array:
+        """The same at every user's last batch."""
+        return np.array(
+            [
+                [float(self.table.get(m, mask).log_laplace[-1]) for mask in self.masks]
+                for m in range(len(self.table.users))
+            ]
+        )
+
+    @property
+    def log_h0(self) -> Array:
+        """log H0 of every candidate."""
+        return np.array([self.pool.log_h0(mask) for mask in self.masks])
+
+    @property
+    def batches(self) -> int:
+        """Most batches of any user."""
+        return max(user.batches for user in self.table.users)
+
+    def group(self, mask: int, users: Sequence[int] | None = None) -> Group:
+        """What users' last fits say of a composition's hyperparameters; of all users if None."""
+        who = range(len(self.table.users)) if users is None else users
+        composition = self.composition(mask)
+        return group_of(composition, [self.table.get(m, mask).theta[-1] for m in who], self.table.prior)
+
+    def composition(self, mask: int) -> Composition:
+        """The composition of a mask."""
+        return self.pool.composition(mask)

@@ -1,0 +1,243 @@
+"""One candidate of the search, fitted by MAP and scored by BIC."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from itertools import zip_longest
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kerneltrail.data import User
+from kerneltrail.gp import LinearBlock, one_blas_thread
+from kerneltrail.kernels import Priors
+from kerneltrail.methods.cks.candidate import Candidate
+from kerneltrail.methods.cks.evidence import Rows
+from kerneltrail.methods.cks.expression import Expression
+from kerneltrail.methods.cks.form import Tied, form_of
+from kerneltrail.methods.cks.guard import Limits, allowed, limits_of
+from kerneltrail.methods.cks.starts import Column, starts_for
+from kerneltrail.methods.periods import Periods
+
+Array = NDArray[np.float64]
+
+APART = 0.3
+"""Starts closer than this in every hyperparameter, in prior standard deviations, count as one."""
+
+
+@dataclass(frozen=True)
+class Effort:
+    """How hard one candidate is searched.
+
+    Attributes:
+        draws: starts tried with what is new in the child drawn from the prior, and as many with all of it drawn.
+        kept: how many of the first kind are followed to an optimum.
+        fresh: how many of the second kind, at least.
+        small: of the second kind, kernels of few atoms follow `small` less the number of their atoms, if that is more:
+            what a search builds on is found there, and there it is cheap.
+        starts: random restarts besides, spread over the prior.
+        screen: points from which those are chosen.
+        accuracy: relative change of the log posterior at which a search ends.
+    """
+
+    draws: int = 8
+    kept: int = 1
+    fresh: int = 1
+    small: int = 0
+    starts: int = 0
+    screen: int = 8
+    accuracy: float = 1e-4
+
+
+@dataclass(frozen=True)
+class Problem:
+    """The rows to be explained, and all that a fit needs beside the kernel.
+
+    Attributes:
+        user: rows, scaled, as one batch.
+        priors: over hyperparameters.
+        limits: the shortest and longest period allowed on each covariate.
+        periods: likely periods on each covariate.
+        block: a linear block, or None.
+        seed: of all random starts.
+        tol: error allowed in a log evidence.
+    """
+
+    user: User
+    priors: Priors
+    limits: Limits = field(default_factory=dict)
+    periods: Periods = field(default_factory=dict)
+    block: LinearBlock | None = None
+    seed: int = 0
+    tol: float = 1e-6
+
+    @cached_property
+    def rows(self) -> Rows:
+        """The rows as kernels see them."""
+        return Rows(self.user, self.block)
+
+    @cached_property
+    def columns(self) -> dict[str, Column]:
+        """Where each covariate lies."""
+        X = self.user.X
+        return {
+            name: Column(float(X[:, i].mean()), float(X[:, i].std())) for i, name in enumerate(self.user.covariates)
+        }
+
+    def thinned(self, rows: int) -> Problem:
+        """The problem on so many rows, drawn at random and kept in order; itself if there are no more than that.
+
+        At random, not every k-th: that would turn short periods into long ones.
+        """
+        user = self.user
+        if user.rows <= rows:
+            return self
+        chosen = np.sort(self.rng("thin").permutation(user.rows)[:rows])
+        fewer = User(user.name, user.covariates, user.X[chosen], user.y[chosen], (rows,))
+        block = None if self.block is None else self.block.at(self.block.features[chosen])
+        return replace(self, user=fewer, block=block)
+
+    def rng(self, *what: str) -> np.random.Generator:
+        """Random numbers that depend on the seed, the rows and the purpose alone, not on who asked before.
+
+        Covariates enter by name, so their order does not matter.
+        """
+        digest = hashlib.blake2b(digest_size=16)
+        for name in sorted(self.user.covariates):
+            digest.update(name.encode())
+            digest.update(np.ascontiguousarray(self.user.X[:, self.user.column_index(name)]).tobytes())
+        digest.update(self.user.y.tobytes())
+        digest.update("\0".join((str(self.seed), *what)).encode())
+        return np.random.default_rng(int.from_bytes(digest.digest(), "little"))
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """A candidate after its fit.
+
+    Attributes:
+        kernel: the expression with its maximum a posteriori hyperparameters; None where there are none to be used.
+        log_likelihood: log p(y|X,θ) there.
+        bic: 2·NLL + p·log n; infinite where there is no fit.
+        rows: n.
+        status: ``fitted``, ``period`` (the guard rejected it) or ``numerical`` (no start could be evaluated).
+    """
+
+    kernel: Tied | None
+    log_likelihood: float
+    bic: float
+    rows: int
+    status: str
+
+
+def parameters(expression: Expression) -> int:
+    """Free hyperparameters: amplitudes that can be told apart and what the atoms have; the noise is not counted.
+
+    >>> from kerneltrail.methods.cks.expression import leaf, plus, times
+    >>> parameters(times(leaf("PER", "x"), plus(leaf("LIN", "x"), leaf("SE", "x"))))
+    6
+    """
+    return form_of(expression).size - 1
+
+
+def bic(log_likelihood: float, expression: Expression, rows: int) -> float:
+    """BIC = 2·NLL + p·log n (SPEC §10): smaller is better."""
+    return -2.0 * log_likelihood + parameters(expression) * float(np.log(rows))
+
+
+def fit(
+    problem: Problem,
+    expression: Expression,
+    effort: Effort,
+    *,
+    parent: Tied | None = None,
+    periods: Periods | None = None,
+) -> Fitted:
+    """Fit a candidate by MAP from its parent's values and from random restarts.
+
+    Args:
+        problem: the rows.
+        expression: the candidate.
+        effort: how hard to search.
+        parent: the fitted expression it was made from, or itself fitted on fewer rows.
+        periods: periods likely in what the parent leaves unexplained, tried besides the problem's own.
+    """
+    rng = problem.rng("fit", expression.text, repr(effort))
+    candidate = Candidate(problem.rows, problem.priors, expression, problem.tol)
+    with one_blas_thread():
+        ends = candidate.climb(_chosen(problem, candidate, effort, parent, periods or {}, rng), effort.accuracy)
+    if not ends:
+        return Fitted(None, -np.inf, np.inf, problem.user.rows, "numerical")
+    for end in ends:
+        kernel = Tied(expression, tuple(end.vector))
+        if allowed(kernel, problem.limits):
+            score = bic(end.log_evidence, expression, problem.user.rows)
+            return Fitted(kernel, end.log_evidence, score, problem.user.rows, "fitted")
+    return Fitted(None, -np.inf, np.inf, problem.user.rows, "period")
+
+
+def _chosen(
+    problem: Problem,
+    candidate: Candidate,
+    effort: Effort,
+    parent: Tied | None,
+    periods: Periods,
+    rng: np.random.Generator,
+) -> Array:
+    """The starts that are followed to an optimum."""
+    likely = {
+        name: tuple(_in_turn(problem.periods.get(name, ()), periods.get(name, ()))) for name in problem.user.covariates
+    }
+    mean, variance = candidate.moments
+    starts = starts_for(candidate.expression, (mean, variance), parent, problem.columns, likely, rng, effort.draws)
+    anywhere = mean + np.sqrt(variance) * rng.standard_normal((effort.screen if effort.starts else 0, len(mean)))
+    heirs = 0 if parent is None else effort.kept
+    fresh = max(effort.fresh + effort.kept - heirs, effort.small - candidate.expression.size)
+    kinds = max(1, *(len(each) for each in likely.values()))
+    return np.concatenate(
+        [
+            _screened(problem, candidate, starts.heir, heirs, kinds),
+            _screened(problem, candidate, starts.fresh, fresh, kinds),
+            _screened(problem, candidate, anywhere, effort.starts),
+        ]
+    )
+
+
+def _in_turn(first: Sequence[float], second: Sequence[float]) -> list[float]:
+    """One of each in turn."""
+    return [value for pair in zip_longest(first, second) for value in pair if value is not None]
+
+
+def _screened(problem: Problem, candidate: Candidate, points: Array, count: int, kinds: int = 1) -> Array:
+    """The `count` best points that are not close to each other; periods are moved to what the guard allows.
+
+    Where a kernel has periods, points are of so many `kinds` in turn, one for each likely period, and the best of each
+    kind come first: a point that is good where it stands may be far from the period that is best in the end.
+    """
+    if not count or not len(points):
+        return points[:0]
+    periodic = False
+    for i, slot in enumerate(form_of(candidate.expression).slots):
+        periodic |= slot.spec.kind == "period"
+        shortest, longest = limits_of(slot, problem.limits)
+        if 0.0 < shortest <= longest and np.isfinite(shortest):
+            points[:, i] = np.clip(points[:, i], np.log(shortest), np.log(longest))
+    if len(points) == 1:
+        return points
+    log = candidate.log_posteriors(points)
+    mean, variance = candidate.moments
+    whitened = (points - mean) / np.sqrt(variance)
+    ranked = [int(i) for i in np.argsort(-log, kind="stable") if np.isfinite(log[i])]
+    if periodic:
+        turn = {i: [j for j in ranked if j % kinds == i % kinds].index(i) for i in ranked}
+        ranked.sort(key=lambda i: turn[i])  # stable: within a turn, the best first
+    picked: list[int] = []
+    for i in ranked:
+        if len(picked) == count:
+            break
+        if all(np.abs(whitened[i] - whitened[j]).max() > APART for j in picked):
+            picked.append(i)
+    return points[picked]

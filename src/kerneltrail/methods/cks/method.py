@@ -1,0 +1,208 @@
+"""CKS as a method of following a user: searched from scratch on every cumulative set (SPEC §10)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kerneltrail.data import User
+from kerneltrail.gp import Prediction
+from kerneltrail.kernels import Composition, Hyperparameters, Priors, parse
+from kerneltrail.methods.cks.evidence import Rows, TreePosterior
+from kerneltrail.methods.cks.expression import read
+from kerneltrail.methods.cks.form import Tied
+from kerneltrail.methods.cks.search import SearchProgress, search
+from kerneltrail.methods.cks.settings import SearchSettings
+from kerneltrail.methods.cks.tree import SearchTree
+from kerneltrail.methods.mixture import joined
+from kerneltrail.methods.preprocessing import Frame, Framed, Preparation, Seen, own_frame, priors_for
+from kerneltrail.methods.protocol import Fit
+from kerneltrail.methods.refit import Follower
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class CKSFit:
+    """What a search found for the rows so far.
+
+    Attributes:
+        seen: the rows, scaled.
+        hyperparameters: the best kernel with its hyperparameters, in scaled units; noise alone before any row.
+        tree: the whole search; None before any row, and where the fit was read from a file.
+        average: weights and kernels of those that predict together; empty where the best predicts alone.
+    """
+
+    seen: Seen
+    hyperparameters: Tied
+    tree: SearchTree | None = field(default=None, compare=False)
+    average: tuple[tuple[float, Tied], ...] = ()
+
+    @property
+    def kernel(self) -> str:
+        """The kernel's text as the grammar wrote it, sums inside products in brackets; empty before any row."""
+        return "" if self.hyperparameters.expression is None else self.hyperparameters.expression.text
+
+    @property
+    def composition(self) -> Composition:
+        """The products to which the best kernel multiplies out, each once."""
+        return self.hyperparameters.composition
+
+    @property
+    def hyperparameter_count(self) -> int:
+        """Hyperparameters of the kernel as written, noise included; what it multiplies out to would have more."""
+        return len(self.hyperparameters)
+
+    @cached_property
+    def posterior(self) -> TreePosterior:
+        """The best kernel's Gaussian process given the rows, in scaled units."""
+        return TreePosterior(self._rows, self.hyperparameters)
+
+    @cached_property
+    def _rows(self) -> Rows:
+        return Rows(self.seen.whole, self.seen.block)
+
+    @cached_property
+    def _members(self) -> tuple[tuple[float, TreePosterior], ...]:
+        """All that predict together, with their weights."""
+        if not self.average:
+            return ((1.0, self.posterior),)
+        return tuple((weight, TreePosterior(self._rows, kernel)) for weight, kernel in self.average)
+
+    @property
+    def in_data_units(self) -> Tied:
+        """The hyperparameters in the units of the data: years, hours, passengers."""
+        return self.hyperparameters.in_data_units(self.seen.scaler)
+
+    def predict(self, X: Array, action: Array | None) -> Prediction:
+        """Mean and variance in data units; several kernels are joined by mean and variance."""
+        scaled, linear = self.seen.inputs_at(X, action)
+        parts = [posterior.predict(scaled, linear=linear) for _, posterior in self._members]
+        said = joined(parts, [weight for weight, _ in self._members])
+        return self.seen.in_data_units(said, scaled, action)
+
+    def to_json(self) -> dict[str, Any]:
+        """As plain values, without the search."""
+        return {
+            "kernel": self.kernel,
+            "theta": list(self.hyperparameters.unconstrained),
+            "average": [
+                {"weight": weight, "kernel": str(kernel.expression), "theta": list(kernel.unconstrained)}
+                for weight, kernel in self.average
+            ],
+        }
+
+
+@dataclass(frozen=True)
+class CKSLearner(Framed):
+    """CKS as two functions of the rows; a `Learner`.
+
+    Attributes:
+        frame: how rows are scaled, and the linear block.
+        priors: over hyperparameters of scaled rows, the same as the other methods'; `wide_priors` if None, which are
+            meant for a standardised target.
+        settings: budget and effort of each search.
+        progress: called after every fit of a candidate.
+    """
+
+    frame: Frame
+    priors: Priors | None = None
+    settings: SearchSettings = field(default_factory=SearchSettings)
+    progress: Callable[[SearchProgress], None] | None = field(default=None, compare=False)
+
+    @property
+    def in_pieces(self) -> bool:
+        """Every search starts from scratch, so only the rows matter; how many fit into seconds is another matter."""
+        return self.settings.seconds is None
+
+    def fit(self, rows: User, before: Fit | None) -> CKSFit:
+        """The search on all rows so far; before any, noise alone around the mean."""
+        seen = self.frame.see(rows)
+        if not rows.rows:
+            return CKSFit(seen, self._nothing())
+        tree = search(seen.whole, self.priors, self.settings, block=seen.block, progress=self.progress)
+        best = tree.best.fitted.kernel
+        assert best is not None  # the best node of a search is a fitted one
+        return CKSFit(seen, best, tree, self._average(tree))
+
+    def _average(self, tree: SearchTree) -> tuple[tuple[float, Tied], ...]:
+        if self.settings.choose != "average":
+            return ()
+        holdout = self.settings.holdout
+        return tuple(
+            (weight, kernel)
+            for weight, node in tree.weighted(holdout.worth * holdout.origins)
+            if (kernel := node.fitted.kernel) is not None
+        )
+
+    def _nothing(self) -> Tied:
+        """Noise alone, as large as the priors expect signal and noise to be together."""
+        total = 1.0  # a standardised target's
+        if self.priors is not None:
+            usual = parse(f"SE[{self.covariates[0]}]")
+            values = Hyperparameters(usual, tuple(self.priors.moments(usual)[0])).values_array
+            total = float(values[0] + values[-1])
+        return Tied(None, (float(np.log(total)),))
+
+    def restore(self, rows: User, stored: Mapping[str, Any]) -> CKSFit:
+        """The fit of which `to_json` was kept."""
+        text = str(stored["kernel"])
+        average = tuple(
+            (float(each["weight"]), Tied(read(str(each["kernel"])), tuple(each["theta"])))
+            for each in stored.get("average", ())
+        )
+        best = Tied(read(text) if text else None, tuple(stored["theta"]))
+        return CKSFit(self.frame.see(rows), best, average=average)
+
+
+class CKS(Follower):
+    """Compositional kernel search on one's own rows, without training users: a `Selector` for any table or series.
+
+    Covariates are scaled to [0, 1] on the rows so far and the target is standardised, so years and thousands of
+    passengers are as good as hours and steps; predictions and `fit.in_data_units` are in the data's own units.
+
+    >>> import numpy as np
+    >>> x = np.linspace(0.0, 10.0, 40)
+    >>> user = CKS(["year"], settings=SearchSettings(depth=0))
+    >>> fit = user.update(x[:, None], 1000.0 + 50.0 * x)
+    >>> user.composition.text, round(float(user.predict([[12.0]]).mean[0]))
+    ('LIN[year]', 1600)
+    """
+
+    def __init__(
+        self,
+        covariates: Sequence[str],
+        *,
+        name: str = "new",
+        priors: Priors | None = None,
+        settings: SearchSettings | None = None,
+        scaling: Preparation = "automatic",
+        progress: Callable[[SearchProgress], None] | None = None,
+    ) -> None:
+        """Somebody whose rows are yet to come.
+
+        Args:
+            covariates: columns of X, in order.
+            name: of the user.
+            priors: over hyperparameters of scaled rows; if None, `wide_priors` under ``automatic`` scaling, else the
+                paper's.
+            settings: budget and effort of each search.
+            scaling: ``automatic`` scales covariates and target, ``covariates`` those alone, ``none`` nothing.
+            progress: called after every fit of a candidate.
+        """
+        frame = own_frame(covariates, scaling)
+        if priors is None and scaling != "automatic":
+            priors = priors_for(frame.schema)
+        super().__init__(CKSLearner(frame, priors, settings or SearchSettings(), progress), name)
+
+    @property
+    def found(self) -> CKSFit:
+        """The newest search's result: kernel, hyperparameters, tree."""
+        fit = self.fit
+        assert isinstance(fit, CKSFit)  # made by our own learner
+        return fit

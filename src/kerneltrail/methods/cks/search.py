@@ -1,0 +1,273 @@
+"""The compositional kernel search (Duvenaud et al. 2013; SPEC §10): greedy, level by level, by BIC."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+import joblib
+import numpy as np
+from numpy.typing import NDArray
+
+from kerneltrail.data import User
+from kerneltrail.errors import DataError, NumericalError
+from kerneltrail.gp import LinearBlock, one_blas_thread
+from kerneltrail.kernels import Priors
+from kerneltrail.methods.cks.evidence import TreePosterior
+from kerneltrail.methods.cks.expression import Expression, numbered
+from kerneltrail.methods.cks.fit import Effort, Fitted, Problem, fit
+from kerneltrail.methods.cks.form import Tied
+from kerneltrail.methods.cks.grammar import base_expressions, expand
+from kerneltrail.methods.cks.guard import Limits
+from kerneltrail.methods.cks.holdout import held_out_score
+from kerneltrail.methods.cks.priors import wide_priors
+from kerneltrail.methods.cks.settings import SearchSettings
+from kerneltrail.methods.cks.tree import Node, SearchTree
+from kerneltrail.methods.periods import Periods, likely_periods
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class SearchProgress:
+    """How far a search is.
+
+    Attributes:
+        level: the level being fitted; after the last, one more where rows are held out.
+        done, total: candidates of the level, or kernels judged by held-out rows.
+        best: the best kernel so far by BIC, and its BIC.
+        seconds: since the start.
+        judging: whether kernels are being judged by held-out rows.
+    """
+
+    level: int
+    done: int
+    total: int
+    best: tuple[str, float] | None
+    seconds: float
+    judging: bool = False
+
+
+@dataclass(frozen=True)
+class _Task:
+    """A candidate to be fitted."""
+
+    expression: Expression
+    parent: int | None
+    start: Tied | None
+    periods: Periods
+
+
+def search(
+    user: User,
+    priors: Priors | None = None,
+    settings: SearchSettings | None = None,
+    *,
+    block: LinearBlock | None = None,
+    progress: Callable[[SearchProgress], None] | None = None,
+) -> SearchTree:
+    """Search the kernels of SPEC §10's grammar for one user's rows.
+
+    Args:
+        user: the rows, scaled to what the priors are meant for; batches do not matter.
+        priors: over hyperparameters; `wide_priors` if None.
+        settings: budget and effort.
+        block: a linear block of a reward model.
+        progress: called after every fit.
+    """
+    if not user.rows:
+        raise DataError(f"user {user.name!r} has no rows yet, so there is nothing to search by")
+    return _Search(user, priors, settings or SearchSettings(), block, progress).run()
+
+
+class _Search:
+    """One search in progress."""
+
+    def __init__(
+        self,
+        user: User,
+        priors: Priors | None,
+        settings: SearchSettings,
+        block: LinearBlock | None,
+        progress: Callable[[SearchProgress], None] | None,
+    ) -> None:
+        self.began = time.perf_counter()
+        self.settings = settings
+        self.progress = progress
+        limits = settings.guard.limits(user.X, user.covariates)
+        self.problem = Problem(
+            user.with_ends((user.rows,)),
+            wide_priors(limits) if priors is None else priors,
+            limits,
+            self._periods(user, user.y, limits),
+            block,
+            settings.seed,
+            settings.tol,
+        )
+        self.fewer = self.problem.thinned(settings.thin)
+        self.base = base_expressions(user.covariates, settings.kinds)
+        self.nodes: list[Node] = []
+        self.visited: set[Expression] = set()
+        self.fits = 0
+        self.parallel = joblib.Parallel(n_jobs=settings.workers) if settings.workers > 1 else None
+
+    @staticmethod
+    def _periods(user: User, target: Array, limits: Limits) -> Periods:
+        found = {}
+        for name, column in zip(user.covariates, user.X.T, strict=True):
+            found[name] = likely_periods(column, target, *limits[name])
+        return found
+
+    @property
+    def elapsed(self) -> float:
+        return time.perf_counter() - self.began
+
+    @property
+    def late(self) -> bool:
+        return self.settings.seconds is not None and self.elapsed >= self.settings.seconds
+
+    @property
+    def left(self) -> int | None:
+        """Fits that may still be begun; None for any number."""
+        return None if self.settings.fits is None else max(0, self.settings.fits - self.fits)
+
+    @property
+    def _some(self) -> bool:
+        """Whether any kernel could be fitted: without one, no limit ends the search."""
+        return any(node.fitted.kernel is not None for node in self.nodes)
+
+    def run(self) -> SearchTree:
+        tasks = [_Task(each, None, None, {}) for each in self.base]
+        best, quiet, stopped = np.inf, 0, "depth"
+        for level in range(self.settings.depth + 1):
+            newest = self._level(level, tasks)
+            if not newest or self.late or self.left == 0:
+                stopped = "seconds" if self.late else "fits" if self.left == 0 else "exhausted"
+                break
+            score = self.nodes[newest[0]].bic
+            quiet = 0 if score < best else quiet + 1
+            best = min(best, score)
+            if self.settings.patience is not None and quiet >= self.settings.patience:
+                stopped = "patience"
+                break
+            if level == self.settings.depth:
+                break
+            tasks = self._children(newest[: self.settings.beam])
+            if not tasks:
+                stopped = "exhausted"
+                break
+        if self.settings.choose != "bic":
+            self._judge()
+        return SearchTree(tuple(self.nodes), self.problem.user.rows, stopped, self.elapsed)
+
+    def _children(self, parents: Sequence[int]) -> list[_Task]:
+        """What one step makes of some nodes, without what was tried before."""
+        tasks: list[_Task] = []
+        known = set(self.visited)
+        for index in parents:
+            node = self.nodes[index]
+            kernel = node.fitted.kernel
+            assert kernel is not None  # only fitted nodes are expanded
+            periods = self._periods(self.problem.user, self._left(kernel), self.problem.limits)
+            for child in expand(node.expression, self.base):
+                if child not in known:
+                    known.add(child)
+                    tasks.append(_Task(child, index, kernel, periods))
+        return tasks
+
+    def _left(self, kernel: Tied) -> Array:
+        """What a fitted kernel leaves of the target: σ² K⁻¹ y."""
+        try:
+            with one_blas_thread():
+                alpha = TreePosterior(self.problem.rows, kernel).alpha
+        except NumericalError:
+            return self.problem.user.y
+        return kernel.values_array[-1] * alpha
+
+    def _level(self, level: int, tasks: Sequence[_Task]) -> list[int]:
+        """Fit a level's candidates, then the best of them to all rows; the indices of those, best first."""
+        start = len(self.nodes)
+        waiting = list(tasks)
+        while waiting and not (self._some and (self.late or self.left == 0)):
+            size = self.settings.workers if self.left is None else max(1, min(self.settings.workers, self.left))
+            batch, waiting = waiting[:size], waiting[size:]
+            arguments = [(self.fewer, task.expression, self.settings.first, task) for task in batch]
+            for task, fitted in zip(batch, self._map(arguments), strict=True):
+                self.nodes.append(Node(level, task.expression, task.parent, fitted))
+                self.visited.add(task.expression)
+            self._tell(level, len(self.nodes) - start, len(tasks))
+        self._refit(range(start, len(self.nodes)), tasks, level)
+        return self._ranked(range(start, len(self.nodes)))
+
+    def _refit(self, places: range, tasks: Sequence[_Task], level: int) -> None:
+        """Fit the best of a level to all rows, more thoroughly."""
+        fitted = [i for i in places if self.nodes[i].fitted.kernel is not None]
+        ranked = sorted(fitted, key=lambda i: (self.nodes[i].bic, self.nodes[i].expression.key))
+        chosen = ranked[: max(self.settings.refits, self.settings.beam)]
+        for first in range(0, len(chosen), self.settings.workers):
+            # Something has to be fitted to all rows, however late it is.
+            if self.late and self._ranked(range(len(self.nodes))):
+                return
+            batch = chosen[first : first + self.settings.workers]
+            arguments = [
+                (
+                    self.problem,
+                    numbered(self.nodes[i].expression),
+                    self.settings.second,
+                    replace(tasks[i - places.start], start=self.nodes[i].fitted.kernel),
+                )
+                for i in batch
+            ]
+            for i, again in zip(batch, self._map(arguments), strict=True):
+                old = self.nodes[i].fitted
+                # On the same rows the better of the two fits stands, whichever found it.
+                if old.rows < again.rows or again.bic < old.bic:
+                    self.nodes[i] = replace(self.nodes[i], fitted=again)
+            self._tell(level, len(places), len(tasks))
+
+    def _judge(self) -> None:
+        """Score the best by BIC on held-out rows. When it is late, what has a score by then is what can win."""
+        holdout, chunk = self.settings.holdout, self.settings.workers
+        chosen = self._ranked(range(len(self.nodes)))[: holdout.most]
+        if self.problem.user.rows < holdout.fewest:
+            return
+        level = 1 + max(node.level for node in self.nodes)
+        for first in range(0, len(chosen), chunk):
+            if self.late:
+                return
+            batch = chosen[first : first + chunk]
+            kernels = [kernel for i in batch if (kernel := self.nodes[i].fitted.kernel) is not None]
+            for i, score in zip(batch, self._scores(kernels), strict=True):
+                self.nodes[i] = replace(self.nodes[i], held_out=score)
+            self._tell(level, min(first + chunk, len(chosen)), len(chosen), judging=True)
+
+    def _scores(self, kernels: Sequence[Tied]) -> list[float]:
+        arguments = [(self.problem, kernel, self.settings.holdout) for kernel in kernels]
+        if self.parallel is None or len(arguments) == 1:
+            return [held_out_score(*each) for each in arguments]
+        return list(self.parallel(joblib.delayed(held_out_score)(*each) for each in arguments))
+
+    def _map(self, arguments: Sequence[tuple[Problem, Expression, Effort, _Task]]) -> list[Fitted]:
+        self.fits += len(arguments)
+        if self.parallel is None or len(arguments) == 1:
+            return [_fit(*each) for each in arguments]
+        return list(self.parallel(joblib.delayed(_fit)(*each) for each in arguments))
+
+    def _ranked(self, places: range) -> list[int]:
+        """The nodes among some that are fitted to all rows, best first."""
+        whole = self.problem.user.rows
+        fine = [i for i in places if self.nodes[i].fitted.rows == whole and np.isfinite(self.nodes[i].bic)]
+        return sorted(fine, key=lambda i: (self.nodes[i].bic, self.nodes[i].expression.key))
+
+    def _tell(self, level: int, done: int, total: int, *, judging: bool = False) -> None:
+        if self.progress is None:
+            return
+        ranked = self._ranked(range(len(self.nodes)))
+        best = (self.nodes[ranked[0]].expression.text, self.nodes[ranked[0]].bic) if ranked else None
+        self.progress(SearchProgress(level, done, total, best, self.elapsed, judging))
+
+
+def _fit(problem: Problem, expression: Expression, effort: Effort, task: _Task) -> Fitted:
+    """A task's fit; at module level, so that another process can do it."""
+    return fit(problem, expression, effort, parent=task.start, periods=task.periods)

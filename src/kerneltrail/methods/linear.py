@@ -1,0 +1,190 @@
+"""Bayesian linear regression, the reward model that HeartSteps runs: y = w'[1, z, a, a·φ(z)] + ε, w ~ N(μ, Σ)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kerneltrail.data import Cohort, User
+from kerneltrail.errors import DataError
+from kerneltrail.gp import Prediction, Reward
+from kerneltrail.gp.population import design
+from kerneltrail.kernels import Atom, Composition, Priors, Product
+from kerneltrail.methods.preprocessing import Frame, Seen, priors_for
+from kerneltrail.methods.protocol import Fit
+
+Array = NDArray[np.float64]
+
+ROUNDS = 200
+"""Most rounds of EM: it is far from slow, and its likelihood never falls."""
+
+
+@dataclass(frozen=True, eq=False)
+class Weights:
+    """A Normal over weights, and the noise variance around them.
+
+    Attributes:
+        mean: (q,).
+        covariance: (q, q).
+        noise: σ².
+    """
+
+    mean: Array
+    covariance: Array
+    noise: float
+
+    def given(self, features: Array, y: Array) -> Weights:
+        """The posterior: Σₙ = (Σ⁻¹ + B'B/σ²)⁻¹, μₙ = μ + ΣB'(BΣB' + σ²I)⁻¹(y - Bμ); Σ may be singular."""
+        if not len(y):
+            return self
+        q = len(self.mean)
+        # (I + ΣB'B/σ²)⁻¹Σ = Σₙ without an inverse of Σ.
+        inner = np.eye(q) + self.covariance @ (features.T @ features) / self.noise
+        covariance = np.linalg.solve(inner, self.covariance)
+        covariance = 0.5 * (covariance + covariance.T)
+        mean = self.mean + covariance @ (features.T @ (y - features @ self.mean)) / self.noise
+        return Weights(mean, covariance, self.noise)
+
+
+@dataclass(frozen=True)
+class LinearFit:
+    """What a linear regression makes of the rows; a `Fit`.
+
+    Attributes:
+        seen: the rows.
+        weights: their posterior.
+        composition: LIN on every covariate: what the model is among kernels.
+    """
+
+    seen: Seen
+    weights: Weights
+    composition: Composition
+    reward: Reward | None
+
+    def predict(self, X: Array, action: Array | None) -> Prediction:
+        """Mean and variance in data units."""
+        scaled = self.seen.scaler.transform(X)
+        features = design(scaled, self.seen.rows.covariates, self.reward, action)
+        variance = np.maximum(np.einsum("ij,jk,ik->i", features, self.weights.covariance, features), 0.0)
+        said = Prediction(features @ self.weights.mean, variance, self.weights.noise)
+        return self.seen.in_data_units(said, scaled, action)
+
+    def advantage(self, X: Array) -> tuple[Array, Array]:
+        """Mean and variance of what the action adds at the rows of X, in data units."""
+        if self.reward is None or not self.reward.acts:
+            raise DataError("this regression has no reward model, so there is no advantage")
+        covariates = self.seen.rows.covariates
+        contexts = self.reward.contexts(self.seen.scaler.transform(X), covariates)
+        own = slice(1 + len(covariates), None)
+        variance = np.einsum("ij,jk,ik->i", contexts, self.weights.covariance[own, own], contexts)
+        scale = self.seen.scaler.scale
+        return scale * (contexts @ self.weights.mean[own]), scale**2 * np.maximum(variance, 0.0)
+
+    def to_json(self) -> dict[str, Any]:
+        """Nothing: the rows say it all."""
+        return {}
+
+
+@dataclass(frozen=True)
+class LinearRegression:
+    """Bayesian linear regression with a known prior; a `Learner` in closed form.
+
+    Attributes:
+        frame: how rows are seen, always by the training group's scaler: the prior is about its units.
+        reward: the reward model, or None.
+        prior: weights and noise before any row.
+    """
+
+    frame: Frame
+    reward: Reward | None
+    prior: Weights
+
+    in_pieces = True
+
+    @classmethod
+    def train(
+        cls,
+        cohort: Cohort,
+        *,
+        prior: Literal["group", "vague"] = "group",
+        priors: Priors | None = None,
+        reward: Reward | None = None,
+        variance: float = 10.0,
+    ) -> LinearRegression:
+        """The prior from training users.
+
+        Args:
+            cohort: the training users.
+            prior: ``group`` learns mean and covariance of the users' weights, and the noise, from the training users
+                (EM of the linear mixed model; HeartSteps built its prior from the study before in the same spirit);
+                ``vague`` is N(0, `variance`·I), with the noise at its prior's median.
+            priors: whose noise is meant.
+            reward: adds a·[1, φ] to the features.
+            variance: prior variance of each weight; under ``group`` it counts as one user's spread.
+        """
+        base = Frame.of(cohort, scaling="none" if cohort.schema.scaling == "none" else "group")
+        frame = Frame(base.schema, base.before, takes_action=reward is not None and reward.acts)
+        sight = [frame.see(user).rows for user in cohort.raw if user.rows]
+        blocks = [(design(user.X, user.covariates, reward, user.action), user.y) for user in sight]
+        q = blocks[0][0].shape[1]
+        known = (priors or priors_for(base.schema)).of("noise")
+        noise = float(np.exp(known.mean)) if known is not None else 1.0
+        start = Weights(np.zeros(q), variance * np.eye(q), noise)
+        if prior not in ("group", "vague"):
+            raise DataError(f"the prior of a linear regression is 'group' or 'vague', not {prior!r}")
+        return cls(frame, reward, learn_prior(blocks, start) if prior == "group" else start)
+
+    @property
+    def covariates(self) -> tuple[str, ...]:
+        """Columns of X, in order."""
+        return self.frame.covariates
+
+    @property
+    def takes_action(self) -> bool:
+        """Whether there is a reward model with an action."""
+        return self.frame.takes_action
+
+    def fit(self, rows: User, before: Fit | None) -> LinearFit:
+        """The posterior of the weights."""
+        seen = self.frame.see(rows)
+        features = design(seen.rows.X, seen.rows.covariates, self.reward, _actions(seen.rows))
+        lines = Composition(tuple(Product((Atom("LIN", name),)) for name in self.covariates))
+        return LinearFit(seen, self.prior.given(features, seen.rows.y), lines, self.reward)
+
+    def restore(self, rows: User, stored: Mapping[str, Any]) -> LinearFit:
+        """The same from the rows."""
+        return self.fit(rows, None)
+
+
+def _actions(rows: User) -> Array | None:
+    return np.empty(0) if not rows.rows else rows.action
+
+
+def learn_prior(blocks: Sequence[tuple[Array, Array]], start: Weights) -> Weights:
+    """EM for y_m = B_m w_m + ε, w_m ~ N(μ, Σ): mean, covariance and noise from all users' rows.
+
+    E: each user's posterior of w_m. M: μ = mean of E[w_m]; Σ = (S₀ + Σ_m E[(w_m-μ)(w_m-μ)']) / (M + 1), where S₀ is the
+    start's covariance counted as one user's, so that few users do not end in a singular Σ; σ² = mean squared residual,
+    with the start's counted as one row.
+    """
+    now = start
+    rows = sum(len(y) for _, y in blocks)
+    for _ in range(ROUNDS):
+        own = [now.given(features, y) for features, y in blocks]
+        mean = np.mean([w.mean for w in own], axis=0)
+        spread = sum(w.covariance + np.outer(w.mean - mean, w.mean - mean) for w in own)
+        covariance = (start.covariance + spread) / (len(own) + 1)
+        squares = sum(
+            float(((y - b @ w.mean) ** 2).sum()) + float(np.einsum("ij,jk,ik->", b, w.covariance, b))
+            for w, (b, y) in zip(own, blocks, strict=True)
+        )
+        last, now = now, Weights(mean, covariance, (start.noise + squares) / (rows + 1))
+        if np.abs(now.mean - last.mean).max() <= 1e-6 * (1.0 + np.abs(now.mean).max()) and np.isclose(
+            now.noise, last.noise, rtol=1e-6, atol=0.0
+        ):
+            break
+    return now

@@ -1,0 +1,109 @@
+"""A fit by Gaussian processes: one composition, or several averaged by their probability."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kerneltrail.data import User
+from kerneltrail.gp import Posterior, Prediction
+from kerneltrail.kernels import Composition, Hyperparameters, parse
+from kerneltrail.methods.preprocessing import Framed, Seen
+
+Array = NDArray[np.float64]
+
+SMALL = 1e-3
+"""A member less probable than this cannot be seen in the average, and is left out."""
+
+
+@dataclass(frozen=True)
+class Mixture:
+    """Gaussian processes with known hyperparameters on the same rows, with weights that add up to 1; a `Fit`.
+
+    Attributes:
+        seen: the rows.
+        members: hyperparameters of each.
+        weights: of each.
+        composition: what is said to be selected.
+    """
+
+    seen: Seen
+    members: tuple[Hyperparameters, ...]
+    weights: tuple[float, ...]
+    composition: Composition
+
+    @classmethod
+    def single(cls, seen: Seen, hyperparameters: Hyperparameters) -> Mixture:
+        """One Gaussian process."""
+        return cls(seen, (hyperparameters,), (1.0,), hyperparameters.composition)
+
+    @classmethod
+    def weighed(cls, seen: Seen, members: Sequence[Hyperparameters], log_weights: Sequence[float]) -> Mixture:
+        """Several, by unnormalised log weights; the most probable is the one selected."""
+        log = np.array(log_weights, dtype=np.float64)
+        weights = np.exp(log - log.max())
+        weights /= weights.sum()
+        best = int(np.argmax(weights))
+        kept = [i for i in range(len(members)) if weights[i] >= SMALL or i == best]
+        total = float(weights[kept].sum())
+        return cls(
+            seen,
+            tuple(members[i] for i in kept),
+            tuple(float(weights[i]) / total for i in kept),
+            members[best].composition,
+        )
+
+    @property
+    def probabilities(self) -> Mapping[Composition, float]:
+        """How probable each composition is, most probable first."""
+        pairs = sorted(zip(self.weights, self.members, strict=True), key=lambda pair: -pair[0])
+        return {member.composition: weight for weight, member in pairs}
+
+    @cached_property
+    def posteriors(self) -> tuple[Posterior, ...]:
+        """Each member given the rows."""
+        return tuple(self.seen.posterior(member) for member in self.members)
+
+    def predict(self, X: Array, action: Array | None) -> Prediction:
+        """Mean and variance in data units; several members are joined by mean and variance."""
+        scaled, linear = self.seen.inputs_at(X, action)
+        parts = [posterior.predict(scaled, linear=linear) for posterior in self.posteriors]
+        return self.seen.in_data_units(joined(parts, self.weights), scaled, action)
+
+    def to_json(self) -> dict[str, Any]:
+        """As plain values."""
+        return {
+            "members": [[member.composition.text, list(member.unconstrained)] for member in self.members],
+            "weights": list(self.weights),
+            "composition": self.composition.text,
+        }
+
+    @classmethod
+    def from_json(cls, seen: Seen, stored: Mapping[str, Any]) -> Mixture:
+        """The mixture that `to_json` described, on the same rows."""
+        members = tuple(Hyperparameters(parse(text), tuple(theta)) for text, theta in stored["members"])
+        return cls(seen, members, tuple(stored["weights"]), parse(stored["composition"]))
+
+
+class MixtureLearner(Framed):
+    """What learners whose fits are mixtures have in common."""
+
+    def restore(self, rows: User, stored: Mapping[str, Any]) -> Mixture:
+        """The fit that was kept."""
+        return Mixture.from_json(self.frame.see(rows), stored)
+
+
+def joined(parts: Sequence[Prediction], weights: Sequence[float]) -> Prediction:
+    """The Normal with the mean and variance of a mixture of Normals; the spread of the means is the function's."""
+    if len(parts) == 1:
+        return parts[0]
+    mean = sum(w * part.mean for w, part in zip(weights, parts, strict=True))
+    # Around the joint mean, not as a difference of squares: targets may be large.
+    variance = sum(w * (part.variance + (part.mean - mean) ** 2) for w, part in zip(weights, parts, strict=True))
+    noise = sum(w * part.noise for w, part in zip(weights, parts, strict=True))
+    return Prediction(np.asarray(mean), np.asarray(variance), float(noise))

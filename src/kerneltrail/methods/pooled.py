@@ -1,0 +1,153 @@
+"""The pooled GP (SPEC §10): one composition, hyperparameters fitted on all training users together, no selection."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import ndtri
+
+from kerneltrail.data import Cohort, User
+from kerneltrail.errors import DataError, NumericalError
+from kerneltrail.gp import Inputs, Reward, inputs_for, slope_of
+from kerneltrail.gp.map import Prior
+from kerneltrail.gp.population import PopulationMean
+from kerneltrail.gp.quasi_newton import minimise
+from kerneltrail.kernels import Atom, Composition, Hyperparameters, Priors, Product, parse
+from kerneltrail.methods.mixture import Mixture
+from kerneltrail.methods.preprocessing import Frame, Seen, priors_for
+from kerneltrail.methods.protocol import Fit
+
+Array = NDArray[np.float64]
+
+CONSTANT = 10.0
+"""Prior variance of a user's own constant, where there is no population mean: as in the reward model."""
+
+
+@dataclass(frozen=True)
+class PooledGP:
+    """A Gaussian process with hyperparameters shared by everybody; a `Learner` in closed form.
+
+    Attributes:
+        frame: how rows are seen, always by the training group's scaler.
+        hyperparameters: of everybody.
+        log_evidence: summed over the training users, at the optimum.
+    """
+
+    frame: Frame
+    hyperparameters: Hyperparameters
+    log_evidence: float
+
+    in_pieces = True
+
+    @classmethod
+    def train(
+        cls,
+        cohort: Cohort,
+        *,
+        kernel: str | Composition | None = None,
+        population_mean: bool = False,
+        priors: Priors | None = None,
+        reward: Reward | None = None,
+        constant: float | None = None,
+        starts: int = 2,
+        screen: int = 8,
+        seed: int = 0,
+    ) -> PooledGP:
+        """Fit on the training users.
+
+        Args:
+            cohort: the training users.
+            kernel: the composition; LIN and SE on every covariate if None.
+            population_mean: subtract a ridge regression on all training rows first; else their mean alone.
+            priors: over hyperparameters; the paper's if None.
+            reward: adds an action's advantage (the population mean has it too).
+            constant: prior variance of a constant of one's own; if None, 10 without a population mean, else none.
+            starts, screen: of the search.
+            seed: of its starts.
+        """
+        if constant is None:
+            constant = 0.0 if population_mean else CONSTANT
+        scaling = "none" if cohort.schema.scaling == "none" else "group"
+        frame = Frame.of(cohort, scaling=scaling, reward=reward, constant=constant)  # type: ignore[arg-type]
+        scaled = [frame.see(user).rows for user in cohort.raw]
+        mean = PopulationMean.train(scaled, reward) if population_mean else PopulationMean.constant(scaled)
+        frame = replace(frame, mean=mean)
+        composition = additive(cohort.covariates) if kernel is None else kernel
+        composition = parse(composition) if isinstance(composition, str) else composition
+        seen = [frame.see(user) for user in cohort.raw if user.rows]
+        rng = np.random.default_rng(seed)
+        prior = priors or priors_for(cohort.schema)
+        theta, log = fit_together(seen, composition, prior, rng, starts=starts, screen=screen)
+        return cls(frame, Hyperparameters(composition, tuple(theta)), log)
+
+    @property
+    def covariates(self) -> tuple[str, ...]:
+        """Columns of X, in order."""
+        return self.frame.covariates
+
+    @property
+    def takes_action(self) -> bool:
+        """Whether there is a reward model."""
+        return self.frame.takes_action
+
+    def fit(self, rows: User, before: Fit | None) -> Mixture:
+        """The posterior given the user's rows."""
+        return Mixture.single(self.frame.see(rows), self.hyperparameters)
+
+    def restore(self, rows: User, stored: Mapping[str, Any]) -> Mixture:
+        """The same from the rows."""
+        return self.fit(rows, None)
+
+
+def additive(covariates: Sequence[str]) -> Composition:
+    """LIN and SE on every covariate, summed."""
+    return Composition(tuple(Product((Atom(kind, name),)) for name in covariates for kind in ("LIN", "SE")))
+
+
+def summed(inputs: Sequence[Inputs], thetas: Array) -> tuple[Array, Array]:
+    """Σ_m log p(y_m|θ) at S vectors and its gradient, (S,) and (S, k)."""
+    slopes = [slope_of(each, thetas) for each in inputs]
+    return np.sum([slope.log for slope in slopes], axis=0), np.sum([slope.gradient for slope in slopes], axis=0)
+
+
+def fit_together(
+    seen: Sequence[Seen],
+    composition: Composition,
+    prior: Prior,
+    rng: np.random.Generator,
+    *,
+    starts: int,
+    screen: int,
+) -> tuple[Array, float]:
+    """θ that maximises Σ_m log p(y_m|θ) + log p(θ), and the sum of log evidences there."""
+    if not seen:
+        raise DataError("a pooled GP needs at least one training row")
+    inputs = [inputs_for(each.whole, composition, block=each.block) for each in seen]
+    mean, variance = prior.moments(composition)
+    scale = np.sqrt(variance)
+
+    def objective(points: Array) -> tuple[Array, Array]:
+        try:
+            log, gradient = summed(inputs, mean + scale * points)
+        except NumericalError:
+            if len(points) == 1:
+                return np.array([np.inf]), np.zeros_like(points)
+            parts = [objective(point[None]) for point in points]
+            return np.concatenate([p[0] for p in parts]), np.concatenate([p[1] for p in parts])
+        return 0.5 * (points**2).sum(axis=1) - log, points - gradient * scale
+
+    k = len(mean)
+    # A Latin hypercube over the prior, its median first.
+    levels = (np.argsort(rng.random((k, screen)), axis=1).T + 0.5) / screen
+    points = np.concatenate([np.zeros((1, k)), ndtri(levels)])
+    order = np.argsort(objective(points)[0], kind="stable")[: max(starts, 1)]
+    found = minimise(objective, points[order], gradient_tolerance=1e-3, value_tolerance=1e-7)
+    best = int(np.argmin(found.value))
+    if not np.isfinite(found.value[best]):
+        raise NumericalError(f"no start gave a finite evidence of {composition} for the training users together")
+    theta = mean + scale * found.point[best]
+    return theta, float(summed(inputs, theta[None])[0][0])

@@ -1,0 +1,186 @@
+"""How a learner sees a user's rows: scaled, with a linear block, around a population mean; and predictions back."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Literal, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kerneltrail.data import Batching, Cohort, Scaler, Schema, User
+from kerneltrail.data.scaling import TargetScaling
+from kerneltrail.errors import DataError
+from kerneltrail.gp import LinearBlock, Posterior, Prediction, Reward, prior_only
+from kerneltrail.kernels import Hyperparameters, Priors
+from kerneltrail.trajectory.map_table import block_of
+
+Array = NDArray[np.float64]
+Scaled = Literal["user", "group", "none"]
+Preparation = Literal["automatic", "covariates", "none"]
+
+
+class Mean(Protocol):
+    """A known function that the target varies around."""
+
+    def at(self, X: Array, action: Array | None) -> Array:
+        """Its value at scaled rows, in the scaled target's units."""
+        ...
+
+
+@dataclass(frozen=True)
+class Frame:
+    """How rows are seen. Build it with `Frame.of`.
+
+    Attributes:
+        schema: covariates and scaling; under ``user`` scaling, each user's own rows so far say what low and high are.
+        before: the training group's scaler, used under ``user`` scaling before the first row.
+        reward: the reward model, or one of a constant alone; None for neither.
+        takes_action: whether the reward model needs the action.
+        mean: the population mean, or None for zero.
+    """
+
+    schema: Schema
+    before: Scaler
+    reward: Reward | None = None
+    takes_action: bool = False
+    mean: Mean | None = None
+
+    @classmethod
+    def of(
+        cls,
+        cohort: Cohort,
+        *,
+        scaling: Scaled | None = None,
+        target_scaling: TargetScaling | None = None,
+        reward: Reward | None = None,
+        constant: float = 0.0,
+    ) -> Frame:
+        """The frame that a training cohort sets.
+
+        Args:
+            cohort: the training users.
+            scaling: ``user`` scales covariates on the user's own rows so far, ``group`` as the training users',
+                ``none`` not at all. If None: ``none`` where the cohort is not scaled, else ``user`` (SPEC §8).
+            target_scaling: of the target; the cohort's if None.
+            reward: reward model with the action's advantage.
+            constant: prior variance of a constant mean, where there is no reward model; 0 for none.
+        """
+        if scaling is None:
+            scaling = "none" if cohort.schema.scaling == "none" else "user"
+        target = cohort.schema.target_scaling if target_scaling is None else target_scaling
+        schema = replace(cohort.schema, scaling=scaling, target_scaling=target).fitted(cohort.raw)
+        group = Scaler.fit(cohort.raw, covariates=scaling != "none", target=target, ranges=schema.ranges)
+        if constant < 0:
+            raise DataError(f"the prior variance of a constant must not be negative, got {constant}")
+        if reward is None and constant > 0:
+            reward = Reward.constant(constant)
+        return cls(schema, group, reward, reward is not None and reward.acts)
+
+    @property
+    def covariates(self) -> tuple[str, ...]:
+        """Columns of X, in order."""
+        return self.schema.covariates
+
+    def see(self, rows: User) -> Seen:
+        """A user's rows, in data units, seen through this frame."""
+        own = self.schema.scaling == "user"
+        scaler = self.before if own and not rows.rows else self.schema.scaler_for(rows)
+        scaled = scaler.apply(rows)
+        if self.mean is not None and rows.rows:
+            scaled = scaled.with_y(scaled.y - self.mean.at(scaled.X, scaled.action))
+        return Seen(self, scaler, scaled)
+
+
+@dataclass(frozen=True)
+class Seen:
+    """A user's rows through a frame.
+
+    Attributes:
+        frame: the frame.
+        scaler: between data units and these rows.
+        rows: scaled, the population mean subtracted.
+    """
+
+    frame: Frame
+    scaler: Scaler
+    rows: User
+
+    @cached_property
+    def block(self) -> LinearBlock | None:
+        """The linear block at these rows."""
+        if self.frame.reward is None:
+            return None
+        if not self.rows.rows:
+            return self.frame.reward.block(self.rows.X, self.rows.covariates, np.empty(0))
+        return block_of(self.rows, self.frame.reward)
+
+    @cached_property
+    def whole(self) -> User:
+        """The rows as one batch."""
+        return self.rows.with_ends((self.rows.rows,)) if self.rows.rows else self.rows
+
+    def posterior(self, hyperparameters: Hyperparameters) -> Posterior:
+        """The posterior given these rows; the prior if there are none."""
+        if not self.rows.rows:
+            return prior_only(hyperparameters, self.rows.covariates, block=self.block)
+        return Posterior.fit(self.rows, hyperparameters, block=self.block)
+
+    def inputs_at(self, X: Array, action: Array | None) -> tuple[Array, Array | None]:
+        """Rows in data units, scaled, and the linear block's features at them."""
+        scaled = self.scaler.transform(X)
+        reward = self.frame.reward
+        if reward is None:
+            return scaled, None
+        return scaled, reward.design(scaled, self.rows.covariates, action)
+
+    def in_data_units(self, said: Prediction, scaled: Array, action: Array | None) -> Prediction:
+        """A prediction of the scaled rest as one of the target."""
+        mean = said.mean
+        if self.frame.mean is not None:
+            mean = mean + self.frame.mean.at(scaled, action)
+        return Prediction(
+            self.scaler.inverse_target(mean),
+            self.scaler.inverse_variance(said.variance),
+            float(self.scaler.inverse_variance(said.noise)),
+        )
+
+
+def own_frame(covariates: Sequence[str], scaling: Preparation = "automatic") -> Frame:
+    """A frame for rows of one's own: scaled by themselves, with no training users behind them."""
+    names = tuple(covariates)
+    # A schema names columns of a table; here there is none, so any names do that are not covariates'.
+    user, order, target = (label + "_" * sum(map(len, names)) for label in ("user", "order", "target"))
+    schema = Schema(
+        user,
+        order,
+        target,
+        names,
+        Batching(),
+        scaling="none" if scaling == "none" else "user",
+        target_scaling="standard" if scaling == "automatic" else "none",
+    )
+    return Frame(schema, Scaler.identity(names))
+
+
+def priors_for(schema: Schema) -> Priors:
+    """The paper's priors: HeartSteps' where covariates are scaled, else the synthetic ones."""
+    return Priors.synthetic() if schema.scaling == "none" else Priors.heartsteps()
+
+
+class Framed:
+    """What learners that see rows through a frame have in common."""
+
+    frame: Frame
+
+    @property
+    def covariates(self) -> tuple[str, ...]:
+        """Columns of X, in order."""
+        return self.frame.covariates
+
+    @property
+    def takes_action(self) -> bool:
+        """Whether there is a reward model."""
+        return self.frame.takes_action

@@ -1,0 +1,192 @@
+"""From a learner to a method: users who keep their rows, refit with every batch, and are saved as JSON."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from kerneltrail.data import User
+from kerneltrail.errors import DataError, ModelFileError
+from kerneltrail.gp import Prediction
+from kerneltrail.gp.posterior import rows_of
+from kerneltrail.kernels import Composition
+from kerneltrail.methods.protocol import Fit, Learner, Selector, hyperparameter_count
+
+Array = NDArray[np.float64]
+
+SCHEMA = 1
+"""Version of the stored form of a user."""
+
+
+class Follower:
+    """Somebody followed by a learner; a `Selector`. An update that is refused leaves everything as it was.
+
+    Attributes:
+        learner: how rows are made sense of.
+        name: of the user.
+    """
+
+    def __init__(self, learner: Learner, name: str) -> None:
+        self.learner = learner
+        self.name = name
+        self._seen = _nobody(learner.covariates, name)
+        self._fit: Fit = learner.fit(self._seen, None)
+
+    @classmethod
+    def resume(cls, learner: Learner, seen: User, stored: Mapping[str, Any]) -> Follower:
+        """The user who has seen these rows, with the stored fit."""
+        user = cls.__new__(cls)
+        user.learner, user.name, user._seen = learner, seen.name, seen
+        user._fit = learner.restore(seen, stored)
+        return user
+
+    @property
+    def seen(self) -> User:
+        """All rows so far, in data units."""
+        return self._seen
+
+    @property
+    def fit(self) -> Fit:
+        """What the learner makes of them."""
+        return self._fit
+
+    @property
+    def rows(self) -> int:
+        """Number of rows seen."""
+        return self._seen.rows
+
+    @property
+    def batches(self) -> int:
+        """Number of batches seen."""
+        return self._seen.batches
+
+    @property
+    def composition(self) -> Composition:
+        """The composition selected; it may be empty."""
+        return self._fit.composition
+
+    @property
+    def hyperparameter_count(self) -> int:
+        """Hyperparameters of the kernel selected, noise included: the fit's own number, or its composition's."""
+        return hyperparameter_count(self._fit)
+
+    def update(self, X: ArrayLike, y: ArrayLike, *, action: ArrayLike | None = None) -> Fit:
+        """One batch more, in data units; the action is left aside by learners that do not take it."""
+        target = np.array(y, dtype=np.float64, ndmin=1)
+        chosen = self._action(action)
+        batch = User(
+            self.name,
+            self.learner.covariates,
+            np.array(X, dtype=np.float64, ndmin=2),
+            target,
+            (len(target),),
+            action=chosen,
+        )
+        seen = self._seen.extend(batch)
+        fit = self.learner.fit(seen, self._fit)
+        self._seen, self._fit = seen, fit
+        return fit
+
+    def predict(self, X: ArrayLike, *, action: ArrayLike | None = None) -> Prediction:
+        """Mean and variance at the rows of X, in data units."""
+        rows = rows_of(X, self.learner.covariates)
+        chosen = self._action(action)
+        if chosen is not None and chosen.shape != (len(rows),):
+            raise DataError(f"predictions at {len(rows)} rows need as many actions, got shape {chosen.shape}")
+        return self._fit.predict(rows, chosen)
+
+    def _action(self, action: ArrayLike | None) -> Array | None:
+        if not self.learner.takes_action:
+            return None
+        if action is None:
+            raise DataError(f"user {self.name!r}: this method has a reward model, so it needs action=")
+        return np.array(action, dtype=np.float64, ndmin=1)
+
+    def copy(self) -> Follower:
+        """An independent copy; all parts are immutable, so it is cheap."""
+        other = Follower.__new__(Follower)
+        other.__dict__.update(self.__dict__)
+        return other
+
+
+@dataclass(frozen=True)
+class Following:
+    """The method of a learner.
+
+    Attributes:
+        method: its name in the registry.
+        learner: how rows are made sense of.
+    """
+
+    method: str
+    learner: Learner
+
+    @property
+    def covariates(self) -> tuple[str, ...]:
+        """Columns of X, in order."""
+        return self.learner.covariates
+
+    @property
+    def takes_action(self) -> bool:
+        """Whether the action is needed."""
+        return self.learner.takes_action
+
+    @property
+    def in_pieces(self) -> bool:
+        """Whether rows in several batches end in the same state as in one."""
+        return self.learner.in_pieces
+
+    def __call__(self, name: str = "new") -> Follower:
+        """Somebody whose rows are yet to come."""
+        return Follower(self.learner, name)
+
+    def save(self, selector: Selector) -> bytes:
+        """A followed user as bytes: the rows in data units and what the learner keeps."""
+        if not isinstance(selector, Follower) or selector.learner is not self.learner:
+            raise ModelFileError(f"{selector.name!r} is not followed by this {self.method}")
+        seen = selector.seen
+        content = {
+            "schema": SCHEMA,
+            "method": self.method,
+            "covariates": list(seen.covariates),
+            "name": seen.name,
+            "X": seen.X.tolist(),
+            "y": seen.y.tolist(),
+            "ends": list(seen.ends),
+            "action": None if seen.action is None else seen.action.tolist(),
+            "fit": selector.fit.to_json(),
+        }
+        # JSON writes the shortest digits that read back as the same float64.
+        return json.dumps(content, ensure_ascii=False, allow_nan=False).encode()
+
+    def load(self, data: bytes) -> Follower:
+        """The user that `save` kept.
+
+        Raises:
+            ModelFileError: if it is something else, or was followed by another method.
+        """
+        try:
+            content = json.loads(data)
+            schema, method = content["schema"], content["method"]
+        except (ValueError, KeyError, TypeError):
+            raise ModelFileError(f"not a user who was followed by {self.method}") from None
+        if schema != SCHEMA or method != self.method or tuple(content["covariates"]) != self.covariates:
+            raise ModelFileError(
+                f"a user followed by {method} (schema {schema}) on {', '.join(content['covariates'])} cannot be "
+                f"followed further by {self.method} (schema {SCHEMA}) on {', '.join(self.covariates)}"
+            )
+        try:
+            X = np.array(content["X"], dtype=np.float64).reshape(-1, len(self.covariates))
+            seen = User(content["name"], self.covariates, X, content["y"], content["ends"], action=content["action"])
+            return Follower.resume(self.learner, seen, content["fit"])
+        except (KeyError, TypeError, ValueError) as problem:
+            raise ModelFileError(f"the stored user is damaged: {problem}") from None
+
+
+def _nobody(covariates: tuple[str, ...], name: str) -> User:
+    return User(name, covariates, np.empty((0, len(covariates))), np.empty(0), ())

@@ -1,0 +1,113 @@
+"""Stratified: a distribution over compositions for each time step, with no memory of the composition before."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kerneltrail.data import User
+from kerneltrail.kernels import Composition
+from kerneltrail.methods.ard import fitted
+from kerneltrail.methods.candidate_fits import Judged
+from kerneltrail.methods.mixture import SMALL, Mixture, MixtureLearner
+from kerneltrail.methods.preprocessing import Frame
+from kerneltrail.methods.protocol import Fit
+from kerneltrail.trajectory.group import Group
+
+Array = NDArray[np.float64]
+
+
+def step_distribution(log_evidence: Array, log_h0: Array, alpha: float, *, rounds: int = 500) -> Array:
+    """p(K) at one time step, learnt from the users who have got there.
+
+    One restaurant for the step, whoever the parent: users draw from π ~ Dirichlet(α·H0). Alternate
+    r[m,K] ∝ π_K·p(y_m|K) and π_K = (α·H0(K) + Σ_m r[m,K])/(α + M): the urn's predictive probability at the
+    expected counts.
+
+    Args:
+        log_evidence: (users, candidates).
+        log_h0: (candidates,), need not be normalised over them.
+        alpha: concentration.
+        rounds: at most.
+    """
+    h0 = np.exp(log_h0 - log_h0.max())
+    h0 /= h0.sum()
+    pi = h0
+    for _ in range(rounds):
+        counts = responsibilities(log_evidence, pi).sum(axis=0)
+        new = (alpha * h0 + counts) / (alpha + len(log_evidence))
+        if np.abs(new - pi).max() < 1e-9:
+            return new
+        pi = new
+    return pi
+
+
+def responsibilities(log_evidence: Array, pi: Array) -> Array:
+    """p(K|y_m) under π, (users, candidates)."""
+    with np.errstate(divide="ignore"):
+        log = log_evidence + np.log(pi)
+    weights = np.exp(log - log.max(axis=1, keepdims=True))
+    return weights / weights.sum(axis=1, keepdims=True)
+
+
+@dataclass(frozen=True, eq=False)
+class Stratified(MixtureLearner):
+    """Selection by the step's distribution and the user's evidence; a `Learner`.
+
+    Past the last step of training, the last distribution goes on.
+
+    Attributes:
+        frame: how rows are seen.
+        compositions: the candidates that matter at some step.
+        groups: what training users say of their hyperparameters.
+        steps: p(K) for each step, (T, candidates).
+        starts, screen, seed: of each MAP search.
+    """
+
+    frame: Frame
+    compositions: tuple[Composition, ...]
+    groups: tuple[Group, ...]
+    steps: Array
+    starts: int = 1
+    screen: int = 8
+    seed: int = 0
+
+    in_pieces = False
+
+    @classmethod
+    def train(
+        cls, judged: Judged, frame: Frame, *, alpha: float = 1.0, starts: int = 1, screen: int = 8, seed: int = 0
+    ) -> Stratified:
+        """Learn each step's distribution; candidates that are nowhere above 0.001 are dropped."""
+        steps = [step_distribution(judged.at(t), judged.log_h0, alpha) for t in range(1, judged.batches + 1)]
+        table = np.array(steps)
+        keep = np.flatnonzero(table.max(axis=0) >= SMALL)
+        table = table[:, keep] / table[:, keep].sum(axis=1, keepdims=True)
+        masks = [judged.masks[i] for i in keep]
+        # Whose hyperparameters: of the users for whom the composition is probable at the end; else of all.
+        own = responsibilities(judged.last(), steps[-1])[:, keep]
+        groups = [judged.group(mask, np.flatnonzero(own[:, i] > 0.5).tolist() or None) for i, mask in enumerate(masks)]
+        return cls(
+            frame,
+            tuple(judged.composition(mask) for mask in masks),
+            tuple(groups),
+            table,
+            starts,
+            screen,
+            seed,
+        )
+
+    def fit(self, rows: User, before: Fit | None) -> Mixture:
+        """The candidates weighed by the step's distribution times their evidence on all rows seen."""
+        seen = self.frame.see(rows)
+        step = self.steps[min(max(rows.batches, 1), len(self.steps)) - 1]
+        members, log = [], []
+        for composition, group, p in zip(self.compositions, self.groups, step.tolist(), strict=True):
+            if p <= 0.0:
+                continue
+            hyperparameters, evidence = fitted(seen, composition, group, self.starts, self.screen, self.seed)
+            members.append(hyperparameters)
+            log.append(float(np.log(p)) + evidence)
+        return Mixture.weighed(seen, members, log)

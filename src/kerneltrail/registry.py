@@ -1,0 +1,71 @@
+"""Things found by name: one idea for atoms, evidences, moves, methods and studies.
+
+Each room owns a `Registry` of its kind and fills it beside the definitions; nothing elsewhere asks "is it this one?".
+`kerneltrail.register` adds to any of them from outside.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Generic, TypeVar
+
+from kerneltrail.errors import KerneltrailError
+from kerneltrail.names import nearest
+
+T = TypeVar("T")
+
+
+class Registry(Mapping[str, T], Generic[T]):
+    """Named things of one kind, in the order in which they were added; a wrong name is answered with the nearest.
+
+    >>> colours = Registry("colour")
+    >>> colours.add("blue", 0x0000FF)
+    255
+    >>> colours["bleu"]
+    Traceback (most recent call last):
+        ...
+    kerneltrail.errors.KerneltrailError: no colour is called 'bleu'; did you mean 'blue'?
+    """
+
+    def __init__(self, kind: str, error: type[KerneltrailError] = KerneltrailError) -> None:
+        self.kind = kind
+        self._error = error
+        self._things: dict[str, T] = {}
+
+    def add(self, name: str, thing: T) -> T:
+        """Add a thing under a name that is free; returns it, so that it can stand in an assignment."""
+        if not isinstance(name, str) or not name:
+            raise self._error(f"a {self.kind} needs a name, got {name!r}")
+        if name in self._things:
+            raise self._error(f"a {self.kind} called {name!r} is registered already")
+        self._things[name] = thing
+        return thing
+
+    def named(self, name: str) -> Callable[[T], T]:
+        """`add` as a decorator."""
+        return lambda thing: self.add(name, thing)
+
+    @contextmanager
+    def temporarily(self, name: str, thing: T) -> Iterator[T]:
+        """A thing that is registered inside a block only."""
+        try:
+            yield self.add(name, thing)
+        finally:
+            self._things.pop(name, None)
+
+    def __getitem__(self, name: str) -> T:
+        try:
+            return self._things[name]
+        except (KeyError, TypeError):
+            hint = nearest(str(name), self._things, "there are")
+            raise self._error(f"no {self.kind} is called {name!r}; {hint}") from None
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._things
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._things)
+
+    def __len__(self) -> int:
+        return len(self._things)

@@ -1,0 +1,164 @@
+"""What a page says of each node of a trajectory model: words, hyperparameters in data units, who passed, where to."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import sqrt
+
+import numpy as np
+
+from kerneltrail.data import Scaler, in_data_units
+from kerneltrail.kernels import Hyperparameters
+from kerneltrail.kernels.entries import Slot
+from kerneltrail.kernels.phrases import number, quantity, singular
+from kerneltrail.report.figures import WITHIN_90
+from kerneltrail.report.graph import name_of
+from kerneltrail.report.words import describe
+from kerneltrail.trajectory.model import Node, TrajectoryModel
+from kerneltrail.trajectory.sampler.urn import ROOT
+
+
+@dataclass(frozen=True)
+class Value:
+    """One hyperparameter of a node, as people read it.
+
+    Attributes:
+        part: the product or atom it belongs to, or "noise".
+        name: what it is called.
+        centre: of the pilot users, with its unit.
+        spread: the range that holds 90 % of users like them.
+    """
+
+    part: str
+    name: str
+    centre: str
+    spread: str
+
+
+@dataclass(frozen=True)
+class Way:
+    """An arrow out of a node: `label` is "2/3"; `to` is the number of its box in the graph."""
+
+    to: int
+    name: str
+    label: str
+    stays: bool
+
+
+@dataclass(frozen=True)
+class Fact:
+    """What is said of a box of the graph; number 0 is the root, number i + 1 the model's node i.
+
+    Attributes:
+        number: of the box.
+        name: the composition in text.
+        key: whether it is one of the key compositions.
+        words: sentences in data units; of the root, what it is.
+        values: hyperparameters.
+        passed: pilot users with the batches at which they were there.
+        ways: arrows out of it.
+    """
+
+    number: int
+    name: str
+    key: bool
+    words: tuple[str, ...]
+    values: tuple[Value, ...]
+    passed: tuple[tuple[str, str], ...]
+    ways: tuple[Way, ...]
+
+
+def scaler_of(model: TrajectoryModel) -> Scaler:
+    """How the model's units become the data's; scaled user by user, there is no common unit to return to."""
+    return model.schema.scaler or Scaler.identity(model.covariates)
+
+
+def facts(model: TrajectoryModel, key: Sequence[int]) -> tuple[Fact, ...]:
+    """One for every box of the graph, the root's first; `key` holds the numbers of the key boxes."""
+    root = Fact(
+        0,
+        "root",
+        False,
+        ("Where every user starts, before the first batch of rows.",),
+        (),
+        (),
+        _ways(model, ROOT),
+    )
+    return (root, *(_fact(model, i, node, i + 1 in key) for i, node in enumerate(model.nodes)))
+
+
+def _fact(model: TrajectoryModel, i: int, node: Node, key: bool) -> Fact:
+    schema = model.schema
+    said = describe(
+        Hyperparameters(node.composition, tuple(node.group.mean)),
+        target=schema.target,
+        units=schema.units,
+        scale=scaler_of(model),
+        levels=schema.levels,
+    )
+    passed = tuple(
+        (name, batches([t for t, mask in enumerate(path, start=1) if mask == node.mask]))
+        for name, path in zip(model.users, model.paths, strict=True)
+        if node.mask in path
+    )
+    words = tuple(sentence.text for sentence in said)
+    return Fact(i + 1, name_of(node.composition), key, words, _values(model, node), passed, _ways(model, node.mask))
+
+
+def _ways(model: TrajectoryModel, mask: int) -> tuple[Way, ...]:
+    numbers = {node.mask: i + 1 for i, node in enumerate(model.nodes)}
+    row = model.counts.rows.get(mask, {})
+    total = sum(row.values())
+    order = sorted(row.items(), key=lambda item: (-item[1], numbers[item[0]]))
+    return tuple(
+        Way(numbers[child], name_of(model.pool.composition(child)), f"{count}/{total}", child == mask)
+        for child, count in order
+    )
+
+
+def _values(model: TrajectoryModel, node: Node) -> tuple[Value, ...]:
+    group, scaler = node.group, scaler_of(model)
+    sd = np.sqrt(group.variance)
+    centre, low, high = (
+        in_data_units(Hyperparameters(node.composition, tuple(group.mean + side * sd)), scaler)
+        for side in (0.0, -WITHIN_90, WITHIN_90)
+    )
+    return tuple(
+        _value(model, node, slot, centre[slot.name], low[slot.name], high[slot.name]) for slot in centre.layout.slots
+    )
+
+
+def _value(model: TrajectoryModel, node: Node, slot: Slot, centre: float, low: float, high: float) -> Value:
+    units = model.schema.units
+    target = units.get(model.schema.target, "")
+    if slot.covariate is not None:
+        unit = units.get(slot.covariate, "") if slot.spec.unit != "none" else ""
+        part = slot.name.rpartition(".")[0].rpartition(": ")[2]
+        name = {"location": "centre"}.get(slot.spec.name, slot.spec.name)
+        return Value(part, name, quantity(centre, unit), f"{number(low)} to {number(high)}")
+    # Variances are said as standard deviations, which have the target's unit.
+    centre, low, high = sqrt(centre), sqrt(low), sqrt(high)
+    if slot.product < 0:
+        return Value("noise", "typical size", f"±{quantity(centre, target)}", f"{number(low)} to {number(high)}")
+    product = node.composition.products[slot.product]
+    linear = [atom.covariate for atom in product.atoms if atom.spec.linear]
+    per = "".join(f" per {singular(units.get(name, '')) or name}" for name in linear)
+    name = "typical slope" if linear else "typical size"
+    return Value(str(product), name, f"±{quantity(centre, target)}{per}", f"{number(low)} to {number(high)}")
+
+
+def batches(numbers: Sequence[int]) -> str:
+    """Numbers of batches, with runs drawn together.
+
+    >>> batches([2]), batches([1, 2, 3, 6])
+    ('batch 2', 'batches 1–3, 6')
+    """
+    runs: list[list[int]] = []
+    for n in numbers:
+        if runs and n == runs[-1][-1] + 1:
+            runs[-1][-1] = n
+        else:
+            runs.append([n, n])
+    said = ", ".join(str(a) if a == b else f"{a}–{b}" for a, b in runs)
+    return f"{'batch' if len(numbers) == 1 else 'batches'} {said}"

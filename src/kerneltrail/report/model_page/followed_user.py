@@ -1,0 +1,245 @@
+"""A user followed for the page: after every batch the kernel, the fit, its parts with bands, and the words."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kerneltrail.data import Scaler, User
+from kerneltrail.gp import one_blas_thread
+from kerneltrail.kernels import Composition
+from kerneltrail.report.figures import Curve
+from kerneltrail.report.words import describe
+from kerneltrail.trajectory.model import TrajectoryModel
+from kerneltrail.trajectory.new_user import NewUser
+from kerneltrail.trajectory.node_fit import View
+
+Array = NDArray[np.float64]
+
+POINTS = 70
+"""Points at which curves are drawn."""
+
+
+@dataclass(frozen=True)
+class PartView:
+    """One part of a fit against its covariate, in data units.
+
+    Attributes:
+        title: the product, or what an action adds.
+        covariate: the axis.
+        curve: mean and standard deviation of the part.
+        x, y: rows seen: the part plus what no part explains; none for an action's advantage.
+        others: covariates of the product that are held at their medians.
+        share: of the variance over the rows seen, or None for an action's advantage.
+    """
+
+    title: str
+    covariate: str
+    curve: Curve
+    x: Array
+    y: Array
+    others: tuple[str, ...] = ()
+    share: float | None = None
+
+
+@dataclass(frozen=True)
+class StepView:
+    """A user after one batch.
+
+    Attributes:
+        rows: seen so far.
+        composition: the pilot user's on its path, or what is selected for a new one.
+        probabilities: of the model's nodes, in their order.
+        words: what the composition says, the part that matters most first.
+        fit: over the covariate, or over the rows seen in their order where there are several.
+        parts: of the fit.
+    """
+
+    rows: int
+    composition: Composition
+    probabilities: tuple[float, ...]
+    words: tuple[str, ...]
+    fit: Curve
+    parts: tuple[PartView, ...]
+
+
+@dataclass(frozen=True)
+class Ahead:
+    """A batch predicted before it was seen: mean and standard deviation of its observations, and what they were."""
+
+    seen: int
+    mean: Array
+    sd: Array
+    y: Array
+
+    @property
+    def z(self) -> Array:
+        """Standardised errors."""
+        return (self.y - self.mean) / self.sd
+
+
+@dataclass(frozen=True)
+class Followed:
+    """A user with what the page shows of every batch. Make one with `follow_users`.
+
+    Attributes:
+        user: in data units.
+        pilot: whether the model was learnt from this user, whose path is then the learnt one.
+        by_row: whether fits run over rows in their order rather than over the only covariate.
+        steps: one for each batch; none where only predictions were asked for.
+        ahead: one for each batch: what was predicted of it from those before.
+        sure: probability of the composition selected, after each batch.
+    """
+
+    user: User
+    pilot: bool
+    by_row: bool
+    steps: tuple[StepView, ...]
+    ahead: tuple[Ahead, ...]
+    sure: tuple[float, ...]
+
+
+def follow_users(
+    model: TrajectoryModel,
+    users: Iterable[User],
+    *,
+    detailed: int = 24,
+    tell: Callable[[str], None] = lambda name: None,
+) -> tuple[Followed, ...]:
+    """Follow users batch by batch on a learnt graph.
+
+    A user with the name and the number of batches of a pilot user is taken for that one, and shown on the learnt path.
+
+    Args:
+        model: the graph.
+        users: in data units, as a cohort's `raw`.
+        detailed: of so many users fits and parts are kept to be drawn; of the others only predictions.
+        tell: hears each user's name.
+    """
+    found = []
+    with one_blas_thread():
+        for place, user in enumerate(users):
+            tell(user.name)
+            found.append(_follow(model, user, detailed=place < detailed))
+    return tuple(found)
+
+
+def _follow(model: TrajectoryModel, user: User, *, detailed: bool) -> Followed:
+    path = _pilot_path(model, user)
+    # On a pilot user's path any node may be asked for, so all of them have to see the rows.
+    state = model.new_user(user.name) if path is None else model.new_user(user.name, selection="filter")
+    by_row = len(user.covariates) > 1 or model.takes_action
+    steps, ahead, sure = [], [], []
+    for t in range(1, user.batches + 1):
+        batch = user.batch(t)
+        said = state.predict(batch.X, action=batch.action)
+        ahead.append(Ahead(state.rows, said.mean, np.sqrt(said.total), batch.y))
+        state.update(batch.X, batch.y, action=batch.action)
+        sure.append(state.probabilities[state.composition])
+        if detailed:
+            own = state.composition if path is None else model.pool.composition(path[t - 1])
+            steps.append(_step(state, user.upto(t), own, by_row=by_row, averaged=path is None))
+    return Followed(user, path is not None, by_row, tuple(steps), tuple(ahead), tuple(sure))
+
+
+def _pilot_path(model: TrajectoryModel, user: User) -> tuple[int, ...] | None:
+    """The learnt path of a pilot user; None for anybody else, also one of the same name with other rows."""
+    known = dict(zip(model.users, model.paths, strict=True)).get(user.name)
+    if known is None or len(known) != user.batches:
+        return None
+    learnt = model.provenance.get("rows", {}).get(user.name)  # older files do not say
+    return known if learnt in (None, model.scaler.apply(user).rows_digest) else None
+
+
+def _step(state: NewUser, seen: User, composition: Composition, *, by_row: bool, averaged: bool) -> StepView:
+    model, view = state.model, state.view(composition)
+    scaler, schema = model.scaler, model.schema
+    shares, parts = _parts(model, scaler, seen, view)
+    words = describe(
+        view.judge.hyperparameters,
+        target=schema.target,
+        units=schema.units,
+        shares=shares,
+        scale=scaler,
+        levels=schema.levels,
+    )
+    at = seen.X if by_row else _grid(seen.X[:, 0])[:, None]
+    action = seen.action if by_row else None
+    if averaged:
+        said = state.predict(at, action=action)
+        mean, variance, total = said.mean, said.variance, said.total
+    else:
+        linear = None
+        if model.reward is not None:
+            linear = model.reward.design(scaler.transform(at), model.covariates, action)
+        said = view.predict(scaler.transform(at), linear)
+        mean = scaler.inverse_target(said.mean + _shared(model, scaler.transform(at), action))
+        variance, total = scaler.inverse_variance(said.variance), scaler.inverse_variance(said.total)
+    x = np.arange(1.0, seen.rows + 1.0) if by_row else at[:, 0]
+    return StepView(
+        seen.rows,
+        composition,
+        tuple(state.probabilities[node.composition] for node in model.nodes),
+        tuple(sentence.text for sentence in words),
+        Curve(x, mean, np.sqrt(variance), np.sqrt(total)),
+        parts,
+    )
+
+
+def _shared(model: TrajectoryModel, X: Array, action: Array | None) -> Array:
+    """What all users vary around, at scaled rows: the population mean where the model has one, else 0."""
+    return np.zeros(len(X)) if model.mean is None else model.mean.at(X, action)
+
+
+def _grid(x: Array) -> Array:
+    margin = 0.04 * (x.max() - x.min())
+    return np.linspace(x.min() - margin, x.max() + margin, POINTS)
+
+
+def _parts(model: TrajectoryModel, scaler: Scaler, seen: User, view: View) -> tuple[list[float], tuple[PartView, ...]]:
+    """Shares of the products in the composition's order, and every part against its first covariate."""
+    posterior, reward = view.posterior, model.reward
+    X = scaler.transform(seen.X)
+    design = None
+    if reward is not None:
+        design = reward.design(X, model.covariates, seen.action)
+    here = posterior.components(X, linear=design)
+    level = _shared(model, X, seen.action)
+    rest = scaler.transform_target(seen.y) - level - np.sum([part.mean for part in here], axis=0)
+    noise = float(view.judge.hyperparameters.values_array[-1])
+    sizes = [float(np.var(part.mean)) for part in here]
+    shares = [size / (sum(sizes) + noise) for size in sizes]
+    found = []
+    for p, product in enumerate(view.judge.node.composition):
+        name, *others = dict.fromkeys(product.covariates)
+        at, x = _along(X, seen, name)
+        blank = None if design is None else np.zeros((POINTS, design.shape[1]))
+        part = posterior.components(at, linear=blank)[p]
+        curve = Curve(x, scaler.scale * part.mean, scaler.scale * np.sqrt(part.variance))
+        dots = scaler.scale * (here[p].mean + rest)
+        column = seen.X[:, seen.column_index(name)]
+        found.append(PartView(str(product), name, curve, column, dots, tuple(others), shares[p]))
+    found.sort(key=lambda part: -(part.share or 0.0))
+    if reward is not None and reward.acts:
+        name = reward.features[0] if reward.features else seen.covariates[0]
+        at, x = _along(X, seen, name)
+        gain, variance = posterior.advantage(at, reward)
+        if model.mean is not None:
+            gain = gain + model.mean.advantage(at)
+        curve = Curve(x, scaler.scale * gain, scaler.scale * np.sqrt(variance))
+        none = np.empty(0)
+        title = f"what {model.schema.action or 'the action'} adds"
+        found.append(PartView(title, name, curve, none, none, tuple(reward.features[1:])))
+    return shares[: len(view.judge.node.composition)], tuple(found)
+
+
+def _along(X: Array, seen: User, name: str) -> tuple[Array, Array]:
+    """Scaled rows that vary in one covariate over the user's range, others at their medians; and its data values."""
+    column = seen.column_index(name)
+    at = np.tile(np.median(X, axis=0), (POINTS, 1))
+    at[:, column] = np.linspace(X[:, column].min(), X[:, column].max(), POINTS)
+    raw = seen.X[:, column]
+    return at, np.linspace(raw.min(), raw.max(), POINTS)

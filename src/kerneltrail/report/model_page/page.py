@@ -1,0 +1,137 @@
+"""The page about a trajectory model that a clinician reads: one file, nothing fetched."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from importlib.metadata import version
+
+from kerneltrail.kernels.phrases import listing
+from kerneltrail.report.model_page.alternatives import alternatives
+from kerneltrail.report.model_page.calibration import calibration
+from kerneltrail.report.model_page.chains import chains_section
+from kerneltrail.report.model_page.comparison import Comparison, comparison_section
+from kerneltrail.report.model_page.followed_user import Followed
+from kerneltrail.report.model_page.graph import GraphBlock
+from kerneltrail.report.model_page.paths import PathsBlock, path_table, with_unit
+from kerneltrail.report.page import Block, Paragraph, Section, Sentences, Static, page
+from kerneltrail.trajectory.model import TrajectoryModel
+
+
+def trail_page(
+    title: str | None = None,
+    model: TrajectoryModel | None = None,
+    users: Sequence[Followed] = (),
+    comparison: Comparison | None = None,
+    sections: Sequence[Section] = (),
+    *,
+    opening: Sequence[Section] = (),
+    lead: str | None = None,
+    footer: str | None = None,
+) -> str:
+    """The page as HTML: opening, graph, users on it, calibration, comparison, further sections, alternatives, chains.
+
+    Every argument adds its part; what is left out is left out of the page.
+
+    Args:
+        title: heading; by default what was learnt about what.
+        model: adds the interactive graph, the pilot users' paths, the alternatives and the chains.
+        users: of that model, from `follow_users`: adds fits after every batch, parts, and calibration.
+        comparison: adds methods side by side, with intervals.
+        sections: further ones, shown after those on users and methods; give them names to have them in the menu.
+        opening: further sections, shown before all others.
+        lead: below the heading.
+        footer: at the end.
+    """
+    parts: list[Section] = [*opening]
+    if model is not None:
+        parts += [_graph(model), _users(model, users)]
+        found = calibration(users)
+        parts += [found] if found is not None else []
+    if comparison is not None:
+        parts.append(comparison_section(comparison))
+    parts += sections
+    if model is not None:
+        parts += [alternatives(model), chains_section(model)]
+    return page(
+        title or _title(model),
+        lead if lead is not None else _lead(model),
+        parts,
+        footer=footer if footer is not None else f"Written by kerneltrail {version('kerneltrail')}.",
+        broad=model is not None,
+    )
+
+
+def _title(model: TrajectoryModel | None) -> str:
+    if model is None:
+        return "Methods compared"
+    return f"What {len(model.users)} pilot {_users_word(len(model.users))} showed about {model.schema.target}"
+
+
+def _lead(model: TrajectoryModel | None) -> str:
+    if model is None:
+        return "How well several methods predict the next batch of a user's rows."
+    schema = model.schema
+    names = listing(with_unit(name, schema) for name in schema.covariates)
+    return (
+        f"How {with_unit(schema.target, schema)} depends on {names}, and how what can be said of it changes as a "
+        "user's rows come in: learnt from pilot users, to be used for new ones."
+    )
+
+
+def _users_word(count: int) -> str:
+    return "user" if count == 1 else "users"
+
+
+def _graph(model: TrajectoryModel) -> Section:
+    block = GraphBlock(model)
+    return Section("What the pilot users showed", [_short(model, block), block], "graph")
+
+
+def _short(model: TrajectoryModel, block: GraphBlock) -> Sentences:
+    """Where users end, in words: what to take home."""
+    ends = Counter(path[-1] for path in model.paths if path)
+    total = sum(ends.values())
+    numbers = {node.mask: i + 1 for i, node in enumerate(model.nodes)}
+    items = []
+    for mask, count in ends.most_common():
+        fact = block.facts[numbers[mask]]
+        if fact.key:
+            who = f"all {total}" if count == total else f"{count} of {total}"
+            # Without the noise, which is said of every kernel alike.
+            items.append(f"{fact.name}, where {who} pilot users end: {' '.join(fact.words[:-1] or fact.words)}")
+    others = total - sum(ends[node.mask] for node in model.nodes if numbers[node.mask] in block.graph.key)
+    if others:
+        items.append(f"The other {others} end elsewhere.")
+    return Sentences("Where the pilot users end, in words", items)
+
+
+def _users(model: TrajectoryModel, users: Sequence[Followed]) -> Section:
+    block = PathsBlock(model, users)
+    blocks: list[Block] = []
+    if users:
+        new = sum(not one.pilot for one in users)
+        kinds = [f"{len(users) - new} pilot {_users_word(len(users) - new)}"] if new < len(users) else []
+        kinds += [f"{new} new {_users_word(new)}"] if new else []
+        said = [f"{' and '.join(kinds)}, batch by batch."]
+        if new < len(users):
+            said.append("A pilot user is shown on the learnt path, with the fit of its kernel.")
+        if new:
+            said.append(
+                "For a new user the kernel is selected after every batch, without learning again, and the fit is "
+                "averaged over kernels by their probability."
+            )
+        blocks.append(Paragraph(" ".join(said)))
+    else:
+        blocks.append(
+            Paragraph(
+                "The pilot users' ways over the graph. A model file keeps no rows; with --data, the pilot users' table "
+                "or one of new users, the page also shows each user's rows and fit after every batch, the parts of the "
+                "fit, and whether predictions are calibrated."
+            )
+        )
+    blocks.append(block)
+    fits = block.last_fits()
+    if fits is not None:
+        blocks.append(Static([fits]))
+    return Section("One user at a time", [*blocks, path_table(model, users)], "users")

@@ -1,0 +1,1 @@
+"""Experiments, benchmarks and the demonstration: they use the package, and only the command line uses them."""

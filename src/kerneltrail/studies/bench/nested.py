@@ -1,0 +1,193 @@
+"""How far cheap log evidences are from nested sampling, on problems small enough for it. Needs the extra ``bench``.
+
+Each problem is a simulated user and a composition. Three evidences integrate the likelihood over the synthetic prior:
+Laplace's, the mean over draws from it, and the likelihood at the user's own MAP, which is how the published evidence
+judges a composition with one customer. Laplace's under a group prior, searched anew or in closed form (`quadratic`),
+integrates over another distribution, so it is compared with nested sampling under that one.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+from scipy.special import logsumexp, ndtri
+from scipy.stats import kendalltau
+
+from kerneltrail.data import User, simulate_paper
+from kerneltrail.errors import KerneltrailError
+from kerneltrail.gp import evidence_of, inputs_for, one_blas_thread
+from kerneltrail.gp.map import Prior
+from kerneltrail.kernels import Composition, Priors, parse
+from kerneltrail.studies.bench.rows import Row, row
+from kerneltrail.trajectory.evidence.kinds import PRIOR_DRAWS
+from kerneltrail.trajectory.evidence.quadratic import Quadratic
+from kerneltrail.trajectory.group import group_of
+from kerneltrail.trajectory.map_table import MapSettings, fit_path
+
+KERNELS = ("LIN[x]", "SE[x]", "PER[x]", "LIN[x] + PER[x]", "LIN[x]*SE[x]")
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What to measure.
+
+    Attributes:
+        sizes: rows of the users; one user with each true kernel for each size.
+        kernels: compositions that each user is judged under.
+        live: live points of the nested sampler.
+        others: further users of the same truth, from whom the group prior is learnt.
+    """
+
+    sizes: tuple[int, ...] = (7, 17, 37)
+    kernels: tuple[str, ...] = KERNELS
+    live: int = 200
+    others: int = 3
+
+    @classmethod
+    def quick(cls) -> Plan:
+        """A few seconds' worth."""
+        return cls(sizes=(7,), kernels=KERNELS[:2], live=60)
+
+    @property
+    def steps(self) -> int:
+        """How many problems there are."""
+        return 2 * len(self.sizes) * len(self.kernels)
+
+
+def run(plan: Plan, seed: int, tick: Callable[[str], None] = lambda said: None) -> Iterator[Row]:
+    """A row per problem and evidence: its value, the nested sampler's, and that one's own standard error."""
+    _dynesty()  # before anything is computed: it may not be installed
+    priors, maps = Priors.synthetic(), MapSettings(starts=4, screen=32)
+    for size in plan.sizes:
+        simulation = simulate_paper(train=2 * plan.others, test=2, seed=seed + size, batches=(size,))
+        for user in simulation.test.users:
+            truth = simulation.truth[user.name]
+            others = [other for other in simulation.train.users if simulation.truth[other.name] == truth]
+            for text in plan.kernels:
+                tick(f"nested sampling of {text}, {size} rows of {truth}")
+                with one_blas_thread():
+                    yield from _problem(plan, user, others, truth, parse(text), priors, maps, seed)
+
+
+def _problem(
+    plan: Plan,
+    user: User,
+    others: Sequence[User],
+    truth: Composition,
+    composition: Composition,
+    priors: Priors,
+    maps: MapSettings,
+    seed: int,
+) -> Iterator[Row]:
+    began = perf_counter()
+    own = fit_path(user, composition, priors, maps, None)
+    laplace_seconds = perf_counter() - began
+    group = group_of(composition, [fit_path(o, composition, priors, maps, None).theta[-1] for o in others], priors)
+    began = perf_counter()
+    under_group = fit_path(user, composition, group, maps, None)
+    group_seconds = perf_counter() - began
+    quadratic = Quadratic.of(own, *priors.moments(composition))
+    began = perf_counter()
+    closed = quadratic.log_evidence(group.mean, group.variance)
+    closed_seconds = perf_counter() - began
+    inputs = inputs_for(user, composition)
+    began = perf_counter()
+    draws = priors.sample(composition, PRIOR_DRAWS, np.random.default_rng(seed))
+    drawn = float(logsumexp(evidence_of(inputs, draws, method="dense").log[:, -1])) - math.log(PRIOR_DRAWS)
+    draws_seconds = perf_counter() - began
+
+    def log_likelihood(theta: Any) -> float:
+        return float(evidence_of(inputs, theta, method="dense").log[0, -1])
+
+    reference = _nested(log_likelihood, priors, composition, plan.live, seed)
+    group_reference = _nested(log_likelihood, group, composition, plan.live, seed)
+    for method, value, against, seconds in (
+        ("laplace", float(own.log_laplace[-1]), reference, laplace_seconds),
+        ("group laplace", float(under_group.log_laplace[-1]), group_reference, group_seconds),
+        ("group closed form", float(closed[-1]), group_reference, closed_seconds),
+        ("own MAP", float(own.log_likelihood[-1]), reference, laplace_seconds),
+        ("prior draws", drawn, reference, draws_seconds),
+    ):
+        yield row(
+            "nested",
+            f"{composition.text} on {truth.text}",
+            user.rows,
+            method,
+            seconds,
+            batches=1,
+            samples=1,
+            composition=composition.text,
+            truth=truth.text,
+            log_evidence=value,
+            nested=against[0],
+            nested_error=against[1],
+            nested_seconds=against[2],
+            error=value - against[0],
+        )
+
+
+def _nested(
+    log_likelihood: Callable[[Any], float], prior: Prior, composition: Composition, live: int, seed: int
+) -> tuple[float, float, float]:
+    """(log evidence, its standard error, seconds) by nested sampling."""
+    dynesty = _dynesty()
+    mean, variance = prior.moments(composition)
+    scale = np.sqrt(variance)
+    began = perf_counter()
+    sampler = dynesty.NestedSampler(
+        log_likelihood,
+        lambda u: mean + scale * ndtri(u),
+        len(mean),
+        nlive=live,
+        sample="rwalk",  # periods have many modes, around which ellipsoids for uniform draws are wasteful
+        walks=20,
+        rstate=np.random.default_rng(seed),
+    )
+    sampler.run_nested(print_progress=False, dlogz=0.05)
+    found = sampler.results
+    return float(found.logz[-1]), float(found.logzerr[-1]), perf_counter() - began
+
+
+def _dynesty() -> Any:
+    try:
+        import dynesty  # type: ignore[import-untyped, import-not-found, unused-ignore]
+    except ImportError:
+        raise KerneltrailError("this benchmark needs dynesty: pip install 'kerneltrail[bench]'") from None
+    return dynesty
+
+
+def summary(rows: Sequence[Row]) -> list[dict[str, Any]]:
+    """For each evidence: mean and largest absolute error, and how it ranks the compositions of each user.
+
+    ``tau`` is Kendall's, averaged over users; ``same_best`` is the share of users with the same best composition.
+    """
+    found = []
+    for method in dict.fromkeys(r["method"] for r in rows):
+        own = [r for r in rows if r["method"] == method]
+        errors = np.array([r["error"] for r in own])
+        taus, best = [], []
+        for key in dict.fromkeys((r["n"], r["truth"]) for r in own):
+            group = [r for r in own if (r["n"], r["truth"]) == key]
+            ours, theirs = [r["log_evidence"] for r in group], [r["nested"] for r in group]
+            taus.append(float(kendalltau(ours, theirs).statistic))
+            best.append(int(np.argmax(ours)) == int(np.argmax(theirs)))
+        found.append(
+            {
+                "method": method,
+                "problems": len(own),
+                "mean_error": float(np.abs(errors).mean()),
+                "largest_error": float(np.abs(errors).max()),
+                "bias": float(errors.mean()),
+                "tau": float(np.mean(taus)),
+                "same_best": float(np.mean(best)),
+                "seconds": float(np.median([r["seconds"] for r in own])),
+                "nested_error": float(np.mean([r["nested_error"] for r in own])),
+                "nested_seconds": float(np.median([r["nested_seconds"] for r in own])),
+            }
+        )
+    return found

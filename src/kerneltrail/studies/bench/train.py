@@ -1,0 +1,226 @@
+"""Seconds to learn a trajectory model: until chains agree, per sweep, and as users and batches grow."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from time import perf_counter
+
+import numpy as np
+
+from kerneltrail.data import simulate_distinct, simulate_paper
+from kerneltrail.kernels import Pool, Priors
+from kerneltrail.studies.bench.rows import Row, row
+from kerneltrail.trajectory.candidates import support
+from kerneltrail.trajectory.fit import fit
+from kerneltrail.trajectory.map_table import MapSettings, MapTable
+from kerneltrail.trajectory.sampler.chains import Chain, Problem
+from kerneltrail.trajectory.sampler.diagnostics import bulk_ess
+from kerneltrail.trajectory.sampler.moves import PUBLISHED
+from kerneltrail.trajectory.sampler.state import State
+from kerneltrail.trajectory.sampler.sweep import rng_state, spawn
+from kerneltrail.trajectory.sampler.urn import Urn
+from kerneltrail.trajectory.settings import Settings
+
+AUTHORS_SECONDS_PER_SWEEP = 339.0
+"""What the authors' code takes for a sweep of "distinct" on a 2-core machine (SPEC §9)."""
+
+AS_AUTHORS_RAN = Settings.published(
+    moves=("published_seat",) * 10 + ("published_plate",), options={"published_plate": {"steps": 100}}
+)
+"""The published moves with the authors' numbers: 10 seatings and 100 Metropolis–Hastings steps a table (SPEC §9)."""
+
+GROWTH_POOL = ("LIN[x]", "PER[x]", "SE[x]")
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What to measure.
+
+    Attributes:
+        synthetic: users of the paper's synthetic set, with its batches; learnt until R-hat is below 1.05.
+        rows: in each batch of that set.
+        pool: products on offer there and for "distinct".
+        distinct: users of the authors' set "distinct".
+        sweeps: of each chain on it, for the exact moves, the published moves, and those as the authors ran them.
+        users: numbers of users to grow to, with the first number of batches.
+        batches: numbers of batches to grow to, with the first number of users.
+        growth: sweeps of each of two chains there.
+        settings: of the default procedure.
+    """
+
+    synthetic: int = 6
+    rows: tuple[int, ...] = (3, 4, 10, 20, 50, 100)
+    pool: Pool = field(default_factory=Pool.paper)
+    distinct: int = 10
+    sweeps: tuple[int, int, int] = (300, 300, 10)
+    users: tuple[int, ...] = (50, 100, 200)
+    batches: tuple[int, ...] = (3, 6, 12)
+    growth: int = 50
+    settings: Settings = field(default_factory=Settings)
+
+    @classmethod
+    def quick(cls) -> Plan:
+        """Half a minute's worth: fewer users, batches, products and searches."""
+        return cls(
+            synthetic=4,
+            rows=(3, 7, 20),
+            pool=Pool.of(*GROWTH_POOL),
+            distinct=4,
+            sweeps=(100, 100, 4),
+            users=(5, 10),
+            batches=(2, 4),
+            growth=20,
+            settings=Settings(largest=2, maps=MapSettings(starts=1, screen=8)),
+        )
+
+    @property
+    def steps(self) -> int:
+        """How many fits there are, and chains on "distinct"."""
+        return 1 + 1 + 3 + len(self.users) + len(self.batches) - 1
+
+
+def run(plan: Plan, seed: int, tick: Callable[[str], None] = lambda said: None) -> Iterator[Row]:
+    """Rows of four cases.
+
+    ``synthetic``: seconds until the default chains agree, MAP fits of candidates included. ``distinct``: a sweep of one
+    chain in one process, MAP fits (done once) apart. ``users`` and ``batches``: a whole fit as they grow.
+    """
+    yield _synthetic(plan, seed, tick)
+    yield from _distinct(plan, seed, tick)
+    yield from _growth(plan, seed, tick)
+
+
+def _synthetic(plan: Plan, seed: int, tick: Callable[[str], None]) -> Row:
+    tick(f"training on {plan.synthetic} synthetic users until chains agree")
+    users = simulate_paper(plan.synthetic, 1, seed, batches=plan.rows).train
+    settings = replace(plan.settings, seed=seed)
+    start = perf_counter()
+    model = fit(users, pool=plan.pool, priors=Priors.synthetic(), settings=settings)
+    seconds = perf_counter() - start
+    told = model.diagnostics
+    rhat = told.rhat["log_joint"]
+    return row(
+        "train",
+        "synthetic",
+        sum(plan.rows),
+        "exact",
+        seconds,
+        batches=len(plan.rows),
+        samples=plan.synthetic,
+        seconds_to_converge=seconds if rhat < settings.rhat else None,
+        rhat=rhat,
+        sweeps=told.sweeps,
+        chains=settings.chains,
+        candidates=len(model.provenance["candidates"]),
+        seconds_fits=told.seconds["fits"],
+        seconds_chains=told.seconds["chains"],
+        seconds_per_sweep=told.seconds["chains"] / told.sweeps,
+        ess=told.ess["log_joint"],
+        ess_per_second=told.ess["log_joint"] / told.seconds["chains"],
+        workers=os.cpu_count(),
+    )
+
+
+def _distinct(plan: Plan, seed: int, tick: Callable[[str], None]) -> Iterator[Row]:
+    users = simulate_distinct(plan.distinct, 1, seed).train.users
+    tick(f"MAP fits for {plan.distinct} users of 'distinct'")
+    table = MapTable(users, plan.pool, Priors.synthetic(), plan.settings.maps)
+    start = perf_counter()
+    candidates = support(table, plan.settings.largest, plan.settings.width, workers=os.cpu_count() or 1)
+    seconds_fits = perf_counter() - start
+    ways = {
+        "exact": plan.settings,
+        # On the evidence of the exact moves: the same work per look-up, so that the moves alone are compared.
+        "published": replace(plan.settings, moves=PUBLISHED, options={}),
+        "as authors": replace(AS_AUTHORS_RAN, largest=plan.settings.largest),
+    }
+    for (method, settings), sweeps in zip(ways.items(), plan.sweeps, strict=True):
+        tick(f"{sweeps} sweeps of 'distinct', {method}")
+        problem = Problem(table, Urn(plan.pool), settings, candidates)
+        chains, seconds = _chains(problem, seed, sweeps)
+        half = sweeps // 2
+        traces = {
+            "ess": [chain.log_joint[half:] for chain in chains],
+            "ess_edges": [[float(State(paths, 0.0).edges) for paths in chain.visited[half:]] for chain in chains],
+        }
+        # Ten sweeps say nothing of an effective sample size.
+        sizes = {name: _ess(np.array(values)) if sweeps >= 50 else None for name, values in traces.items()}
+        per_sweep = seconds / (sweeps * len(chains))
+        yield row(
+            "train",
+            "distinct",
+            users[0].rows,
+            method,
+            per_sweep,
+            batches=users[0].batches,
+            samples=len(users),
+            seconds_per_sweep=per_sweep,
+            authors_seconds_per_sweep=AUTHORS_SECONDS_PER_SWEEP,
+            ratio_to_authors=per_sweep / AUTHORS_SECONDS_PER_SWEEP,
+            evidence=settings.evidence,
+            moves=list(settings.moves),
+            options={name: dict(options) for name, options in settings.options.items()},
+            sweeps=sweeps,
+            chains=len(chains),
+            candidates=len(candidates),
+            seconds_fits=seconds_fits,
+            seconds_chains=seconds,
+            **sizes,
+            # Of the half that was kept, per second that it took.
+            ess_per_second=None if sizes["ess"] is None else sizes["ess"] / (seconds * (sweeps - half) / sweeps),
+            workers=1,
+        )
+
+
+def _chains(problem: Problem, seed: int, sweeps: int) -> tuple[list[Chain], float]:
+    """Two chains one after the other, in this process, and their seconds; both start at each user's best candidate."""
+    table = problem.table
+    paths = tuple(
+        (max(problem.candidates, key=lambda mask: (float(table.get(m, mask).log_laplace[-1]), -mask)),) * user.batches
+        for m, user in enumerate(table.users)
+    )
+    begun = [Chain(k, rng_state(rng), paths, None, (), (), {}) for k, rng in enumerate(spawn(seed, 2))]
+    problem.advance(begun[0], 1)  # warms up compiled code
+    start = perf_counter()
+    return [problem.advance(chain, sweeps) for chain in begun], perf_counter() - start
+
+
+def _ess(draws: np.ndarray[tuple[int, ...], np.dtype[np.float64]]) -> float:
+    return float(bulk_ess(draws)) if np.ptp(draws) > 1e-9 else float(draws.size)
+
+
+def _growth(plan: Plan, seed: int, tick: Callable[[str], None]) -> Iterator[Row]:
+    pool = Pool.of(*GROWTH_POOL)
+    # One look, at the end: every size gets the same number of sweeps.
+    settings = replace(plan.settings, chains=2, sweeps=plan.growth, check=plan.growth, largest=2, seed=seed)
+    sizes = [("users", users, plan.batches[0]) for users in plan.users]
+    sizes += [("batches", plan.users[0], batches) for batches in plan.batches[1:]]
+    first: Row | None = None
+    for case, users, batches in sizes:
+        tick(f"a fit of {users} users with {batches} batches")
+        cohort = simulate_paper(users, 1, seed, batches=(5,) * batches).train
+        start = perf_counter()
+        model = fit(cohort, pool=pool, priors=Priors.synthetic(), settings=settings)
+        seconds = perf_counter() - start
+        spent = model.diagnostics.seconds
+        made = row(
+            "train",
+            case,
+            5 * batches,
+            "exact",
+            seconds,
+            batches=batches,
+            samples=users,
+            seconds_fits=spent["fits"],
+            seconds_chains=spent["chains"],
+            seconds_per_sweep=spent["chains"] / plan.growth,
+            sweeps=plan.growth,
+            chains=2,
+            candidates=len(model.provenance["candidates"]),
+            ratio_to_first=1.0 if first is None else seconds / first["seconds"],
+            workers=os.cpu_count(),
+        )
+        first = first or made
+        yield made

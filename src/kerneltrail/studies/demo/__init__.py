@@ -1,0 +1,52 @@
+"""The demonstration: pilot users teach a graph of kernels, new users are followed on it, and a page explains it all."""
+
+from __future__ import annotations
+
+from importlib.metadata import version
+from pathlib import Path
+
+from kerneltrail.gp import one_blas_thread
+from kerneltrail.report import figures
+from kerneltrail.report.page import page
+from kerneltrail.store.atomic import check_writable, write
+from kerneltrail.studies.demo.growing import growing_user
+from kerneltrail.studies.demo.parts import Tick
+from kerneltrail.studies.demo.pilot import STEPS as PILOT_STEPS
+from kerneltrail.studies.demo.pilot import Study, pilot_users
+from kerneltrail.studies.demo.trial import trial_user
+
+SINGLE = (growing_user, trial_user)
+"""What the page shows of single users, after the group: functions of a seed and of `tick`, which each calls twice."""
+STEPS = PILOT_STEPS + 2 * len(SINGLE) + 1
+"""How many times `run` calls `tick`."""
+MODEL = "pilot.trail"
+"""The file beside the page that holds the model learnt from the pilot users."""
+
+TITLE = "Kernels that grow with a user's data"
+LEAD = (
+    "A Gaussian process predicts what a user will do next, and its kernel says why: a trend, a rhythm, a resemblance "
+    "between similar hours. The users on this page are simulated, so the truth is known and can be compared with."
+)
+
+
+def run(out: Path, *, seed: int = 0, tick: Tick = lambda said: None, study: Study | None = None) -> Path:
+    """Write ``index.html``, the figures as PNG and the pilot users' model into a folder; returns the page's path.
+
+    `study` says how many users the story has; the default takes well under a minute on two cores.
+    """
+    check_writable(out / "index.html")
+    with one_blas_thread():
+        # First, though shown last: what these compile on a first run, the workers of the fit find on disk.
+        singles = [single(seed, tick) for single in SINGLE]
+        parts = [*pilot_users(seed, tick, study), *singles]
+    tick("page")
+    for part in parts:
+        for drawn in part.drawn:
+            write(out / f"{drawn.name}.png", figures.png(drawn.wide))
+        if part.model is not None:
+            part.model.save(out / MODEL)
+    footer = f"Written by kerneltrail {version('kerneltrail')} with seed {seed}; every number is computed in this run."
+    return write(out / "index.html", page(TITLE, LEAD, [part.section for part in parts], footer=footer, broad=True))
+
+
+__all__ = ["MODEL", "STEPS", "Study", "run"]

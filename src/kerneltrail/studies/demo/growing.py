@@ -1,0 +1,142 @@
+"""One covariate: a user of the paper's synthetic experiment, fitted after each batch."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from matplotlib.figure import Figure
+
+from kerneltrail.data import User, simulate_paper
+from kerneltrail.gp import MapResult, Posterior, find_map_path
+from kerneltrail.kernels import Priors, parse
+from kerneltrail.report import figures
+from kerneltrail.report.figure_pair import Drawn
+from kerneltrail.report.figures import GREEN, NARROW, VERMILION, WIDE, Curve, Dots, Panel
+from kerneltrail.report.page import Block, Paragraph, Section, Sentences, Table
+from kerneltrail.report.words import describe
+from kerneltrail.studies.demo.parts import Part, Tick, across, listed, shares
+
+
+def growing_user(seed: int, tick: Tick = lambda said: None) -> Part:
+    """A user of the paper's synthetic experiment (SPEC §9), fitted after each of its six batches."""
+    tick("a user with a trend and a rhythm")
+    simulation = simulate_paper(train=1, test=2, seed=seed)
+    composition = parse("LIN[x] + PER[x]")
+    user = next(user for user in simulation.test if simulation.truth[user.name] == composition)
+    path = find_map_path(user, composition, Priors.synthetic(), rng=np.random.default_rng(seed))
+    posterior = Posterior.fit(user, path[-1].hyperparameters)
+    truth = simulation.hyperparameters[user.name]
+    tick("figures of that user")
+    drawn = (
+        _fits(user, path),
+        _sum_and_parts(user, posterior),
+        _periods(user, path, truth["PER[x].period"]),
+    )
+    said = describe(path[-1].hyperparameters, target="y", shares=shares(posterior))
+    blocks: list[Block] = [
+        Paragraph(
+            "This user's target is a straight line plus a pattern that repeats with period "
+            f"{truth['PER[x].period']:.2f}, plus noise. The kernel {composition} is fitted after {listed(user.ends)} "
+            "rows; each fit starts from the one before."
+        ),
+        drawn[0].block(),
+        Sentences(f"What {composition} says after {user.rows} rows", [str(sentence) for sentence in said]),
+        drawn[1].block(),
+        drawn[2].block(),
+        _fit_table(user, path),
+    ]
+    return Part(Section("One user, batch after batch", blocks), drawn)
+
+
+def _fits(user: User, path: Sequence[MapResult]) -> Drawn:
+    x = across(user.X[:, 0])
+    panels = []
+    for t, found in enumerate(path, 1):
+        seen, rows = user.upto(t), user.ends[t - 1]
+        fit = Posterior.fit(seen, found.hyperparameters).predict(x[:, None])
+        dots = [Dots(seen.X[:, 0], seen.y, "observed")]
+        if rows < user.rows:
+            dots.append(Dots(user.X[rows:, 0], user.y[rows:], "still to come", seen=False))
+        curve = Curve(x, fit.mean, np.sqrt(fit.variance), np.sqrt(fit.total))
+        panels.append(Panel(f"after {rows} rows", "x", "y", curve, tuple(dots)))
+    return Drawn(
+        "fit",
+        figures.grid(panels, columns=3, share=True),
+        figures.grid(panels, columns=2, width=NARROW, height=1.7, share=True),
+        f"Six panels with the fit of {path[-1].composition} after {listed(user.ends)} rows; the bands narrow.",
+        "The fit after each batch. The darker band holds the function with 95% probability, the lighter one new "
+        "observations; grey dots had not been seen yet.",
+    )
+
+
+def _sum_and_parts(user: User, posterior: Posterior) -> Drawn:
+    x = across(user.X[:, 0])
+    whole = posterior.predict(x[:, None])
+    panels = [
+        Panel(
+            "the sum",
+            "x",
+            "y",
+            Curve(x, whole.mean, np.sqrt(whole.variance)),
+            (Dots(user.X[:, 0], user.y, "observed, less the other parts"),),
+        )
+    ]
+    here = posterior.components(user.X)
+    share = posterior.shares()
+    rest = user.y - posterior.predict(user.X).mean
+    for part, at, colour in zip(posterior.components(x[:, None]), here, (VERMILION, GREEN), strict=True):
+        panels.append(
+            Panel(
+                f"{part.product}: {share[part.product]:.0%} of the variance",
+                "x",
+                "",
+                Curve(x, part.mean, np.sqrt(part.variance)),
+                (Dots(user.X[:, 0], at.mean + rest, "observed, less the other parts"),),
+                colour,
+            )
+        )
+    return Drawn(
+        "parts",
+        figures.grid(panels, columns=3, share=True),
+        figures.grid(panels, columns=1, width=NARROW, height=1.8, share=True),
+        f"The fit of {posterior.composition} and, beside it, the part of each product.",
+        "The same fit, taken apart: each product of the kernel has its own function with its own uncertainty, and they "
+        "add up to the sum.",
+    )
+
+
+def _periods(user: User, path: Sequence[MapResult], true: float) -> Drawn:
+    place = path[0].hyperparameters.layout.names.index("PER[x].period")
+    logs = np.array([found.hyperparameters.unconstrained[place] for found in path])
+    spread = np.array([np.sqrt(np.linalg.inv(found.precision)[place, place]) for found in path])
+    value, reach = np.exp(logs), np.exp(figures.WITHIN_95 * spread)
+
+    def draw(width: float) -> Figure:
+        labels = {"xlabel": "rows seen", "ylabel": "period of the pattern (x)"}
+        return figures.estimates(user.ends, value, value / reach, value * reach, truth=true, width=width, **labels)
+
+    return Drawn(
+        "period",
+        draw(WIDE),
+        draw(NARROW),
+        f"Estimated period after {listed(user.ends)} rows with intervals that close in on the true {true:.2f}.",
+        "What is learnt of the rhythm: the period that fits best after each batch, with the interval that the "
+        "curvature of the posterior gives. Early on it is little more than the prior, and one optimum of several.",
+    )
+
+
+def _fit_table(user: User, path: Sequence[MapResult]) -> Table:
+    rows = [
+        [
+            str(end),
+            f"{found.log_evidence:.2f}",
+            f"{found.log_laplace:.2f}",
+            f"{found.hyperparameters['PER[x].period']:.3f}",
+            f"{found.hyperparameters['noise'] ** 0.5:.3f}",
+            found.status,
+        ]
+        for end, found in zip(user.ends, path, strict=True)
+    ]
+    columns = ("rows", "log p(y | best)", "log p(y), Laplace", "period", "noise (sd)", "search")
+    return Table("The fits in numbers", columns, rows)

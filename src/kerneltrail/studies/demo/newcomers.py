@@ -1,0 +1,268 @@
+"""New users, followed batch by batch on a learnt graph, without learning again."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import matplotlib
+import numpy as np
+from matplotlib.figure import Figure
+
+from kerneltrail.data import Simulation, User
+from kerneltrail.gp import Prediction
+from kerneltrail.kernels import Composition
+from kerneltrail.report import figures, graph, selection_figures
+from kerneltrail.report.figure_pair import Drawn
+from kerneltrail.report.figures import NARROW, STYLE, WIDE, Curve, Dots, Panel
+from kerneltrail.report.page import Block, Paragraph, Section, Sentences, Table
+from kerneltrail.report.selection_figures import Chances, Tally
+from kerneltrail.report.words import explain
+from kerneltrail.studies.demo.parts import Part, Tick, across, counted, listed
+from kerneltrail.trajectory.model import TrajectoryModel
+from kerneltrail.trajectory.new_user import NewUser
+
+SHOWN = 4
+"""Users whose probabilities are drawn."""
+
+
+@dataclass(frozen=True)
+class Followed:
+    """A user with the state after each batch and what was predicted of the next one."""
+
+    user: User
+    truth: Composition
+    states: tuple[NewUser, ...]
+    ahead: tuple[Prediction, ...]
+
+    @property
+    def right(self) -> tuple[bool, ...]:
+        """Whether the true kernel was selected, after each batch."""
+        return tuple(state.composition == self.truth for state in self.states)
+
+
+def new_users(model: TrajectoryModel, simulation: Simulation, tick: Tick) -> Part:
+    """Selection for the test users of a simulation, with the truth beside it. Calls `tick` twice."""
+    tick("new users")
+    followed = [_follow(model, user, simulation.truth[user.name]) for user in simulation.test]
+    tick("figures of new users")
+    colours = {graph.name_of(node.composition): graph.colour_of(i) for i, node in enumerate(model.nodes)}
+    one = _telling(followed)
+    tallies, chances = _tallies(model, followed, colours), _chances(followed, colours)
+    fits, forecast = _fits(one), _forecast(one)
+    blocks: list[Block] = [
+        Paragraph(
+            f"On this graph {len(followed)} new users are followed: with every batch each kernel on it is fitted to "
+            "the user's rows, starting from what the pilot users' fits have in common, and gets a probability. The "
+            "graph is not learnt again. As probabilities are kept for all kernels, an early mistake can be put right."
+        ),
+        tallies.block(),
+        _table(followed),
+        chances.block(),
+        Paragraph(_introduced(one)),
+        fits.block(),
+        Sentences(f"In words, after {one.user.rows} rows", [str(sentence) for sentence in explain(one.states[-1])]),
+    ]
+    drawn = [_story(model, followed, colours), tallies, chances, fits]
+    if forecast is not None:
+        blocks.append(forecast.block())
+        drawn.append(forecast)
+    return Part(Section("New users on the graph", blocks), tuple(drawn))
+
+
+def _follow(model: TrajectoryModel, user: User, truth: Composition) -> Followed:
+    state = model.new_user(user.name)
+    states, ahead = [], []
+    for t in range(1, user.batches + 1):
+        batch = user.batch(t)
+        if t > 1:
+            ahead.append(state.predict(batch.X))
+        state.update(batch.X, batch.y)
+        states.append(state.copy())
+    return Followed(user, truth, tuple(states), tuple(ahead))
+
+
+def _telling(followed: Sequence[Followed]) -> Followed:
+    """The user with the most to tell: right in the end after being wrong, the richer the true kernel the better."""
+    return max(followed, key=lambda one: (one.right[-1], not one.right[0], len(one.truth), -sum(one.right)))
+
+
+def _counts(model: TrajectoryModel, followed: Sequence[Followed]) -> list[Tally]:
+    found = []
+    for node in model.nodes:
+        picked = [[state.composition == node.composition for state in one.states] for one in followed]
+        truly = [one.truth == node.composition for one in followed]
+        right = [sum(own[t] for own, true in zip(picked, truly, strict=True) if true) for t in range(len(picked[0]))]
+        wrong = [
+            sum(own[t] for own, true in zip(picked, truly, strict=True) if not true) for t in range(len(picked[0]))
+        ]
+        found.append(Tally(graph.name_of(node.composition), tuple(right), tuple(wrong)))
+    return found
+
+
+def _tallies(model: TrajectoryModel, followed: Sequence[Followed], colours: Mapping[str, str]) -> Drawn:
+    found, ends = _counts(model, followed), followed[0].user.ends
+    return Drawn(
+        "selected",
+        selection_figures.tallies(found, ends, colours, width=WIDE),
+        selection_figures.tallies(found, ends, colours, width=NARROW),
+        f"How many of {len(followed)} new users have each kernel after {listed(ends)} rows, rightly or wrongly.",
+        f"Which kernel is the most probable for the {len(followed)} new users, by the rows seen of each.",
+    )
+
+
+def _table(followed: Sequence[Followed]) -> Table:
+    """What each batch brought: how many are right, how sure, and how well the next batch was predicted."""
+    rows = []
+    for t, end in enumerate(followed[0].user.ends):
+        right = sum(one.right[t] for one in followed)
+        sure = float(np.mean([one.states[t].probabilities[one.states[t].composition] for one in followed]))
+        cells = [str(end), f"{right} of {len(followed)}", f"{sure:.0%}"]
+        if t + 1 < followed[0].user.batches:
+            errors, naive, inside = zip(*(_next_batch(one, t) for one in followed), strict=True)
+            cells += [f"{np.mean(errors):.2f}", f"{np.mean(naive):.2f}", f"{np.mean(inside):.0%}"]
+        else:
+            cells += ["", "", ""]
+        rows.append(cells)
+    columns = (
+        "rows",
+        "true kernel selected",
+        "mean probability",
+        "RMSE of next batch",
+        "of running mean",
+        "in 95% interval",
+    )
+    caption = (
+        f"Selection and prediction, means over the {len(followed)} new users: the probability of the selected kernel, "
+        "the error in predicting the next batch beside that of the user's running mean, and the share of its rows "
+        "inside the 95% interval"
+    )
+    return Table(caption, columns, rows)
+
+
+def _next_batch(one: Followed, t: int) -> tuple[float, float, float]:
+    """Error, error of the running mean, and share inside the interval, for the batch after the first t + 1."""
+    ahead, batch = one.ahead[t], one.user.batch(t + 2)
+    off = batch.y - ahead.mean
+    naive = batch.y - one.user.upto(t + 1).y.mean()
+    inside = np.abs(off) <= figures.WITHIN_95 * np.sqrt(ahead.total)
+    return float(np.sqrt(np.mean(off**2))), float(np.sqrt(np.mean(naive**2))), float(np.mean(inside))
+
+
+def _chances(followed: Sequence[Followed], colours: Mapping[str, str]) -> Drawn:
+    """Those who were wrong most often, as many of each true kernel as there is room for."""
+    kinds: dict[Composition, list[Followed]] = {}
+    for one in sorted(followed, key=lambda one: (sum(one.right), one.user.name)):
+        kinds.setdefault(one.truth, []).append(one)
+    each = max(SHOWN // len(kinds), 1)
+    shown = [one for truth in sorted(kinds, key=str) for one in kinds[truth][:each]]
+    panels = [
+        Chances(
+            f"{one.user.name}, truly {one.truth}",
+            one.user.ends,
+            {
+                name: [{graph.name_of(k): p for k, p in state.probabilities.items()}[name] for state in one.states]
+                for name in colours
+            },
+        )
+        for one in shown
+    ]
+    names = " and ".join(f"{panel.title}" for panel in panels)
+    return Drawn(
+        "probabilities",
+        selection_figures.chances(panels, colours, columns=2, width=WIDE),
+        selection_figures.chances(panels, colours, columns=1, width=NARROW),
+        f"Probability of each kernel after each batch for {names}.",
+        "How probable each kernel is, batch after batch, for those users of each kind whose selection was wrong most "
+        "often.",
+    )
+
+
+def _introduced(one: Followed) -> str:
+    begun, ended = (
+        f"{graph.name_of(state.composition)} is selected, with probability {state.probabilities[state.composition]:.2f}"
+        for state in (one.states[0], one.states[-1])
+    )
+    return (
+        f"One of them, {one.user.name}, truly follows {one.truth}. After {one.user.ends[0]} rows {begun}; after "
+        f"{one.user.rows} rows {ended}. The true kernel was selected at "
+        f"{counted(sum(one.right), 'batch', 'batches')} of {len(one.right)}."
+    )
+
+
+def _fits(one: Followed) -> Drawn:
+    x = across(one.user.X[:, 0])
+    panels = []
+    for t in (1, one.user.batches):
+        state, seen = one.states[t - 1], one.user.upto(t)
+        fit = state.predict(x[:, None])
+        dots = [Dots(seen.X[:, 0], seen.y, "observed")]
+        if seen.rows < one.user.rows:
+            dots.append(Dots(one.user.X[seen.rows :, 0], one.user.y[seen.rows :], "still to come", seen=False))
+        curve = Curve(x, fit.mean, np.sqrt(fit.variance), np.sqrt(fit.total))
+        title = f"after {seen.rows} rows: {graph.name_of(state.composition)}"
+        panels.append(Panel(title, "x", "y", curve, tuple(dots)))
+    return Drawn(
+        "newcomer",
+        figures.grid(panels, columns=2, share=True, height=2.8),
+        figures.grid(panels, columns=1, width=NARROW, height=2.2, share=True),
+        f"The prediction for {one.user.name} after {one.user.ends[0]} and after {one.user.rows} rows, with bands.",
+        f"What is predicted for {one.user.name} after the first and after the last batch, averaged over the kernels "
+        "by their probability.",
+    )
+
+
+def _forecast(one: Followed) -> Drawn | None:
+    """A batch in the middle, predicted from those before it; the rows are few enough to be told apart."""
+    able = [t for t in range(2, one.user.batches + 1) if one.user.batch(t).rows <= 60]
+    if not able:
+        return None
+    t = able[len(able) // 2]
+    batch, ahead = one.user.batch(t), one.ahead[t - 2]
+    sd = np.sqrt(ahead.total)
+    error, naive, inside = _next_batch(one, t - 2)
+    seen, count = one.user.ends[t - 2], round(inside * batch.rows)
+
+    def draw(width: float) -> Figure:
+        return figures.forecast(ahead.mean, sd, batch.y, xlabel=f"row of batch {t}", ylabel="y", width=width)
+
+    return Drawn(
+        "next-batch",
+        draw(WIDE),
+        draw(NARROW),
+        f"Predicted intervals for the {batch.rows} rows of batch {t} and what was observed; {count} lie inside.",
+        f"The {batch.rows} rows of batch {t}, predicted from the {seen} before: {count} of {batch.rows} fall inside "
+        f"the 95% interval. The error (RMSE) is {error:.2f}; the user's running mean would have {naive:.2f}.",
+    )
+
+
+def _story(model: TrajectoryModel, followed: Sequence[Followed], colours: Mapping[str, str]) -> Drawn:
+    """The graph and what is selected on it, side by side: the story in one picture, as a file."""
+    drawn = graph.Graph.of(model.pool, model.paths)
+    plan = graph.planned(drawn, width=3.4)
+    found, ends = _counts(model, followed), followed[0].user.ends
+    wide, high, top = max(WIDE, plan.width + 5.4), max(plan.height, 3.0), 0.35
+    with matplotlib.rc_context(STYLE):
+        figure = Figure(figsize=(wide, high + top))
+        ax = figure.add_axes(
+            (0.0, (high - plan.height) / 2 / (high + top), plan.width / wide, plan.height / (high + top))
+        )
+        ax.set_xlim(0.0, plan.width)
+        ax.set_ylim(0.0, plan.height)
+        ax.set_axis_off()
+        graph.put(ax, drawn, plan)
+        left = plan.width + 0.65
+        bars = figure.add_axes(
+            (left / wide, 0.85 / (high + top), 1 - (left + 0.15) / wide, (high - 0.9) / (high + top))
+        )
+        selection_figures.put_tallies(bars, found, ends, colours)
+        bars.legend(
+            handles=selection_figures.tally_handles(found, colours),
+            loc="upper center", bbox_to_anchor=(0.5, -0.28), ncols=4, frameon=False,
+        )  # fmt: skip
+        for x, text in (
+            (0.12, f"learnt from {len(model.users)} pilot users"),
+            (left, f"selected for {len(followed)} new users"),
+        ):
+            figure.text(x / wide, 1 - 0.22 / (high + top), text, weight="bold", size=9.5, va="center")
+    return Drawn("story", figure, figure, "The learnt graph beside the kernels selected for new users.", "")

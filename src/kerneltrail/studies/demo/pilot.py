@@ -1,0 +1,169 @@
+"""The whole story: pilot users teach a graph of kernels, on which new users are then followed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+from kerneltrail.data import Simulation, simulate_paper
+from kerneltrail.kernels import Pool
+from kerneltrail.report import graph
+from kerneltrail.report.figure_pair import Drawn
+from kerneltrail.report.figures import NARROW, WIDE
+from kerneltrail.report.graph_text import graph_lines
+from kerneltrail.report.model_page import GraphBlock
+from kerneltrail.report.page import Block, Lines, Paragraph, Section, Table
+from kerneltrail.studies.demo.newcomers import new_users
+from kerneltrail.studies.demo.parts import Part, Tick, counted, listed
+from kerneltrail.trajectory.fit import fit
+from kerneltrail.trajectory.model import TrajectoryModel
+from kerneltrail.trajectory.sampler.chains import FitProgress
+from kerneltrail.trajectory.settings import Settings
+
+FIT_STEPS = 8
+"""Into how many steps the fits of candidates are divided, as they take longest."""
+STEPS = FIT_STEPS + 3
+"""How many times `pilot_users` calls `tick`: for the fits, the graph, the new users, and their figures."""
+
+
+@dataclass(frozen=True)
+class Study:
+    """How large the story is.
+
+    Attributes:
+        pilots, newcomers: numbers of users.
+        batches: rows of each batch.
+        pool: products on offer.
+        settings: of the fit. Two products in a kernel at most take a third of the time that the default of three takes.
+        workers: processes, all cores if None.
+    """
+
+    pilots: int = 6
+    newcomers: int = 12
+    batches: tuple[int, ...] = (3, 4, 10, 20, 50, 100)
+    pool: Pool = field(default_factory=Pool.paper)
+    settings: Settings = field(default_factory=lambda: Settings(largest=2))
+    workers: int | None = None
+
+
+def pilot_users(seed: int, tick: Tick = lambda said: None, study: Study | None = None) -> tuple[Part, Part]:
+    """The paper's synthetic experiment (SPEC §9): a graph learnt from pilot users, then new users followed on it."""
+    study = study or Study()
+    simulation = simulate_paper(train=study.pilots, test=study.newcomers, seed=seed, batches=study.batches)
+    model = _fitted(simulation, study, seed, tick)
+    tick("the graph")
+    drawn = _graph(model)
+    blocks: list[Block] = [
+        Paragraph(_setting(simulation, model)),
+        GraphBlock(model),
+        Paragraph(_why(model)),
+        _paths(simulation, model),
+        _alternatives(model),
+        Paragraph(_agreement(model)),
+    ]
+    first = Part(Section("From pilot users, a graph of kernels", blocks), (drawn,), model)
+    return first, new_users(model, simulation, tick)
+
+
+def _fitted(simulation: Simulation, study: Study, seed: int, tick: Tick) -> TrajectoryModel:
+    """The model, with progress announced `FIT_STEPS` times whatever the fit does."""
+    total = study.pilots * len(list(study.pool.masks(study.settings.largest)))
+    fitted = told = 0
+
+    def announce(upto: int) -> None:
+        nonlocal told
+        while told < upto:
+            tick(f"fitting kernels to the pilot users, {total} fits")
+            told += 1
+
+    def progress(now: FitProgress) -> None:
+        nonlocal fitted
+        if now.stage == "fits":
+            fitted += now.done > 0
+            announce(min(1 + FIT_STEPS * fitted // total, FIT_STEPS))
+
+    announce(1)
+    settings = replace(study.settings, seed=seed)
+    model = fit(simulation.train, pool=study.pool, settings=settings, workers=study.workers, progress=progress)
+    announce(FIT_STEPS)
+    return model
+
+
+def _setting(simulation: Simulation, model: TrajectoryModel) -> str:
+    train = simulation.train
+    kinds: dict[str, int] = {}
+    for user in train:
+        kernel = simulation.truth[user.name].text
+        kinds[kernel] = kinds.get(kernel, 0) + 1
+    truly = " and ".join(f"{count} follow {kernel}" for kernel, count in kinds.items())
+    largest = model.settings.largest
+    short = f"a kernel has at most {largest} of them, to keep this page quick; the default is {Settings().largest}"
+    return (
+        f"Of {len(train)} simulated pilot users, {truly}, which the fit is not told. Their rows arrive in "
+        f"batches, after which {listed(train.users[0].ends)} rows have been seen. Kernels are put together from "
+        f"{len(model.pool)} products ({short}). Which kernel each pilot user has after each batch is then sampled for "
+        "all of them together: a step from kernel to kernel that others took as well costs less than a new one. The "
+        "steps taken make a graph."
+    )
+
+
+def _graph(model: TrajectoryModel) -> Drawn:
+    drawn = graph.Graph.of(model.pool, model.paths)
+    nodes = ", ".join(graph.name_of(node.composition) for node in model.nodes)
+    return Drawn(
+        "graph",
+        graph.draw(drawn, width=WIDE),
+        graph.draw(drawn, width=NARROW),
+        f"The learnt graph: from the root, arrows lead to {nodes}, with the share of users on each.",
+        "The learnt graph. A box is a kernel; in grey, the batch from which it is in use. 2/3 on an arrow says that "
+        "of three departures from a box two went this way; a loop is to stay for another batch. Broader arrows were "
+        "taken more often.",
+    )
+
+
+def _why(model: TrajectoryModel) -> str:
+    return (
+        f"The graph has {counted(len(model.nodes), 'kernel')} and no more because early batches say little: after a "
+        "few rows kernels differ by about as much as one more arrow costs, so ways through simpler kernels gain next "
+        "to nothing, and of graphs that are nearly as probable as the best the simplest is kept. The published "
+        "procedure, Settings.published(), judges a kernel at the best hyperparameters of its own users and leaves out "
+        "what a choice means for the next batch, and so tends to paths that begin simple and grow, as in the paper's "
+        "figure."
+    )
+
+
+def _paths(simulation: Simulation, model: TrajectoryModel) -> Table:
+    ends = simulation.train.users[0].ends
+    rows = [
+        [name, simulation.truth[name].text, *(graph.name_of(kernel) for kernel in path)] for name, path in model.table()
+    ]
+    caption = "The pilot users' kernels after each batch, in the chosen structure"
+    return Table(caption, ("user", "truth", *(f"{end} rows" for end in ends)), rows, words=True)
+
+
+def _alternatives(model: TrajectoryModel) -> Lines:
+    chosen, *others = model.structures
+    lines = []
+    for other in others:
+        by = other.log_joint - chosen.log_joint
+        lines += [
+            f"{by:+.2f}, {counted(other.nodes, 'kernel')}, {counted(other.edges, 'arrow')}, "
+            f"{counted(other.visits, 'sample')}",
+            *(f"  {line}" for line in graph_lines(model.pool, other.paths)),
+            "",
+        ]
+    heading = (
+        "Other structures that were sampled, with their log joint relative to the chosen one, which is the simplest "
+        f"within {model.settings.margin:g} of the best"
+    )
+    return Lines(heading, lines[:-1] or ["none: every sample has this graph"])
+
+
+def _agreement(model: TrajectoryModel) -> str:
+    told = model.diagnostics
+    rhat = {name: f"{value:.2f}" for name, value in told.rhat.items()}
+    return (
+        f"Sampled were {counted(len(told.log_joint), 'chain')} of {counted(told.sweeps, 'sweep')}, begun apart. "
+        f"R-hat, which is 1 where chains agree, is {rhat['log_joint']} for the log joint, {rhat['edges']} for the "
+        f"number of arrows and {rhat['agreement']} for the agreement with the chosen paths; sampling stops once the "
+        f"largest is below {model.settings.rhat:g}."
+    )

@@ -1,0 +1,225 @@
+"""The page of an experiment on real users: what was found, beside what the paper reports."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from kerneltrail.report import comparison, graph
+from kerneltrail.report.figure_pair import Drawn
+from kerneltrail.report.figures import NARROW, WIDE
+from kerneltrail.report.page import Block, Paragraph, Section, Sentences, Table
+from kerneltrail.studies.experiments.agreement import Agreement, agreement_table
+from kerneltrail.studies.experiments.real.compute import Found
+from kerneltrail.studies.experiments.real.design import PUBLISHED, TRAJECTORY, WITHOUT, Sizes, Study
+from kerneltrail.trajectory.model import TrajectoryModel
+
+Row = Mapping[str, Any]
+Tables = Mapping[str, Sequence[Row]]
+METRICS = {"rmse": "RMSE", "log_density": "Log predictive density", "cpu_seconds": "Processor seconds per update"}
+NODES = 6
+"""Compositions that are put into words, those of most users first."""
+
+
+def page_of(
+    study: Study, sizes: Sizes, found: Found, tables: Tables, agreements: Sequence[Agreement]
+) -> tuple[tuple[Section, ...], tuple[Section, ...], tuple[Drawn, ...]]:
+    """Sections before and after those on the model, its users and the methods, and the figures in them."""
+    drawn: list[Drawn] = []
+
+    def figure(made: Drawn) -> Block:
+        drawn.append(made)
+        return made.block()
+
+    def beside(topic: str) -> list[Block]:
+        own = [each for each in agreements if each.topic == topic]
+        return [agreement_table(own)] if own else []
+
+    opening = (
+        Section("In short", _short(tables)),
+        Section("The data", [Paragraph(f"{study.said} {_kept(found)}"), _users(tables["users"]), *beside("data")]),
+    )
+    sections = []
+    for label in (TRAJECTORY, PUBLISHED):
+        told = sorted((row for row in tables["nodes"] if row["model"] == label), key=lambda row: -row["customers"])
+        blocks: list[Block] = [Paragraph(f"{WHY[label]} {_size(found.models[label])}"), figure(_graph(label, found))]
+        blocks += [Sentences(row["composition"], [row["words"]]) for row in told[:NODES]]
+        if found.models[label].mean is not None:
+            blocks.append(Paragraph(AROUND))
+        sections.append(Section(f"What the training users teach: {label}", blocks))
+    if beside("graph"):
+        sections.append(Section("Compositions that the paper names", beside("graph")))
+    sections.append(
+        Section(
+            "How methods were compared, and what the paper says of it",
+            [Paragraph(_how(sizes, found)), *beside("accuracy"), _growth(tables["growth"]), *beside("time")],
+        )
+    )
+    # The page's own section on methods shows these; here they become files.
+    drawn += [_by_batch(found, metric) for metric in METRICS]
+    drawn += [_differences(found, metric) for metric in ("rmse", "log_density")]
+    sections.append(Section("One user", [_compositions(tables["compositions"])]))
+    return opening, tuple(sections), tuple(drawn)
+
+
+WHY = {
+    TRAJECTORY: (
+        "The recommended settings: evidence with hyperparameters integrated out, candidates that are best for all "
+        "users together, a population mean, and the exact posterior of paths. Where noise is as high as here, users' "
+        "rows hardly tell kernels apart, and one more arrow costs more than it explains: graphs tend to be small."
+    ),
+    PUBLISHED: (
+        "The paper's procedure: a kernel is judged at hyperparameters fitted to those who have it, and followed "
+        "greedily. Kernels with few customers are judged too kindly, so graphs tend to have more boxes."
+    ),
+}
+AROUND = (
+    "The kernels describe how users depart from a population mean, a ridge regression on all training rows, which "
+    "carries the straight-line effects that users have in common."
+)
+
+
+def _short(tables: Tables) -> list[Block]:
+    """How often the trajectory model wins, ties and loses; every loss by name."""
+    said = []
+    for metric in ("rmse", "log_density"):
+        own = [row for row in tables["paired"] if row["metric"] == metric]
+        if not own:
+            continue
+        count = Counter(row["verdict"] for row in own)
+        lost: dict[str, list[str]] = {}
+        for row in own:
+            if row["verdict"] == "loses":
+                lost.setdefault(row["against"], []).append(str(row["t"]))
+        to = "; ".join(f"to {other} at t = {', '.join(times)}" for other, times in lost.items())
+        said.append(
+            f"{METRICS[metric]}: of {len(own)} differences to another method at some t, the trajectory model wins "
+            f"{count['wins']}, ties in {count['ties']} and loses {count['loses']}{f' ({to})' if to else ''}."
+        )
+    return [Sentences("The next batch, predicted for users who were not learnt from", said)]
+
+
+def _size(model: TrajectoryModel) -> str:
+    kernels, arrows = len(model.nodes), len(model.edges)
+    return f"This one has {kernels} kernel{'s' if kernels > 1 else ''} and {arrows} arrow{'s' if arrows > 1 else ''}."
+
+
+def _kept(found: Found) -> str:
+    rows = sum(user.rows for user in found.cohort.users)
+    told = str(found.cohort.report).replace("\n", "; ")
+    return f"The file: {told}. Used are {len(found.cohort)} users with {rows} rows."
+
+
+def _how(sizes: Sizes, found: Found) -> str:
+    said = f"{len(found.train)} training and {len(found.test)} test users in the first split"
+    if found.splits is not None:
+        persons = len({step.person for step in found.splits.steps})
+        said += (
+            f"; then {sizes.splits} random splits with {sizes.test} test users each, in which {persons} different "
+            "users are tested. Shown are the random splits: a user tested in several counts as one"
+        )
+        if 0 < sizes.published < sizes.splits:
+            some = " and ".join([PUBLISHED, *([WITHOUT] if sizes.without else [])])
+            said += (
+                f". On the first {sizes.published} of them alone: {some}; their means are over fewer users than the "
+                "others', so compare them by the differences, which are over the same users"
+            )
+    said += ". t is the number of batches seen; t = 0 is before any row."
+    if sizes.own:
+        said += (
+            " Covariates are scaled on the training users for methods that learn from them, and on the user's own rows "
+            f"for {', '.join(sizes.own)}."
+        )
+    if "cks" in sizes.own:
+        limit = "" if sizes.search.fits is None else f" or {sizes.search.fits} fits"
+        said += f" Each search of CKS ended at depth {sizes.search.depth}{limit}."
+    return said
+
+
+def _graph(label: str, found: Found) -> Drawn:
+    model = found.models[label]
+    made = graph.Graph.of(model.pool, model.paths)
+    links = ", ".join(f"{made.names[link.parent]} to {made.names[link.child]} {link.label}" for link in made.links)
+    return Drawn(
+        f"graph-{label}",
+        graph.draw(made, width=WIDE),
+        graph.draw(made, width=NARROW),
+        f"A graph of kernels: {links}.",
+        "The learnt graph; compositions in which many users end are bold. 2/3 on an arrow: of three departures from a "
+        "box two went this way; a loop is to stay for another batch.",
+    )
+
+
+def _by_batch(found: Found, metric: str) -> Drawn:
+    averages = found.most.summary()
+    return Drawn(
+        f"methods-{metric.replace('_', '-')}",
+        comparison.by_batch(averages, metric, first=TRAJECTORY, width=WIDE),
+        comparison.by_batch(averages, metric, first=TRAJECTORY, width=NARROW),
+        f"{METRICS[metric]} of every method after each batch; the numbers are in the table.",
+        f"{METRICS[metric]}: means over users, with 90 % intervals.",
+    )
+
+
+def _differences(found: Found, metric: str) -> Drawn:
+    rows = found.most.paired(TRAJECTORY)
+    return Drawn(
+        f"differences-{metric.replace('_', '-')}",
+        comparison.differences(rows, metric, width=WIDE),
+        comparison.differences(rows, metric, width=NARROW),
+        f"Differences in {METRICS[metric]} between the trajectory model and every other method; in the table below.",
+        f"{METRICS[metric]}: trajectory minus other, with 90 % intervals over users.",
+    )
+
+
+def _users(rows: Sequence[Row]) -> Table:
+    return Table(
+        "Users of the first split",
+        ("user", "side", "rows", "batches"),
+        [[row["user"], row["side"], str(row["rows"]), str(row["batches"])] for row in rows],
+    )
+
+
+def _growth(rows: Sequence[Row]) -> Table:
+    return Table(
+        "Milliseconds of processor time per update after a user's first and last batch, means over users; their ratio "
+        "within users with its 90 % interval; and the largest mean of any t",
+        ("method", "first", "last", "ratio", "largest"),
+        [
+            [
+                row["method"],
+                f"{row['first_ms']:.1f}",
+                f"{row['last_ms']:.1f}",
+                f"{row['ratio']:.2f} ({row['low']:.2f} to {row['high']:.2f})",
+                f"{row['peak_ms']:.1f} (t = {row['peak_t']})",
+            ]
+            for row in rows
+        ],
+        [place for place, row in enumerate(rows) if row["method"] == TRAJECTORY],
+    )
+
+
+def _compositions(rows: Sequence[Row]) -> Table:
+    """A line per method; a kernel that is kept is said once."""
+    user = rows[0]["user"] if rows else ""
+    stays: dict[str, list[tuple[str, list[int]]]] = {}
+    for row in rows:
+        own, kernel = stays.setdefault(row["method"], []), row["composition"] or "none"
+        if own and own[-1][0] == kernel:
+            own[-1][1].append(row["t"])
+        else:
+            own.append((kernel, [row["t"]]))
+    return Table(
+        f"Kernels selected for user {user}, a test user, after t batches (the paper shows a training user)",
+        ("method", "kernels"),
+        [
+            [method, ", then ".join(f"{kernel} ({_times(times)})" for kernel, times in own)]
+            for method, own in stays.items()
+        ],
+        words=True,
+    )
+
+
+def _times(times: Sequence[int]) -> str:
+    return f"t = {times[0]}" if len(times) == 1 else f"t = {times[0]}–{times[-1]}"

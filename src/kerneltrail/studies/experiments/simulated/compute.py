@@ -1,0 +1,218 @@
+"""The stages of an experiment with a known truth: models, followed users, likelihoods, fits of example users."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import Any
+
+import numpy as np
+
+from kerneltrail.data import User
+from kerneltrail.data.simulate import Simulation
+from kerneltrail.evaluation import Evaluation, Spec, evaluate
+from kerneltrail.evaluation.follow import Followed, follow
+from kerneltrail.evaluation.order import Order, orders
+from kerneltrail.evaluation.recovery import Comparison
+from kerneltrail.kernels import Composition, Pool, Priors
+from kerneltrail.methods.candidate_fits import Search
+from kerneltrail.studies.experiments.context import Context
+from kerneltrail.studies.experiments.simulated.design import PRESETS, Set, Sizes
+from kerneltrail.trajectory.fit import fit
+from kerneltrail.trajectory.model import TrajectoryModel
+from kerneltrail.trajectory.settings import Settings
+
+POINTS = 120
+"""Points at which the fits of example users are drawn."""
+
+
+@dataclass(frozen=True)
+class Found:
+    """All that was computed.
+
+    Attributes:
+        simulation: users and truth.
+        models: by preset.
+        comparison: the test users followed under every preset.
+        orders: log likelihoods of simple kernels and the true one, by rows.
+        examples: the first test user of each true kernel, as `example` describes it.
+        evaluation: methods compared on some of the test users; None where that was not asked for.
+    """
+
+    simulation: Simulation
+    models: Mapping[str, TrajectoryModel]
+    comparison: Comparison
+    orders: tuple[Order, ...]
+    examples: tuple[Mapping[str, Any], ...]
+    evaluation: Evaluation | None = None
+
+    @property
+    def rows(self) -> tuple[int, ...]:
+        """Rows seen after each batch."""
+        return tuple(map(int, self.simulation.test.users[0].ends))
+
+    @property
+    def truths(self) -> tuple[Composition, ...]:
+        """The true kernels, in order of appearance."""
+        return tuple(dict.fromkeys(self.simulation.truth.values()))
+
+
+def compute(plan: Set, sizes: Sizes, context: Context) -> Found:
+    """All stages."""
+    simulation = plan.simulate(train=sizes.train, test=sizes.test, seed=context.seed)
+    pool, priors = plan.pool(), plan.priors()
+    common = {"train": sizes.train, "test": sizes.test, "pool": repr(pool), "priors": repr(priors)}
+    models: dict[str, TrajectoryModel] = {}
+    followed: list[Followed] = []
+    for preset in PRESETS:
+        settings = sizes.settings(preset, context.seed)
+        about = {**common, "settings": settings.to_json()}
+        models[preset] = _model(preset, simulation, pool, priors, settings, context, about)
+        followed += _followed(preset, simulation, models[preset], context, about)
+    first = next(iter(dict.fromkeys(simulation.truth.values())))
+    users = [user for user in simulation.test.users if simulation.truth[user.name] == first][: sizes.table]
+    kernels = plan.compared(first)
+    table = {**common, "users": len(users), "kernels": [kernel.text for kernel in kernels]}
+    likelihoods = context.stage(
+        "log-likelihood", lambda: [each.to_json() for each in orders(users, kernels, priors)], about=table
+    )
+    of_examples = {**common, "settings": sizes.settings(PRESETS[0], context.seed).to_json()}
+    examples = context.stage("examples", lambda: _examples(models[PRESETS[0]], simulation), about=of_examples)
+    evaluation = _compared(plan, sizes, simulation, models, context, common) if sizes.methods else None
+    return Found(
+        simulation,
+        models,
+        Comparison(tuple(followed), ()),
+        tuple(Order(**each) for each in likelihoods),
+        tuple(examples),
+        evaluation,
+    )
+
+
+def _compared(
+    plan: Set,
+    sizes: Sizes,
+    simulation: Simulation,
+    models: Mapping[str, TrajectoryModel],
+    context: Context,
+    common: Mapping[str, Any],
+) -> Evaluation:
+    """The trajectory model beside other methods, on the same users."""
+    every = simulation.test.raw
+    users = [every[round(place)] for place in np.linspace(0, len(every) - 1, min(sizes.methods, len(every)))]
+    shared = {"pool": plan.pool(), "priors": plan.priors()}
+    search = {"search": Search(largest=sizes.search)}
+    specs: dict[str, Spec] = {
+        "trajectory": ("trajectory", {"model": models["default"]}),
+        "published": ("trajectory", {"model": models["published"]}),
+        "mean": "mean",
+        "linear": ("linear", {"priors": plan.priors()}),
+        "se-ard": ("se-ard", {"priors": plan.priors()}),
+        "pooled": ("pooled", {"priors": plan.priors()}),
+        "final": ("final", {"model": models["default"]}),
+        "stratified": ("stratified", {**shared, **search}),
+        "memoryless": ("memoryless", {**shared, **search}),
+        "shrinkage": ("shrinkage", shared),
+        "cks": ("cks", {"priors": plan.priors()}),
+    }
+    settings = {preset: sizes.settings(preset, context.seed).to_json() for preset in PRESETS}
+    return context.evaluation(
+        "methods",
+        lambda folder, tell: evaluate(
+            simulation.train,
+            users,
+            specs,
+            seed=context.seed,
+            workers=context.workers,
+            truth=simulation.truth,
+            out=folder,
+            progress=tell,
+        ),
+        about={**common, "users": [user.name for user in users], "search": sizes.search, "settings": settings},
+    )
+
+
+def _model(
+    preset: str,
+    simulation: Simulation,
+    pool: Pool,
+    priors: Priors,
+    settings: Settings,
+    context: Context,
+    about: Mapping[str, Any],
+) -> TrajectoryModel:
+    return context.model(
+        f"model-{preset}",
+        lambda folder, tell: fit(
+            simulation.train,
+            pool=pool,
+            priors=priors,
+            settings=settings,
+            workers=context.workers,
+            progress=tell,
+            checkpoint=folder,
+        ),
+        about=about,
+        fits_of=None if preset == PRESETS[0] else f"model-{PRESETS[0]}",
+    )
+
+
+def _followed(
+    preset: str, simulation: Simulation, model: TrajectoryModel, context: Context, about: Mapping[str, Any]
+) -> list[Followed]:
+    stage, users = f"followed-{preset}", simulation.test.users
+
+    def follow_all() -> list[dict[str, Any]]:
+        found = []
+        for done, user in enumerate(users):
+            context.tell(stage, done, len(users), user.name)
+            one = follow(model, user, simulation.truth[user.name], preset=preset, seed=context.seed)
+            found.append(one.to_json())
+        return found
+
+    return [_read(stored) for stored in context.stage(stage, follow_all, about=about)]
+
+
+def _read(stored: Mapping[str, Any]) -> Followed:
+    values: dict[str, Any] = {each.name: stored[each.name] for each in fields(Followed)}
+    values.update({name: tuple(value) for name, value in values.items() if isinstance(value, list)})
+    return Followed(**values)
+
+
+def _examples(model: TrajectoryModel, simulation: Simulation) -> list[dict[str, Any]]:
+    """The first test user of each true kernel: no choice, so no flattery."""
+    first: dict[Composition, User] = {}
+    for user in simulation.test.users:
+        first.setdefault(simulation.truth[user.name], user)
+    return [example(model, user, truth) for truth, user in first.items()]
+
+
+def example(model: TrajectoryModel, user: User, truth: Composition) -> dict[str, Any]:
+    """A user's rows and, after each batch, the kernel selected and its prediction over the range of x."""
+    x = user.X[:, 0]
+    margin = 0.04 * float(np.ptp(x))
+    grid = np.linspace(x.min() - margin, x.max() + margin, POINTS)
+    state = model.new_user(user.name)
+    steps = []
+    for t in range(1, user.batches + 1):
+        batch = user.batch(t)
+        step = state.update(batch.X, batch.y)
+        said = state.predict(grid[:, None])
+        steps.append(
+            {
+                "rows": step.rows,
+                "composition": step.composition.text,
+                "probability": step.probabilities[step.composition],
+                "mean": said.mean.tolist(),
+                "sd": np.sqrt(said.variance).tolist(),
+                "total_sd": np.sqrt(said.total).tolist(),
+            }
+        )
+    return {
+        "user": user.name,
+        "truth": truth.text,
+        "x": x.tolist(),
+        "y": user.y.tolist(),
+        "grid": grid.tolist(),
+        "steps": steps,
+    }

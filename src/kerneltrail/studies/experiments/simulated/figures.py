@@ -1,0 +1,129 @@
+"""The paper's figures of its synthetic experiment, from what was found."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from kerneltrail.report import figures, graph, selection_figures
+from kerneltrail.report.confusion import Shares, confusion, shares
+from kerneltrail.report.figure_pair import Drawn
+from kerneltrail.report.figures import NARROW, WIDE, Curve, Dots, Panel
+from kerneltrail.report.graph.parts import NOTHING
+from kerneltrail.report.selection_figures import Tally
+from kerneltrail.studies.experiments.simulated.compute import Found
+from kerneltrail.studies.experiments.simulated.design import PRESETS
+from kerneltrail.trajectory.structure import Structure
+
+Row = Mapping[str, Any]
+ALTERNATIVES = 3
+"""Other structures that are drawn; the paper shows three."""
+
+
+def example_fits(each: Mapping[str, Any]) -> Drawn:
+    """A user's fits after each batch (the paper's figure of two users, for all batches)."""
+    x, y, grid = (np.array(each[name]) for name in ("x", "y", "grid"))
+    panels = []
+    for step in each["steps"]:
+        rows = step["rows"]
+        dots = [Dots(x[:rows], y[:rows], "observed")]
+        if rows < len(x):
+            dots.append(Dots(x[rows:], y[rows:], "still to come", seen=False))
+        curve = Curve(grid, np.array(step["mean"]), np.array(step["sd"]), np.array(step["total_sd"]))
+        title = f"{rows} rows: {step['composition'] or NOTHING}"
+        panels.append(Panel(title, "x", "y", curve, tuple(dots)))
+    kernels = ", ".join(f"{step['composition']} after {step['rows']}" for step in each["steps"])
+    return Drawn(
+        f"user-{each['user']}",
+        figures.grid(panels, columns=3, share=True),
+        figures.grid(panels, columns=1, width=NARROW, height=1.9, share=True),
+        f"Fits to user {each['user']}, whose true kernel is {each['truth']}, after each batch: {kernels}.",
+        f"User {each['user']}, whose true kernel is {each['truth']}: the kernel selected after each batch and its "
+        "prediction, averaged over kernels by their probability. The darker band holds the function with 95\u00a0% "
+        "probability, the lighter one new observations; grey dots had not been seen yet.",
+    )
+
+
+def graph_of(found: Found, preset: str, structure: Structure, name: str, caption: str) -> Drawn:
+    """A structure as a graph with edge fractions."""
+    drawn = graph.Graph.of(found.models[preset].pool, structure.paths)
+    links = ", ".join(f"{drawn.names[link.parent]} to {drawn.names[link.child]} {link.label}" for link in drawn.links)
+    return Drawn(
+        name,
+        graph.draw(drawn, width=WIDE),
+        graph.draw(drawn, width=NARROW),
+        f"A graph of kernels under the {preset} preset: {links}.",
+        caption,
+    )
+
+
+def alternatives(found: Found, preset: str) -> list[Drawn]:
+    """Other structures that were sampled."""
+    chosen, *others = found.models[preset].structures
+    made = []
+    for number, other in enumerate(others[:ALTERNATIVES], start=1):
+        by = other.log_joint - chosen.log_joint
+        caption = (
+            f"Alternative {number} under the {preset} preset: log joint {by:+.2f} relative to the chosen structure; "
+            f"these very paths were sampled {other.visits} times."
+        )
+        made.append(graph_of(found, preset, other, f"alternative-{preset}-{number}", caption))
+    return made
+
+
+def histogram(found: Found, preset: str, selected: Sequence[Row]) -> Drawn:
+    """How many new users have each kernel, by data size."""
+    nodes = [graph.name_of(node.composition) for node in found.models[preset].nodes]
+    colours = {name: graph.colour_of(place) for place, name in enumerate(nodes)}
+    by: dict[str, list[tuple[int, int]]] = {}
+    for row in selected:
+        by.setdefault(row["composition"] or NOTHING, []).append((row["correct"], row["users"] - row["correct"]))
+    tallies = [Tally(name, *(tuple(side) for side in zip(*by[name], strict=True))) for name in nodes if name in by]
+    users = sum(row["users"] for row in selected if row["rows"] == found.rows[0])
+    return Drawn(
+        f"selected-{preset}",
+        selection_figures.tallies(tallies, found.rows, colours, width=WIDE),
+        selection_figures.tallies(tallies, found.rows, colours, width=NARROW),
+        f"Bars: how many of {users} new users have each kernel after each number of rows, {preset} preset.",
+        f"Kernels of the {users} new users by data size, {preset} preset. Hatched: not the user's true kernel.",
+    )
+
+
+def confusion_of(preset: str, rows: Sequence[Row]) -> Drawn:
+    """The confusion matrix at the last batch."""
+    truths = list(dict.fromkeys(row["truth"] for row in rows))
+    selected = list(dict.fromkeys(row["selected"] for row in rows))
+    users = {(row["truth"], row["selected"]): row["users"] for row in rows}
+    counts = [[users[truth, kernel] for kernel in selected] for truth in truths]
+    said = "; ".join(
+        f"of {sum(own)} users with {truth}, " + ", ".join(f"{n} have {k}" for n, k in zip(own, selected, strict=True))
+        for truth, own in zip(truths, counts, strict=True)
+    )
+    return Drawn(
+        f"confusion-{preset}",
+        confusion(truths, selected, counts, width=WIDE),
+        confusion(truths, selected, counts, width=NARROW),
+        f"Confusion matrix, {preset} preset: {said}.",
+        f"True kernels against those selected after {rows[0]['rows']} rows, {preset} preset.",
+    )
+
+
+def recovery(found: Found, rows: Sequence[Row]) -> Drawn:
+    """The share of new users with their true kernel, by preset."""
+    lines = {
+        preset: Shares(*([row[key] for row in rows if row["preset"] == preset] for key in ("share", "low", "high")))
+        for preset in PRESETS
+    }
+    users = rows[0]["users"]
+    ylabel = "new users with\ntheir true kernel (%)"
+    said = "; ".join(f"{p}: {', '.join(f'{100 * v:.0f} %' for v in own.value)}" for p, own in lines.items())
+    return Drawn(
+        "recovery",
+        shares(lines, found.rows, ylabel=ylabel, width=WIDE),
+        shares(lines, found.rows, ylabel=ylabel, width=NARROW),
+        f"Share of {users} new users with their true kernel by rows seen. {said}.",
+        f"How many of the {users} new users have their true kernel, with 90 % intervals of a share. They follow one "
+        "model each, so the intervals say nothing of other pilot users.",
+    )

@@ -1,0 +1,253 @@
+"""What was found, as tidy tables and as the values of results.json."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from math import sqrt
+from typing import Any
+
+from kerneltrail.evaluation.follow import Followed
+from kerneltrail.studies.experiments.methods import metric_rows, paired_rows
+from kerneltrail.studies.experiments.simulated.compute import Found
+from kerneltrail.studies.experiments.simulated.design import PRESETS
+from kerneltrail.trajectory.model import TrajectoryModel
+from kerneltrail.trajectory.sampler.urn import ROOT, Counts
+from kerneltrail.trajectory.structure import Structure
+
+Row = dict[str, Any]
+NORMAL_90 = 1.644854
+"""Standard deviations on either side that hold 90 % of a Normal."""
+
+
+def tables(found: Found) -> dict[str, list[Row]]:
+    """Tidy tables by name."""
+    made: dict[str, list[Row]] = {
+        "log_likelihood": [each.to_json() for each in found.orders],
+        "fits": [row for each in found.examples for row in _fit_rows(each)],
+        "followed": [row for one in found.comparison.followed for row in _followed_rows(one)],
+    }
+    if found.evaluation is not None:
+        made["metrics"] = metric_rows(found.evaluation)
+        made["paired"] = paired_rows(found.evaluation, "trajectory")
+        made["methods"] = [step.to_json() for step in found.evaluation.steps]
+    for preset in PRESETS:
+        model, users = found.models[preset], found.comparison.of(preset)
+        own = {
+            "recovery": _recovery(found, preset),
+            "selected": _selected(users),
+            "confusion": _confusion(found, users),
+            "training": _training(found, model),
+            "edges": _edges(model, model.structures[0]),
+            "alternatives": _alternatives(model),
+            "chains": [_chains(model)],
+        }
+        for name, rows in own.items():
+            made.setdefault(name, []).extend({"preset": preset, **row} for row in rows)
+    return made
+
+
+def results(found: Found, made: Mapping[str, Sequence[Row]]) -> dict[str, Any]:
+    """The keys of results.json that people look for first; those at the top are of the default preset."""
+    presets = {preset: _summary(preset, made) for preset in PRESETS}
+    order = {name: _by_rows(found, name) for name in ("log_likelihood", "log_laplace")}
+    first = presets[PRESETS[0]]
+    return {
+        "recovery": first["recovery"],
+        "confusion": first["confusion"],
+        "log_likelihood": order["log_likelihood"],
+        "log_evidence": order["log_laplace"],
+        "presets": presets,
+        "metrics": list(made.get("metrics", ())),
+        "paired": list(made.get("paired", ())),
+        "failures": [] if found.evaluation is None else [each.to_json() for each in found.evaluation.failures],
+        "differences": [
+            {"measure": measure, "first": PRESETS[0], "second": PRESETS[1], "rows": rows, **interval.to_json()}
+            for measure in ("right", "log_density", "rmse")
+            for rows, interval in zip(
+                found.rows, found.comparison.difference(measure, PRESETS[0], PRESETS[1]), strict=True
+            )
+        ],
+        "examples": [dict(each) for each in found.examples],
+    }
+
+
+def _summary(preset: str, made: Mapping[str, Sequence[Row]]) -> dict[str, Any]:
+    own = {name: [row for row in made[name] if row["preset"] == preset] for name in ("recovery", "confusion")}
+    confusion: dict[str, dict[str, int]] = {}
+    for row in own["confusion"]:
+        confusion.setdefault(row["truth"], {})[row["selected"]] = row["users"]
+    return {
+        "recovery": {key: [row[key] for row in own["recovery"]] for key in ("rows", "correct", "users")},
+        "confusion": confusion,
+    }
+
+
+def _by_rows(found: Found, name: str) -> dict[str, dict[str, float]]:
+    """Rows seen, then kernel: ``{"3": {"LIN[x]": …}}``."""
+    by: dict[str, dict[str, float]] = {}
+    for each in found.orders:
+        by.setdefault(str(each.rows), {})[each.composition] = getattr(each, name)
+    return by
+
+
+def wilson(right: int, users: int) -> tuple[float, float]:
+    """A 90 % interval of a share (Wilson 1927), which is sound near 0 and 1 too.
+
+    >>> tuple(round(end, 2) for end in wilson(10, 10))
+    (0.79, 1.0)
+    """
+    share, z2 = right / users, NORMAL_90**2 / users
+    centre = (share + z2 / 2) / (1 + z2)
+    half = NORMAL_90 * sqrt(share * (1 - share) / users + z2 / (4 * users)) / (1 + z2)
+    return max(centre - half, 0.0), min(centre + half, 1.0)
+
+
+def _recovery(found: Found, preset: str) -> list[Row]:
+    summary = found.comparison.summary(preset)
+    users = found.comparison.of(preset)
+    rows = []
+    for t, seen in enumerate(summary.rows):
+        right = sum(one.right[t] for one in users)
+        low, high = wilson(right, len(users))
+        rows.append(
+            {
+                "rows": seen,
+                "users": len(users),
+                "correct": right,
+                "share": right / len(users),
+                "low": low,
+                "high": high,
+                "log_density": summary.log_density[t],
+                "rmse": summary.rmse[t],
+                "products": summary.products[t],
+                "hyperparameters": summary.hyperparameters[t],
+                "changed": summary.changed[t],
+                "said": sum(one.top[t] for one in users) / len(users),
+            }
+        )
+    return rows
+
+
+def _selected(users: Sequence[Followed]) -> list[Row]:
+    """How many users have each kernel at each size (the paper's histogram)."""
+    rows = []
+    kernels = dict.fromkeys(kernel for t in range(len(users[0].ends)) for kernel in (u.compositions[t] for u in users))
+    for t, seen in enumerate(users[0].ends):
+        for kernel in kernels:
+            own = [one for one in users if one.compositions[t] == kernel]
+            rows.append(
+                {"rows": seen, "composition": kernel, "users": len(own), "correct": sum(one.right[t] for one in own)}
+            )
+    return rows
+
+
+def _confusion(found: Found, users: Sequence[Followed]) -> list[Row]:
+    """True and selected kernels at the last batch."""
+    truths = [truth.text for truth in found.truths]
+    last = {one.user: one.compositions[-1] for one in users}
+    kernels = list(dict.fromkeys([*truths, *last.values()]))
+    counts = Counter((one.truth, last[one.user]) for one in users)
+    return [
+        {"rows": users[0].ends[-1], "truth": truth, "selected": kernel, "users": counts[truth, kernel]}
+        for truth in truths
+        for kernel in kernels
+    ]
+
+
+def _training(found: Found, model: TrajectoryModel) -> list[Row]:
+    """Each pilot user's kernel after each batch (the paper's table in Appendix C)."""
+    ends = {user.name: user.ends for user in found.simulation.train.users}
+    return [
+        {
+            "user": name,
+            "truth": found.simulation.truth[name].text,
+            "batch": t + 1,
+            "rows": int(ends[name][t]),
+            "composition": kernel.text,
+        }
+        for name, path in model.table()
+        for t, kernel in enumerate(path)
+    ]
+
+
+def _edges(model: TrajectoryModel, structure: Structure) -> list[Row]:
+    rows = []
+    for parent, row in Counts.of(structure.paths).rows.items():
+        total = sum(row.values())
+        source = "" if parent == ROOT else model.pool.composition(parent).text
+        rows += [
+            {"parent": source, "child": model.pool.composition(child).text, "count": count, "total": total}
+            for child, count in row.items()
+        ]
+    return rows
+
+
+def _alternatives(model: TrajectoryModel) -> list[Row]:
+    """Edges of the other structures, each with its log joint relative to the chosen one's."""
+    chosen, *others = model.structures
+    return [
+        {
+            "structure": number,
+            "log_joint_difference": other.log_joint - chosen.log_joint,
+            "nodes": other.nodes,
+            "edges": other.edges,
+            "visits": other.visits,
+            **edge,
+        }
+        for number, other in enumerate(others, start=1)
+        for edge in _edges(model, other)
+    ]
+
+
+def _chains(model: TrajectoryModel) -> Row:
+    told = model.diagnostics
+    return {
+        "chains": len(told.log_joint),
+        "sweeps": told.sweeps,
+        "candidates": len(model.provenance["candidates"]),
+        "log_joint": model.structures[0].log_joint,
+        "nodes": model.structures[0].nodes,
+        "edges": model.structures[0].edges,
+        "visits": model.structures[0].visits,
+        **{f"rhat_{name}": value for name, value in told.rhat.items()},
+        **{f"ess_{name}": value for name, value in told.ess.items()},
+        **{f"seconds_{name}": value for name, value in told.seconds.items()},
+    }
+
+
+def _followed_rows(one: Followed) -> list[Row]:
+    return [
+        {
+            "preset": one.preset,
+            "user": one.user,
+            "truth": one.truth,
+            "batch": t + 1,
+            "rows": rows,
+            "composition": one.compositions[t],
+            "right": one.right[t],
+            "probability": one.top[t],
+            "probability_of_truth": one.on_truth[t],
+            "log_density": one.log_density[t],
+            "rmse": one.rmse[t],
+        }
+        for t, rows in enumerate(one.ends)
+    ]
+
+
+def _fit_rows(each: Mapping[str, Any]) -> list[Row]:
+    return [
+        {
+            "user": each["user"],
+            "truth": each["truth"],
+            "rows": step["rows"],
+            "composition": step["composition"],
+            "probability": step["probability"],
+            "x": x,
+            "mean": mean,
+            "sd": sd,
+            "total_sd": total,
+        }
+        for step in each["steps"]
+        for x, mean, sd, total in zip(each["grid"], step["mean"], step["sd"], step["total_sd"], strict=True)
+    ]

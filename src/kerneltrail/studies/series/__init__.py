@@ -1,0 +1,1 @@
+"""Methods on single published series, beside published errors."""

@@ -1,0 +1,194 @@
+"""MAP fits of every (user, composition), computed once, in parallel, and kept (SPEC §5: "compute it once, keep it").
+
+A fit depends on nothing but the user's rows, the composition, the priors and these settings: its random starts are
+seeded by the content of the first two. So it is the same whoever asks first, in whatever process, before or after a
+restart.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import joblib
+import numpy as np
+from numpy.typing import NDArray
+
+from kerneltrail.data import User
+from kerneltrail.errors import DataError
+from kerneltrail.gp import LinearBlock, MapResult, Reward, find_map_path, keep_freed_memory, one_blas_thread
+from kerneltrail.gp.map import Prior
+from kerneltrail.kernels import Composition, Pool
+from kerneltrail.store.digest import library
+
+Array = NDArray[np.float64]
+Progress = Callable[[int, int], None]
+"""Called with (done, total)."""
+
+
+@dataclass(frozen=True)
+class MapSettings:
+    """How hard to search for MAP hyperparameters.
+
+    Attributes:
+        starts: searches per batch, besides the warm start from the batch before.
+        screen: points evaluated to choose the starts from.
+        tol: error allowed in a log evidence.
+        accuracy: relative change of the log posterior at which a search ends.
+    """
+
+    starts: int = 2
+    screen: int = 16
+    tol: float = 1e-6
+    accuracy: float = 1e-6
+
+
+@dataclass(frozen=True)
+class Fits:
+    """MAP fits of one composition to every batch of one user.
+
+    Attributes:
+        theta: unconstrained MAP hyperparameters, (T, k).
+        log_likelihood: log p(y|X,θ*) at them, (T,).
+        log_laplace: Laplace's log evidence, (T,).
+        precision: curvature of the log posterior, (T, k, k).
+    """
+
+    theta: Array
+    log_likelihood: Array
+    log_laplace: Array
+    precision: Array
+
+    @classmethod
+    def of(cls, results: Sequence[MapResult]) -> Fits:
+        """From the results for each batch."""
+        return cls(
+            np.array([r.hyperparameters.unconstrained for r in results]),
+            np.array([r.log_evidence for r in results]),
+            np.array([r.log_laplace for r in results]),
+            np.array([r.precision for r in results]),
+        )
+
+
+def block_of(user: User, reward: Reward | None) -> LinearBlock | None:
+    """The linear block of a user's rows under a reward model; None without one."""
+    if reward is None:
+        return None
+    if user.action is None and reward.acts:
+        raise DataError(f"a reward model needs an action column, but user {user.name!r} has no actions")
+    return reward.block(user.X, user.covariates, user.action)
+
+
+def fit_path(user: User, composition: Composition, prior: Prior, settings: MapSettings, reward: Reward | None) -> Fits:
+    """MAP fits of a composition to every batch of a user."""
+    digest = hashlib.blake2b(f"{user.fingerprint}|{composition.text}".encode(), digest_size=8).digest()
+    rng = np.random.default_rng(int.from_bytes(digest, "big"))
+    with np.errstate(all="ignore"):
+        results = find_map_path(
+            user,
+            composition,
+            prior,
+            rng=rng,
+            starts=settings.starts,
+            screen=settings.screen,
+            block=block_of(user, reward),
+            tol=settings.tol,
+            accuracy=settings.accuracy,
+        )
+    return Fits.of(results)
+
+
+def _worker(user: User, composition: Composition, prior: Prior, settings: MapSettings, reward: Reward | None) -> Fits:
+    keep_freed_memory()
+    with one_blas_thread():
+        return fit_path(user, composition, prior, settings, reward)
+
+
+class MapTable:
+    """Fits by (user, mask), computed on demand or ahead of time in parallel.
+
+    Attributes:
+        users: the pilot users.
+        pool: what masks mean.
+        prior: over hyperparameters.
+        settings: of the searches.
+        reward: the reward model, if there is one.
+        on_new: called with (table, pairs) whenever fits have been computed, to keep them.
+    """
+
+    def __init__(
+        self,
+        users: Sequence[User],
+        pool: Pool,
+        prior: Prior,
+        settings: MapSettings | None = None,
+        reward: Reward | None = None,
+    ) -> None:
+        self.users = tuple(users)
+        self.pool = pool
+        self.prior = prior
+        self.settings = settings or MapSettings()
+        self.reward = reward
+        self.on_new: Callable[[MapTable, list[tuple[int, int]]], None] | None = None
+        self._known: dict[tuple[int, int], Fits] = {}
+
+    def __getstate__(self) -> dict[str, object]:
+        return {**self.__dict__, "on_new": None}  # worker processes keep nothing on disk
+
+    @cached_property
+    def digest(self) -> str:
+        """All that fits depend on, in sixteen letters: users as they are fitted, pool, priors, settings and code."""
+        said = hashlib.blake2b(f"{library()}|{self.settings!r}|{self.reward!r}".encode(), digest_size=8)
+        for user in self.users:
+            said.update(user.fingerprint.encode())
+        for place, product in enumerate(self.pool.products):
+            said.update(str(product).encode())
+            for moments in self.prior.moments(self.pool.composition(1 << place)):
+                said.update(np.ascontiguousarray(moments, dtype=np.float64).tobytes())
+        return said.hexdigest()
+
+    @property
+    def known(self) -> dict[tuple[int, int], Fits]:
+        """What has been computed, by (user, mask); a copy."""
+        return dict(self._known)
+
+    def put(self, user: int, mask: int, fits: Fits) -> None:
+        """Add fits that were computed before."""
+        self._known[user, mask] = fits
+
+    def get(self, user: int, mask: int) -> Fits:
+        """The fits of one composition to one user's batches."""
+        found = self._known.get((user, mask))
+        if found is None:
+            found = fit_path(self.users[user], self.pool.composition(mask), self.prior, self.settings, self.reward)
+            self._known[user, mask] = found
+        return found
+
+    def compute(
+        self, pairs: Iterable[tuple[int, int]], *, workers: int = 1, progress: Progress | None = None
+    ) -> list[tuple[int, int]]:
+        """Compute the fits of (user, mask) pairs that are not known yet, in parallel; those that were new."""
+        missing = [pair for pair in dict.fromkeys(pairs) if pair not in self._known]
+        # The slow ones first, so that no worker is left with one at the end.
+        missing.sort(key=lambda pair: (-sum(p.order for p in self.pool.composition(pair[1])), pair))
+        jobs = (
+            joblib.delayed(_worker)(
+                self.users[user], self.pool.composition(mask), self.prior, self.settings, self.reward
+            )
+            for user, mask in missing
+        )
+        if progress is not None:
+            progress(0, len(missing))
+        if workers > 1 and len(missing) > 4:
+            results = joblib.Parallel(n_jobs=workers, return_as="generator")(jobs)
+        else:
+            results = (function(*args, **kwargs) for function, args, kwargs in jobs)
+        for done, (pair, fits) in enumerate(zip(missing, results, strict=True), start=1):
+            self._known[pair] = fits
+            if self.on_new is not None:
+                self.on_new(self, [pair])
+            if progress is not None:
+                progress(done, len(missing))
+        return missing

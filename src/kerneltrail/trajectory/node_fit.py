@@ -1,0 +1,171 @@
+"""How one node of the graph judges a new user's rows: its hyperparameters for them, its evidence, its predictions.
+
+Up to a number of rows the hyperparameters follow the data (MAP under the node's group, warm-started). Past it they are
+kept, the rows are replaced by their sums, and an update costs the same however many rows have been seen.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import logsumexp
+
+from kerneltrail.data import User
+from kerneltrail.errors import KernelError
+from kerneltrail.gp import LinearBlock, OnlineState, Posterior, Prediction, find_map, log_evidence, prior_only
+from kerneltrail.gp.map import LEAST_CURVATURE
+from kerneltrail.gp.numerics import LOG_2PI
+from kerneltrail.kernels import Hyperparameters
+from kerneltrail.trajectory.evidence.kinds import evenly
+from kerneltrail.trajectory.model import Node
+
+Array = NDArray[np.float64]
+
+TOLERANCE = 1e-4
+"""Error allowed in a log evidence here: far below what could change a choice."""
+
+FEATURES = ((TOLERANCE, 400), (1e-2, 1500))
+"""Error allowed and most features of a frozen node. A product over two covariates needs hundreds: less exactly there,
+and an update of some ten milliseconds, but as many after ten thousand rows as after a hundred."""
+
+FEW_THETAS = 16
+"""Hyperparameter vectors by which the published evidence is averaged for a new user."""
+
+
+@dataclass(frozen=True)
+class Judge:
+    """One node's view of one user; immutable.
+
+    Attributes:
+        node: the composition with its group.
+        empirical: whether evidence is the published mean over the pilot users' hyperparameters.
+        theta: the user's hyperparameters under it, unconstrained, (k,).
+        log_evidence: of all rows seen; 0 before any.
+        precision: curvature of the log posterior at `theta` when it was last refined, (k, k), or None.
+        refined: number of rows it was last refined with.
+        online: sums that have replaced the rows, or None while they are kept.
+    """
+
+    node: Node
+    empirical: bool
+    theta: Array
+    log_evidence: float = 0.0
+    precision: Array | None = None
+    refined: int = 0
+    online: OnlineState | None = None
+
+    @classmethod
+    def start(cls, node: Node, *, empirical: bool) -> Judge:
+        """Before any row."""
+        return cls(node, empirical, node.group.mean)
+
+    @property
+    def hyperparameters(self) -> Hyperparameters:
+        """The user's hyperparameters under this node."""
+        return Hyperparameters(self.node.composition, tuple(self.theta))
+
+    def refine(self, rows: User, block: LinearBlock | None) -> Judge:
+        """Judge all rows seen so far, with the hyperparameters adapted to them."""
+        if self.empirical:
+            return self._average(rows, block)
+        # Seeded by how much was seen: the same rows give the same answer, whenever they are shown.
+        found = find_map(
+            rows,
+            self.node.composition,
+            self.node.group,
+            rng=np.random.default_rng(rows.rows),
+            batch=rows.batches,
+            starts=1,
+            screen=8,
+            warm=[self.theta],
+            block=block,
+            tol=TOLERANCE,
+            accuracy=1e-5,
+        )
+        return replace(
+            self,
+            theta=found.hyperparameters.vector,
+            log_evidence=found.log_laplace,
+            precision=found.precision,
+            refined=rows.rows,
+        )
+
+    def _average(self, rows: User, block: LinearBlock | None) -> Judge:
+        thetas = self.node.thetas[evenly(len(self.node.thetas), FEW_THETAS)]
+        log = log_evidence(rows, self.node.composition, thetas, tol=TOLERANCE, block=block)[:, -1]
+        best = thetas[int(np.argmax(log))]
+        value = float(logsumexp(log)) - math.log(len(thetas))
+        return replace(self, theta=best, log_evidence=value, refined=rows.rows)
+
+    def freeze(self, rows: User, block: LinearBlock | None) -> Judge:
+        """Replace the rows by their sums; unchanged where the kernel has no feature form of reasonable length."""
+        for tol, rank in FEATURES:
+            try:
+                state = OnlineState.start(
+                    self.hyperparameters,
+                    rows.covariates,
+                    low=np.minimum(rows.X.min(axis=0), 0.0),
+                    high=np.maximum(rows.X.max(axis=0), 1.0),
+                    linear=None if block is None else block.covariance,
+                    tol=tol,
+                    max_rank=rank,
+                )
+            except KernelError:
+                continue
+            room = replace(state, max_rank=FEATURES[-1][1])  # for rows outside the box
+            linear = None if block is None else block.features
+            return replace(self, online=room.update(rows.X, rows.y, linear=linear))
+        return self
+
+    def follow(self, X: Array, y: Array, linear: Array | None) -> Judge:
+        """Judge more rows with the hyperparameters kept."""
+        assert self.online is not None  # only frozen judges follow
+        online = self.online.update(X, y, linear=linear)
+        if self.precision is not None:
+            value = online.log_evidence + self._occam(online.rows)
+        else:  # the average over the pilots' hyperparameters goes on by what the best of them says of the new rows
+            value = self.log_evidence + online.log_evidence - self.online.log_evidence
+        return replace(self, online=online, log_evidence=value)
+
+    def _occam(self, rows: int) -> float:
+        """Laplace's factor at kept hyperparameters: the data's share of the curvature grows with the rows."""
+        assert self.precision is not None
+        mean, variance = self.node.group.mean, self.node.group.variance
+        k = len(mean)
+        scale = np.sqrt(variance)
+        whitened = self.precision * np.multiply.outer(scale, scale)
+        grown = np.eye(k) + (rows / max(self.refined, 1)) * (whitened - np.eye(k))
+        logdet = float(np.log(np.maximum(np.linalg.eigvalsh(grown), LEAST_CURVATURE)).sum())
+        w = (self.theta - mean) / scale
+        log_prior = -0.5 * float(w @ w) - 0.5 * k * LOG_2PI  # the prior's and the Gaussian's scales cancel
+        return log_prior + 0.5 * k * LOG_2PI - 0.5 * logdet
+
+
+@dataclass(frozen=True)
+class View:
+    """A judge with the rows it predicts from."""
+
+    judge: Judge
+    rows: User | None
+    block: LinearBlock | None
+    covariates: tuple[str, ...]
+
+    @cached_property
+    def posterior(self) -> Posterior | OnlineState:
+        """What predictions come from."""
+        if self.judge.online is not None:
+            return self.judge.online
+        if self.rows is None:
+            block = self.block
+            return prior_only(
+                self.judge.hyperparameters, self.covariates, block=None if block is None else block.rows(0)
+            )
+        return Posterior.fit(self.rows, self.judge.hyperparameters, block=self.block)
+
+    def predict(self, X: Array, linear: Array | None) -> Prediction:
+        """Mean and variance at rows of X."""
+        return self.posterior.predict(X, linear=linear)

@@ -1,0 +1,225 @@
+"""Chains of a fit: started apart, run in parallel a round at a time, kept, and resumed bit for bit."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import joblib
+import numpy as np
+from numpy.typing import NDArray
+
+from kerneltrail.gp import one_blas_thread
+from kerneltrail.trajectory.evidence.kinds import LearningEvidence, make_evidence
+from kerneltrail.trajectory.map_table import MapTable
+from kerneltrail.trajectory.sampler.checkpoint import Checkpoint
+from kerneltrail.trajectory.sampler.convergence import worst_rhat
+from kerneltrail.trajectory.sampler.joint import Joint
+from kerneltrail.trajectory.sampler.moves import MoveInfo
+from kerneltrail.trajectory.sampler.state import State
+from kerneltrail.trajectory.sampler.sweep import Sweep, rng_from, rng_state, spawn
+from kerneltrail.trajectory.sampler.urn import Counts, Paths, Urn
+from kerneltrail.trajectory.settings import Settings
+
+
+@dataclass(frozen=True)
+class FitProgress:
+    """How far a fit is.
+
+    Attributes:
+        stage: ``fits`` (MAP fits of candidates) or ``chains``.
+        done, total: fits, or sweeps of each chain.
+        log_joint, nodes, edges: of the first chain, where it stands.
+        rhat: the largest so far, of log joint, number of edges and path agreement.
+    """
+
+    stage: str
+    done: int
+    total: int
+    log_joint: float | None = None
+    nodes: int | None = None
+    edges: int | None = None
+    rhat: float | None = None
+
+
+@dataclass(frozen=True)
+class Chain:
+    """One chain between two looks at it: all that is needed to go on, and what it has seen."""
+
+    number: int
+    rng: Mapping[str, Any]
+    paths: Paths
+    tables: Paths | None
+    log_joint: tuple[float, ...]
+    visited: tuple[Paths, ...]
+    info: Mapping[str, tuple[int, int, int]]
+
+    def to_json(self) -> dict[str, Any]:
+        """As plain values."""
+        return dict(self.__dict__)
+
+    @classmethod
+    def from_json(cls, stored: Mapping[str, Any]) -> Chain:
+        """From plain values."""
+        return cls(
+            stored["number"],
+            stored["rng"],
+            _paths(stored["paths"]),
+            None if stored["tables"] is None else _paths(stored["tables"]),
+            tuple(stored["log_joint"]),
+            tuple(_paths(paths) for paths in stored["visited"]),
+            {name: tuple(info) for name, info in stored["info"].items()},
+        )
+
+
+def _paths(stored: Sequence[Sequence[int]]) -> Paths:
+    return tuple(tuple(path) for path in stored)
+
+
+@dataclass(frozen=True)
+class Problem:
+    """What a worker needs to run a chain."""
+
+    table: MapTable
+    urn: Urn
+    settings: Settings
+    candidates: tuple[int, ...]
+    begin: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
+    """Paths from which some users go on, by user: those of a model that is being extended."""
+
+    def sweep(self, joint: Joint) -> Sweep:
+        """The configured sweep on a target, every candidate on offer."""
+        options: dict[str, dict[str, Any]] = {}
+        for name in self.settings.moves:
+            own = dict(self.settings.options.get(name, {}))
+            if name in ("seat", "path", "rename") and "library" not in own:
+                own["library"] = self.candidates
+                if name != "rename":
+                    own.setdefault("fresh", 0)  # the candidates are all on offer already
+            if name == "published_seat" and self.settings.scope == "together":
+                own.setdefault("library", self.candidates)  # few by design: draws from H0 would miss them all
+            options[name] = own
+        return Sweep(joint, self.settings.moves, options)
+
+    @cached_property
+    def evidence(self) -> _Within:
+        """The evidence of the candidates; in one process, what it has computed serves all chains and rounds."""
+        return _Within(make_evidence(self.settings.evidence, self.table, self.settings.largest), self.candidates)
+
+    def rescore(self, paths: Paths) -> tuple[float, float]:
+        """Log joint and log likelihood of paths, judged by what they themselves say of hyperparameters.
+
+        An evidence that learns from the paths is one sweep behind them in a chain: there a state is scored by the
+        hyperparameters of the one before it.
+        """
+        joint = Joint(self.urn, self.evidence.for_paths(paths))
+        log_joint = joint.log_joint(paths)
+        return log_joint, log_joint - self.urn.log_prior(Counts.of(paths))
+
+    def advance(self, chain: Chain, sweeps: int) -> Chain:
+        """Run a chain on by so many sweeps."""
+        with one_blas_thread():
+            rng = rng_from(chain.rng)
+            evidence = self.evidence
+            learning = self.settings.evidence != "laplace"
+            current = evidence.for_paths(chain.paths)
+            joint = Joint(self.urn, current)
+            sweep = self.sweep(joint)
+            state = joint.state(chain.paths, tables=chain.tables)
+            log_joint, visited, info = list(chain.log_joint), list(chain.visited), dict(chain.info)
+            for _ in range(sweeps):
+                if learning:  # paper, step 3: p(θ|K) follows the assignments
+                    joint = Joint(self.urn, evidence.for_paths(state.paths))
+                    sweep = sweep.on(joint)
+                    state = joint.state(state.paths, tables=state.tables)
+                state, made = sweep.step(rng, state)
+                log_joint.append(state.log_joint)
+                visited.append(state.paths)
+                for name, each in made.items():
+                    before = MoveInfo(*info.get(name, (0, 0, 0)))
+                    info[name] = (
+                        before.proposed + each.proposed,
+                        before.accepted + each.accepted,
+                        before.changed + each.changed,
+                    )
+        return Chain(chain.number, rng_state(rng), state.paths, state.tables, tuple(log_joint), tuple(visited), info)
+
+
+class _Within:
+    """An evidence restricted to the candidates: nothing else is ever fitted, or visited."""
+
+    def __init__(self, evidence: LearningEvidence, candidates: tuple[int, ...]) -> None:
+        self._evidence = evidence
+        self._candidates = frozenset(candidates)
+        self._all = candidates
+        self.customers = evidence.customers
+
+    def for_paths(self, paths: Paths) -> _Within:
+        return _Within(self._evidence.for_paths(paths), self._all)
+
+    def log_evidence(self, user: int, mask: int) -> NDArray[np.float64]:
+        if mask not in self._candidates:
+            return np.full(self.customers[user], -np.inf)
+        return self._evidence.log_evidence(user, mask)
+
+
+def _start(problem: Problem, number: int, rng: np.random.Generator) -> Chain:
+    """Where a chain begins (`Settings.start`)."""
+    table = problem.table
+    paths: list[tuple[int, ...]] = []
+    for user in range(len(table.users)):
+        if user in problem.begin:
+            paths.append(problem.begin[user])
+        elif problem.settings.start == "best":
+            paths.append(_best_path(problem, user))
+        else:
+            score = [float(table.get(user, mask).log_laplace[-1]) for mask in problem.candidates]
+            ranked = [mask for _, mask in sorted(zip(score, problem.candidates, strict=True), reverse=True)]
+            better = ranked[: max(1, (len(ranked) + 1) // 2)]
+            paths.append((better[int(rng.integers(len(better)))],) * table.users[user].batches)
+    return Chain(number, rng_state(rng), tuple(paths), None, (), (), {})
+
+
+def _best_path(problem: Problem, user: int) -> tuple[int, ...]:
+    """Each customer's best candidate by Laplace evidence and H0."""
+    table = problem.table
+    score = np.array([table.get(user, m).log_laplace + table.pool.log_h0(m) for m in problem.candidates])
+    return tuple(problem.candidates[int(i)] for i in score.argmax(axis=0))
+
+
+def run_chains(
+    problem: Problem, workers: int, progress: Callable[[FitProgress], None] | None, keeper: Checkpoint | None
+) -> list[Chain]:
+    """All chains, a round of sweeps at a time, until they agree or the sweeps are used up."""
+    settings = problem.settings
+    chains = []
+    for number, rng in enumerate(spawn(settings.seed, settings.chains)):
+        stored = None if keeper is None else keeper.read_chain(number)
+        chains.append(_start(problem, number, rng) if stored is None else Chain.from_json(stored))
+    parallel = joblib.Parallel(n_jobs=min(workers, len(chains)))
+    prior = (lambda paths: problem.urn.log_prior(Counts.of(paths))) if settings.margin_of == "likelihood" else None
+    done = min(len(chain.log_joint) for chain in chains)
+    while True:
+        ready = {len(chain.log_joint) for chain in chains} == {done}
+        rhat = worst_rhat(chains, settings.margin, prior) if ready and done else float("nan")
+        if progress is not None and done:
+            first = _state(chains[0])
+            progress(FitProgress("chains", done, settings.sweeps, first.log_joint, first.nodes, first.edges, rhat))
+        if ready and (done >= settings.sweeps or (done >= 2 * settings.check and rhat < settings.rhat)):
+            return chains
+        # A chain that was kept further on than the others waits for them: looks happen at the same sweeps always.
+        ahead = max(len(chain.log_joint) for chain in chains)
+        goal = min(done + settings.check, settings.sweeps) if ready else ahead
+        late = [chain for chain in chains if len(chain.log_joint) < goal]
+        advanced = parallel(joblib.delayed(problem.advance)(chain, goal - len(chain.log_joint)) for chain in late)
+        for chain in advanced:
+            chains[chain.number] = chain
+            if keeper is not None:
+                keeper.write_chain(chain.number, chain.to_json())
+        done = goal
+
+
+def _state(chain: Chain) -> State:
+    return State(chain.paths, chain.log_joint[-1], chain.tables)

@@ -1,0 +1,104 @@
+"""The joint over all paths (SPEC §4) as one function: the urn's prior times the evidences."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+
+from kerneltrail.errors import TrajectoryError
+from kerneltrail.trajectory.evidence.table import Evidence
+from kerneltrail.trajectory.sampler.state import State
+from kerneltrail.trajectory.sampler.urn import ROOT, Counts, Paths, Urn
+
+
+class Joint:
+    """log p(paths | data) + constant, for given evidences.
+
+    A value: when evidences change (hyperparameters were updated), make another with `with_evidence`, and the states
+    anew with `state(paths)`.
+
+    >>> from kerneltrail.kernels import Pool
+    >>> from kerneltrail.trajectory.evidence.table import FixedEvidence
+    >>> joint = Joint(Urn(Pool.of("LIN[x]", "SE[x]", probability=0.5)), FixedEvidence.flat([2, 2]))
+    >>> round(math.exp(joint.log_joint(((1, 1), (1, 3)))), 5)     # ⅓·⅓ for user 1, then (1+⅓)/2·⅓/2
+    0.01235
+    """
+
+    def __init__(self, urn: Urn, evidence: Evidence) -> None:
+        self.urn = urn
+        self.evidence = evidence
+        self.customers = tuple(int(t) for t in evidence.customers)
+        if not self.customers or min(self.customers) < 1:
+            raise TrajectoryError(f"every user needs at least one batch, got {list(self.customers)}")
+        self._rows: dict[tuple[int, int], tuple[float, ...]] = {}
+
+    @property
+    def size(self) -> int:
+        """Number of customers Σ T_m."""
+        return sum(self.customers)
+
+    def with_evidence(self, evidence: Evidence) -> Joint:
+        """The same prior with other evidences."""
+        return Joint(self.urn, evidence)
+
+    def row(self, user: int, mask: int) -> tuple[float, ...]:
+        """The log evidences of one composition for all batches of one user, as plain floats, checked once."""
+        found = self._rows.get((user, mask))
+        if found is None:
+            values = self.evidence.log_evidence(user, mask)
+            if values.shape != (self.customers[user],) or np.isnan(values).any() or np.isposinf(values).any():
+                kernel = self.urn.pool.composition(mask) or "(empty)"
+                raise TrajectoryError(
+                    f"the evidences of {kernel} for user {user} must be {self.customers[user]} numbers below "
+                    f"infinity, got {np.asarray(values).tolist()}"
+                )
+            found = self._rows[user, mask] = tuple(values.tolist())
+        return found
+
+    def log_joint(self, paths: Sequence[Sequence[int]], counts: Counts | None = None) -> float:
+        """log of SPEC §4's joint; `counts`, if given, must be those of the paths."""
+        log_prior = self.urn.log_prior(Counts.of(paths) if counts is None else counts)
+        if log_prior == -math.inf:
+            return -math.inf
+        terms = [self.row(m, mask)[t] for m, path in enumerate(paths) for t, mask in enumerate(path)]
+        return log_prior + math.fsum(terms)
+
+    def state(self, paths: Iterable[Sequence[int]], *, tables: Paths | None = None) -> State:
+        """A state of these paths, checked."""
+        fixed = tuple(tuple(int(mask) for mask in path) for path in paths)
+        if tuple(map(len, fixed)) != self.customers:
+            raise TrajectoryError(f"paths of lengths {[len(p) for p in fixed]} for batches {list(self.customers)}")
+        top = 1 << len(self.urn.pool)
+        for m, path in enumerate(fixed):
+            for t, mask in enumerate(path):
+                if not 0 <= mask < top or (mask == 0 and not self.urn.pool.allow_empty):
+                    raise TrajectoryError(f"user {m}, batch {t}: {mask} is not a composition of the pool")
+        log_joint = self.log_joint(fixed)
+        if not math.isfinite(log_joint):
+            raise TrajectoryError(f"a chain cannot stand on paths of probability zero: {fixed}")
+        return State(fixed, log_joint, tables)
+
+    def draw_prior(self, rng: np.random.Generator) -> State:
+        """Paths simulated from the urn, user by user: the generative process without data (SPEC §4)."""
+        counts = Counts()
+        paths: list[tuple[int, ...]] = []
+        for length in self.customers:
+            path: list[int] = []
+            parent = ROOT
+            for _ in range(length):
+                child = self._draw_step(rng, counts, parent)
+                counts.add(parent, child)
+                path.append(child)
+                parent = child
+            paths.append(tuple(path))
+        return self.state(paths)
+
+    def _draw_step(self, rng: np.random.Generator, counts: Counts, parent: int) -> int:
+        seat = rng.random() * (counts.totals.get(parent, 0) + self.urn.alpha)
+        for child, n in counts.rows.get(parent, {}).items():
+            seat -= n
+            if seat < 0.0:
+                return child
+        return self.urn.sample_h0(rng, parent)

@@ -1,0 +1,94 @@
+"""Where proposed compositions come from: one product more or less, H0, or the neighbourhood of what is in use."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from kerneltrail.kernels import Pool
+from kerneltrail.trajectory.sampler import categorical
+from kerneltrail.trajectory.sampler.urn import Urn
+
+ADD = 0.3
+"""P(add) away from the smallest and the largest composition (paper, Appendix A.1)."""
+
+LOG_2 = math.log(2.0)
+
+
+@dataclass(frozen=True)
+class Toggle:
+    """Add or remove one product (SPEC §6; paper, Appendix A.1).
+
+    P(add) is 1 at the smallest legal size, 0 at the largest, else 0.3. The paper says "N_K ≤ 1" for the smallest; where
+    the empty composition is legal that would cut it off from all others, so there the smallest size is 0.
+
+    >>> toggle = Toggle(size=8)
+    >>> round(math.exp(toggle.log_prob(0b11, 0b111)), 4), round(math.exp(toggle.log_prob(0b111, 0b11)), 4)
+    (0.05, 0.2333)
+    """
+
+    size: int
+    smallest: int = 1
+
+    @classmethod
+    def of(cls, pool: Pool) -> Toggle:
+        """The proposal for a pool."""
+        return cls(len(pool), 0 if pool.allow_empty else 1)
+
+    def add_probability(self, n: int) -> float:
+        """P(add) for a composition of n products."""
+        return 0.0 if n >= self.size else 1.0 if n <= self.smallest else ADD
+
+    def log_prob(self, mask: int, proposal: int) -> float:
+        """log q(mask → proposal); -inf if they do not differ by one product."""
+        if (mask ^ proposal).bit_count() != 1 or proposal.bit_count() < self.smallest:
+            return -math.inf
+        n = mask.bit_count()
+        p_add = self.add_probability(n)
+        chance = p_add / (self.size - n) if proposal > mask else (1.0 - p_add) / n
+        return math.log(chance) if chance > 0.0 else -math.inf
+
+    def propose(self, rng: np.random.Generator, mask: int) -> tuple[int, float]:
+        """A neighbour and log q(proposal → mask) - log q(mask → proposal); the mask itself if it has no neighbour."""
+        n = mask.bit_count()
+        if self.size == self.smallest:
+            return mask, 0.0
+        adding = categorical.pick(rng, (self.add_probability(n), 1.0 - self.add_probability(n))) == 0
+        options = [i for i in range(self.size) if (mask >> i & 1) != adding]
+        proposal = mask ^ (1 << options[categorical.index(rng, len(options))])
+        return proposal, self.log_prob(proposal, mask) - self.log_prob(mask, proposal)
+
+
+@dataclass(frozen=True)
+class Fresh:
+    """A source of compositions nobody may have tried: half from H0( · | parent), half neighbours of known ones.
+
+    A neighbour is a known composition, each equally likely, with one product toggled. Some draws are not legal or are
+    known already; their users give those weight zero.
+    """
+
+    urn: Urn
+    parent: int
+    known: Sequence[int]
+
+    def sample(self, rng: np.random.Generator) -> int:
+        """A composition."""
+        if not self.known or rng.random() < 0.5:
+            return self.urn.sample_h0(rng, self.parent)
+        start = self.known[categorical.index(rng, len(self.known))]
+        return start ^ (1 << categorical.index(rng, len(self.urn.pool)))
+
+    def log_prob(self, mask: int) -> float:
+        """The log probability with which `sample` returns it."""
+        log_h0 = self.urn.log_mass(self.parent, mask) - math.log(self.urn.alpha)
+        if not self.known:
+            return log_h0
+        near = sum((mask ^ known).bit_count() == 1 for known in self.known)
+        if not near:
+            return log_h0 - LOG_2
+        log_near = math.log(near / (len(self.known) * len(self.urn.pool)))
+        high, low = max(log_h0, log_near), min(log_h0, log_near)
+        return high + math.log1p(math.exp(low - high)) - LOG_2

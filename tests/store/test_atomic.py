@@ -1,0 +1,36 @@
+"""Files appear whole or not at all."""
+
+import pytest
+
+from kerneltrail.errors import DataError
+from kerneltrail.store.atomic import check_writable, write
+
+
+def test_folders_are_made_and_nothing_is_left_beside(tmp_path):
+    goal = write(tmp_path / "a" / "b.txt", "µ")
+    assert goal.read_text(encoding="utf-8") == "µ"
+    assert write(goal, b"\x00").read_bytes() == b"\x00"
+    assert [path.name for path in goal.parent.iterdir()] == ["b.txt"]
+
+
+def test_a_failed_write_keeps_the_old_file(tmp_path, monkeypatch):
+    goal = write(tmp_path / "a.txt", "old")
+
+    def full(self, target):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("pathlib.Path.replace", full)
+    with pytest.raises(DataError, match=r"a\.txt cannot be written: No space left"):
+        write(goal, "new")
+    assert goal.read_text() == "old"
+    assert len(list(tmp_path.iterdir())) == 1
+
+
+def test_a_path_is_tried_before_the_work(tmp_path):
+    check_writable(tmp_path / "deep" / "rows.json")
+    assert not list((tmp_path / "deep").iterdir())
+    with pytest.raises(DataError, match="it is a folder"):
+        check_writable(tmp_path)
+    (tmp_path / "file").write_text("")
+    with pytest.raises(DataError, match=r"rows\.json cannot be written"):
+        check_writable(tmp_path / "file" / "rows.json")

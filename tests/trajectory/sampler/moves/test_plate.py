@@ -1,0 +1,78 @@
+"""Plate on a flat target: the right sizes, and what the ratio upside down would give."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from kerneltrail.kernels import Pool
+from kerneltrail.trajectory import FixedEvidence, Joint, State, Urn
+from kerneltrail.trajectory.sampler.moves import Plate
+from kerneltrail.trajectory.sampler.proposals import Toggle
+from kerneltrail.trajectory.sampler.workspace import Workspace
+from trajectory.enumerator import install, outcomes
+
+ATOMS = tuple(f"SE[x{i}]" for i in range(8))
+
+
+def size_chain(joint, step):
+    """Transition matrix between numbers of products; all compositions of one size are alike on a flat target."""
+    size = len(joint.urn.pool)
+    matrix = np.zeros((size + 1, size + 1))
+    for n in range(0 if joint.urn.pool.allow_empty else 1, size + 1):
+        paths = (((1 << n) - 1,),)
+        for probability, result in outcomes(lambda r, p=paths: step(r, Workspace(joint, State(p, 0.0)))):
+            matrix[n, result.bit_count()] += probability
+    return matrix
+
+
+def stationary(matrix):
+    legal = matrix.sum(axis=1) > 0
+    start = legal / legal.sum()
+    return start @ np.linalg.matrix_power(matrix, 1 << 20)
+
+
+@pytest.mark.parametrize("empty", [False, True])
+def test_a_flat_target_gives_binomial_sizes(empty, monkeypatch):
+    joint = Joint(Urn(Pool.of(*ATOMS, probability=0.5).with_empty(empty)), FixedEvidence.flat([1]))
+    install(monkeypatch, 8)
+    plate = Plate(joint)
+
+    def step(rng, work):
+        plate.replate(rng, work)
+        return work.paths[0][0]
+
+    sizes = stationary(size_chain(joint, step))
+    binomial = np.array([math.comb(8, n) for n in range(9)], dtype=float)
+    binomial[0] *= empty
+    np.testing.assert_allclose(sizes, binomial / binomial.sum(), atol=1e-8)
+    assert sizes @ np.arange(9) == pytest.approx(4.0 if empty else 4.0 * 256 / 255, abs=1e-7)
+
+
+@pytest.mark.parametrize(("empty", "mean"), [(True, 0.23), (False, 1.44)])
+def test_the_ratio_upside_down_would_favour_tiny_compositions(empty, mean, monkeypatch):
+    """SPEC §6: an accidental sparsity prior. The authors' code, which treats the edges differently, gives 0.19."""
+    joint = Joint(Urn(Pool.of(*ATOMS, probability=0.5).with_empty(empty)), FixedEvidence.flat([1]))
+    install(monkeypatch, 8)
+    toggle = Toggle.of(joint.urn.pool)
+
+    def step(rng, work):
+        mask = work.paths[0][0]
+        proposal, log_q = toggle.propose(rng, mask)
+        p = math.exp(min(0.0, -log_q))
+        return proposal if rng.decide([p, 1.0 - p]) == 0 else mask
+
+    assert stationary(size_chain(joint, step)) @ np.arange(9) == pytest.approx(mean, abs=0.005)
+
+
+def test_a_self_transition_chain_is_no_table_that_could_come_back():
+    """K→K→K within one user: proposing k' for both would put the second into restaurant k'. It must not be accepted."""
+    joint = Joint(Urn(Pool.of(*ATOMS[:2], probability=0.5), alpha=1e-6), FixedEvidence.flat([3]))
+    work = Workspace(joint, joint.state(((1, 1, 1),)))
+    rng = np.random.default_rng(0)
+    for _ in range(200):  # with so small a mass, the two self transitions always share their table
+        if Plate(joint).replate(rng, work):
+            assert work.paths[0] in ([3, 1, 1], [1, 1, 1])
+            work = Workspace(joint, joint.state(((1, 1, 1),)))

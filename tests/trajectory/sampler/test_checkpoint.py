@@ -1,0 +1,268 @@
+"""A fit that is killed goes on where it was, to the same bits."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from kerneltrail.gp import Reward
+from kerneltrail.trajectory import TrajectoryError
+from kerneltrail.trajectory.fit import fit
+from kerneltrail.trajectory.map_table import MapSettings, MapTable
+from kerneltrail.trajectory.sampler.checkpoint import Checkpoint
+from kerneltrail.trajectory.settings import Settings
+from support.identical import difference
+from trajectory import tiny
+
+KINDS = {
+    "exact": tiny.settings(rhat=1.0001, sweeps=64),
+    "group": tiny.settings(evidence="group", sweeps=24),
+    "published": Settings.published(maps=tiny.QUICK, largest=2, sweeps=24, check=8),
+}
+
+
+def timeless(model):
+    return replace(model, diagnostics=replace(model.diagnostics, seconds={}))
+
+
+def assert_same(mine, theirs):
+    assert difference(timeless(mine), timeless(theirs)) is None
+
+
+def run(settings, folder, **others):
+    return fit(tiny.cohort(), pool=tiny.POOL, settings=settings, workers=1, checkpoint=folder, **others)
+
+
+@pytest.fixture(scope="module")
+def whole():
+    return {name: run(settings, None) for name, settings in KINDS.items()}
+
+
+class Pulled(Exception):
+    """The plug was pulled."""
+
+
+@pytest.mark.parametrize("kind", list(KINDS))
+def test_stopped_at_every_other_report_of_progress_it_ends_the_same(whole, kind, tmp_path):
+    stops = [0]
+
+    def pull(limit):
+        left = [limit]
+
+        def told(progress):
+            left[0] -= 1
+            if left[0] < 0:
+                raise Pulled
+
+        return told
+
+    while True:  # each time a little further, from where the last one ended
+        try:
+            model = run(KINDS[kind], tmp_path, progress=pull(2 + stops[0]))
+        except Pulled:
+            stops[0] += 1
+            continue
+        break
+    assert stops[0] > 2
+    assert_same(model, whole[kind])
+
+
+@pytest.mark.parametrize("after", [1, 2, 3])
+def test_stopped_between_two_chains_of_a_round_it_ends_the_same(whole, after, tmp_path, monkeypatch):
+    """One chain was kept further on than the other."""
+    keep, left = Checkpoint.write_chain, [after]
+
+    def pulled(self, chain, stored):
+        keep(self, chain, stored)
+        left[0] -= 1
+        if not left[0]:
+            raise Pulled
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Checkpoint, "write_chain", pulled)
+        with pytest.raises(Pulled):
+            run(KINDS["exact"], tmp_path)
+    assert_same(run(KINDS["exact"], tmp_path), whole["exact"])
+
+
+def test_a_line_cut_short_is_dropped_for_good(whole, tmp_path):
+    run(KINDS["exact"], tmp_path)
+    for chain in tmp_path.glob("chain-*.json"):
+        chain.unlink()
+    fits = tmp_path / "fits.jsonl"
+    lines = fits.read_bytes().splitlines(keepends=True)
+    for cut in (b"", lines[-1][:1], lines[-1][: len(lines[-1]) // 2], lines[-1][:-1]):
+        fits.write_bytes(b"".join(lines[:3]) + cut)
+        table = tiny.table()
+        assert Checkpoint(tmp_path, key_of(tmp_path)).read_fits(table) == 3
+        assert fits.read_bytes() == b"".join(lines[:3])
+        assert_same(run(KINDS["exact"], tmp_path), whole["exact"])
+        stored = [json.loads(line) for line in fits.read_text().splitlines()]
+        assert len({(line["user"], line["mask"]) for line in stored}) == len(stored) == len(lines)
+
+
+def key_of(folder):
+    return json.loads((folder / "fit.json").read_text())["key"]
+
+
+def test_fits_come_back_bit_for_bit(tmp_path):
+    table, back = tiny.table(), tiny.table()
+    keeper = Checkpoint(tmp_path, "k")
+    table.on_new = keeper.add_fits
+    table.compute([(0, 1), (1, 6), (2, 5)])
+    assert Checkpoint(tmp_path, "k").read_fits(back) == 3
+    for pair, fits in table.known.items():
+        for name in ("theta", "log_likelihood", "log_laplace", "precision"):
+            assert getattr(back.known[pair], name).tobytes() == getattr(fits, name).tobytes()
+            assert getattr(back.known[pair], name).shape == getattr(fits, name).shape
+
+
+def test_a_finished_fit_is_read_not_run(whole, tmp_path, monkeypatch):
+    run(KINDS["exact"], tmp_path)
+    monkeypatch.setattr("kerneltrail.trajectory.map_table.fit_path", lambda *a: pytest.fail("fitted again"))
+    monkeypatch.setattr(
+        "kerneltrail.trajectory.sampler.chains.Problem.advance", lambda *a: pytest.fail("sampled again")
+    )
+    assert_same(run(KINDS["exact"], tmp_path), whole["exact"])
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"settings": tiny.settings(seed=1, sweeps=8)},
+        {"pool": tiny.POOL.with_probabilities({"SE[x]": 0.2})},
+        {"pool": tiny.POOL.with_empty()},
+        {"priors": tiny.PRIORS.override("noise", None, tiny.PRIORS.of("amplitude"))},
+        {"cohort": tiny.cohort(seed=1)},
+    ],
+    ids=["settings", "probabilities", "empty", "priors", "data"],
+)
+def test_the_checkpoint_of_another_fit_is_refused_by_name(tmp_path, other):
+    given = {"pool": tiny.POOL, "settings": tiny.settings(sweeps=8), "workers": 1, "checkpoint": tmp_path / "kept"}
+    fit(tiny.cohort(), **given)
+    before = sorted((path.name, path.read_bytes()) for path in (tmp_path / "kept").iterdir())
+    changed = {**given, **{name: value for name, value in other.items() if name != "cohort"}}
+    with pytest.raises(TrajectoryError, match="kept belongs to another fit"):
+        fit(other.get("cohort", tiny.cohort()), **changed)
+    assert sorted((path.name, path.read_bytes()) for path in (tmp_path / "kept").iterdir()) == before
+
+
+def test_what_other_code_kept_is_another_fit(tmp_path, monkeypatch):
+    run(tiny.settings(sweeps=8), tmp_path)
+    monkeypatch.setattr("kerneltrail.trajectory.fit.library", lambda: "changed")
+    with pytest.raises(TrajectoryError, match=r"belongs to another fit \(other data, pool, priors, settings or code\)"):
+        run(tiny.settings(sweeps=8), tmp_path)
+
+
+def test_an_extended_fit_is_another_fit(tmp_path):
+    model = fit(tiny.cohort(2), pool=tiny.POOL, settings=KINDS["exact"], workers=1)
+    run(KINDS["exact"], tmp_path)
+    with pytest.raises(TrajectoryError, match="belongs to another fit"):
+        run(KINDS["exact"], tmp_path, extend=model)
+
+
+def test_the_number_of_workers_is_no_other_fit(whole, tmp_path):
+    run(KINDS["exact"], tmp_path)
+    again = fit(tiny.cohort(), pool=tiny.POOL, settings=KINDS["exact"], workers=2, checkpoint=tmp_path)
+    assert_same(again, whole["exact"])
+
+
+def test_a_folder_that_cannot_be_made_is_named(tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(TrajectoryError, match="file/inside cannot be made"):
+        Checkpoint(tmp_path / "file" / "inside", "k")
+
+
+@pytest.mark.parametrize("name", ["fit.json", "chain-0.json", "fits.jsonl"])
+def test_a_damaged_file_is_named(tmp_path, name):
+    run(KINDS["exact"], tmp_path)
+    (tmp_path / name).write_text("{not json}\n")
+    with pytest.raises(TrajectoryError, match=f"{name} is damaged"):
+        run(KINDS["exact"], tmp_path)
+
+
+FITTING = """
+import sys
+sys.path.insert(0, sys.argv[1])
+from trajectory.sampler import test_checkpoint
+print("begun", flush=True)
+test_checkpoint.longer(sys.argv[2], int(sys.argv[3]))
+print("done", flush=True)
+"""
+
+
+def longer(folder, workers):
+    """A fit of about a second: 105 paths of fits, then chains of several rounds."""
+    return fit(
+        tiny.cohort(3, (3, 6, 10)),
+        pool=tiny.POOL | tiny.Pool.of("LIN[x]*PER[x]", "PER[x]*SE[x]"),
+        settings=tiny.settings(largest=3, sweeps=400, check=20, rhat=1.0001, chains=3),
+        workers=workers,
+        checkpoint=folder,
+    )
+
+
+def begin(folder, workers):
+    """A fit in a process group of its own, once it has begun."""
+    process = subprocess.Popen(
+        [sys.executable, "-c", FITTING, str(Path(__file__).parents[2]), str(folder), str(workers)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        start_new_session=True,
+        text=True,
+    )
+    assert process.stdout.readline() == "begun\n"
+    return process
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("workers", "moments"), [(1, 12), (2, 8)])
+def test_killed_at_random_moments_it_ends_the_same(workers, moments, tmp_path):
+    whole = longer(None, 1)
+    process = begin(tmp_path / "whole", workers)
+    started = time.perf_counter()
+    assert process.wait() == 0
+    lasts = time.perf_counter() - started
+    process.communicate()
+    rng = np.random.default_rng(workers)
+    killed = 0
+    for number, share in enumerate(rng.uniform(0.0, 1.0, moments).tolist()):
+        folder = tmp_path / str(number)
+        process = begin(folder, workers)
+        time.sleep(share * lasts)
+        os.killpg(process.pid, signal.SIGKILL)  # the workers, too
+        process.communicate()
+        killed += process.returncode == -signal.SIGKILL
+        assert_same(longer(folder, 1), whole)
+    assert killed >= moments // 2
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"count": 2},
+        {"pool": tiny.Pool.of("LIN[x]", "PER[x]", "LIN[x]*SE[x]")},
+        {"reward": Reward.constant(1.0)},
+        {"prior": tiny.PRIORS.override("noise", None, tiny.PRIORS.of("amplitude"))},
+        {"settings": MapSettings(starts=1, screen=5)},
+    ],
+    ids=["users", "pool", "reward", "priors", "settings"],
+)
+def test_fits_of_another_table_are_left_aside(tmp_path, other):
+    """All but probabilities in the pool, which no fit depends on."""
+    table = tiny.table()
+    table.on_new = Checkpoint(tmp_path, "k").add_fits
+    table.compute([(0, 1), (1, 2)])
+    given = {"count": 3, "pool": tiny.POOL, "prior": tiny.PRIORS, "settings": tiny.QUICK, "reward": None, **other}
+    another = MapTable(tiny.pilots(given.pop("count")), **given)
+    assert Checkpoint(tmp_path, "k").read_fits(another) == 0
+    assert another.known == {}
+    likelier = tiny.table(pool=tiny.POOL.with_probabilities({"SE[x]": 0.2}))
+    assert Checkpoint(tmp_path, "k").read_fits(likelier) == 2

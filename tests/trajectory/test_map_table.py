@@ -1,0 +1,112 @@
+"""Fits depend on content alone: not on who asks, when, in which order or in which process."""
+
+import pickle
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from kerneltrail.errors import DataError
+from kerneltrail.gp import Reward, find_map_path
+from kerneltrail.trajectory.map_table import MapSettings, MapTable, fit_path
+
+from . import tiny
+
+PAIRS = [(user, mask) for user in range(3) for mask in (1, 2, 4, 6)]
+
+
+def same(mine, theirs):
+    return all(
+        np.array_equal(getattr(mine, name), getattr(theirs, name))
+        for name in ("theta", "log_likelihood", "log_laplace", "precision")
+    )
+
+
+def test_fits_are_those_of_the_search_for_every_batch():
+    user, composition = tiny.pilot(1), tiny.POOL.composition(6)
+    found = fit_path(user, composition, tiny.PRIORS, tiny.QUICK, None)
+    assert found.theta.shape == (2, 6)
+    assert found.precision.shape == (2, 6, 6)
+    # Other random starts, more of them: an optimum at least as good, so ours can only be below.
+    better = find_map_path(user, composition, tiny.PRIORS, rng=np.random.default_rng(5), starts=8)
+    thorough = fit_path(user, composition, tiny.PRIORS, MapSettings(starts=8, screen=64), None)
+    np.testing.assert_allclose(thorough.log_laplace, [r.log_laplace for r in better], atol=0.02)
+    np.testing.assert_allclose(thorough.log_likelihood, [r.log_evidence for r in better], atol=0.02)
+
+
+def test_a_fit_is_computed_once():
+    table = tiny.table()
+    first = table.get(0, 5)
+    assert table.get(0, 5) is first
+    assert table.compute([(0, 5)]) == []
+    assert table.get(0, 5) is first
+    assert set(table.known) == {(0, 5)}
+
+
+def test_known_is_a_copy_and_put_is_believed():
+    table, other = tiny.table(), tiny.table()
+    fits = other.get(1, 1)
+    table.put(0, 4, fits)
+    assert table.get(0, 4) is fits
+    table.known.clear()
+    assert set(table.known) == {(0, 4)}
+
+
+def test_neither_the_order_of_users_nor_of_questions_matters():
+    forward, backward = tiny.table(), MapTable(tiny.pilots()[::-1], tiny.POOL, tiny.PRIORS, tiny.QUICK)
+    for user, mask in PAIRS:
+        forward.get(user, mask)
+    for user, mask in PAIRS[::-1]:
+        assert same(backward.get(2 - user, mask), forward.get(user, mask))
+
+
+def test_two_processes_find_what_one_does():
+    alone, together = tiny.table(), tiny.table()
+    assert sorted(alone.compute(PAIRS)) == sorted(together.compute(PAIRS, workers=2)) == sorted(PAIRS)
+    assert all(same(alone.get(*pair), together.get(*pair)) for pair in PAIRS)
+    on_demand = tiny.table()
+    assert all(same(on_demand.get(*pair), alone.get(*pair)) for pair in PAIRS[:4])
+
+
+def test_another_session_finds_the_same_bits():
+    fits = tiny.table().get(1, 6)
+    given = pickle.dumps((tiny.pilot(1), tiny.POOL.composition(6), tiny.PRIORS, tiny.QUICK))
+    code = (
+        "import pickle, sys; from kerneltrail.trajectory.map_table import fit_path;"
+        "sys.stdout.buffer.write(pickle.dumps(fit_path(*pickle.load(sys.stdin.buffer), None)))"
+    )
+    run = subprocess.run([sys.executable, "-c", code], input=given, capture_output=True, check=True)
+    assert same(pickle.loads(run.stdout), fits)
+
+
+def test_other_content_gets_other_starts():
+    base = tiny.pilot(1)
+    renamed = fit_path(base.with_name("else"), tiny.POOL.composition(6), tiny.PRIORS, tiny.QUICK, None)
+    assert not same(renamed, fit_path(base, tiny.POOL.composition(6), tiny.PRIORS, tiny.QUICK, None))
+
+
+def test_new_fits_are_announced_one_by_one_and_old_ones_never():
+    table, told, steps = tiny.table(), [], []
+    table.on_new = lambda owner, pairs: told.append((owner is table, pairs))
+    table.compute([(0, 1), (0, 1), (1, 4)], progress=lambda done, total: steps.append((done, total)))
+    assert sorted(pairs[0] for _, pairs in told) == [(0, 1), (1, 4)]
+    assert all(own and len(pairs) == 1 for own, pairs in told)
+    assert steps == [(0, 2), (1, 2), (2, 2)]
+    table.compute([(0, 1)])
+    assert len(told) == 2
+
+
+def test_a_worker_keeps_nothing_on_disk():
+    table = tiny.table()
+    table.on_new = lambda owner, pairs: None
+    assert pickle.loads(pickle.dumps(table)).on_new is None
+    assert table.on_new is not None
+
+
+def test_a_reward_model_needs_actions_and_changes_the_fit():
+    with pytest.raises(DataError, match="'pilot 0' has no actions"):
+        tiny.table(reward=Reward()).get(0, 1)
+    users = tiny.pilots(1, action=True)
+    plain, rewarded = (MapTable(users, tiny.POOL, tiny.PRIORS, tiny.QUICK, reward) for reward in (None, Reward()))
+    assert not np.array_equal(plain.get(0, 1).log_laplace, rewarded.get(0, 1).log_laplace)
