@@ -19,7 +19,7 @@ from kerneltrail.studies.experiments import Agreement, Context, Outcome, Told
 SCRIPT = """
 import sys
 from pathlib import Path
-from kerneltrail.experiments import Context, Outcome, run
+from kerneltrail.studies.experiments import Context, Outcome, run
 
 class Slow:
     name, about = "slow", ""

@@ -7,7 +7,7 @@ import pytest
 
 from gp import oracle
 from kerneltrail.gp import Reward
-from kerneltrail.trajectory import TrajectoryError, maps
+from kerneltrail.trajectory import TrajectoryError, map_table
 from kerneltrail.trajectory.evidence.kinds import PRIOR_DRAWS, evenly, last_use, make_evidence, node_group
 from kerneltrail.trajectory.evidence.quadratic import Quadratic
 from kerneltrail.trajectory.group import group_of
@@ -106,7 +106,7 @@ def test_group_fits_nothing_anew(table, monkeypatch):
     start = make_evidence("group", table, 3)
     for user in range(3):
         start.log_evidence(user, LIN)
-    monkeypatch.setattr(maps, "find_map_path", None)
+    monkeypatch.setattr(map_table, "find_map_path", None)
     start.for_paths(PATHS).log_evidence(1, LIN)
 
 
