@@ -4,9 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import numpy as np
-
-from kerneltrail.errors import KernelError
 from kerneltrail.kernels import Atom, Composition, Hyperparameters, Product
 from kerneltrail.methods.cks.expression import Expression, Leaf, Sum
 from kerneltrail.methods.cks.form import Tied
@@ -15,8 +12,8 @@ from kerneltrail.methods.cks.form import Tied
 def multiplied_out(kernel: Tied) -> tuple[Hyperparameters, ...]:
     """The products of which an expression is the sum, each as a kernel of its own with the expression's noise.
 
-    The same product may come twice, with other hyperparameters: a list says what a set (`Composition`) cannot. SE
-    factors on one covariate become one, with 1/ℓ² = Σ 1/ℓ_i².
+    The same product may come twice, with other hyperparameters: a list says what a set (`Composition`) cannot. Factors
+    that absorb each other (SE×SE on one covariate) become one.
     """
     if kernel.expression is None:
         return ()
@@ -30,7 +27,7 @@ def multiplied_out(kernel: Tied) -> tuple[Hyperparameters, ...]:
         for index in sorted(term, key=lambda index: leaves[index].atom):
             atom, own = leaves[index].atom, list(kernel.unconstrained[kernel.form.places[index]])
             if atom.spec.idempotent and merged and merged[-1][0] == atom:
-                merged[-1] = (atom, _merged(atom, merged[-1][1], own))
+                merged[-1] = (atom, atom.spec.merged(merged[-1][1], own))
             else:
                 merged.append((atom, own))
         product = Product(tuple(atom for atom, _ in merged))
@@ -50,10 +47,3 @@ def _terms(node: Expression, places: Iterator[int]) -> list[list[int]]:
     for part in parts[1:]:
         total = [left + right for left in total for right in part]
     return total
-
-
-def _merged(atom: Atom, one: list[float], other: list[float]) -> list[float]:
-    """The hyperparameters of the product of two atoms that is again one of them."""
-    if len(one) != 1 or atom.spec.hyperparameters[0].kind != "lengthscale":
-        raise KernelError(f"how the hyperparameters of {atom}*{atom} become those of one {atom} is not known")
-    return [float(-0.5 * np.logaddexp(-2.0 * one[0], -2.0 * other[0]))]

@@ -17,14 +17,14 @@ from numpy.typing import NDArray
 from kerneltrail.data import Scaler
 from kerneltrail.kernels import Composition, Priors
 from kerneltrail.kernels.atoms import Hyperparameter
-from kerneltrail.kernels.entries import AMPLITUDE, NOISE, Entries, Named, Slot
+from kerneltrail.kernels.layout import AMPLITUDE, NOISE, NamedVector, Slot, VectorLayout
 from kerneltrail.methods.cks.expression import Expression, Leaf, Sum
 
 Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class Form(Entries):
+class Form(VectorLayout):
     """The layout of an expression's hyperparameters; None is noise alone.
 
     Attributes:
@@ -144,7 +144,7 @@ def form_of(expression: Expression | None) -> Form:
 
 
 @dataclass(frozen=True)
-class Tied(Named):
+class Tied(NamedVector):
     """An expression with its hyperparameters: a mapping from names to natural values.
 
     Attributes:
@@ -164,8 +164,8 @@ class Tied(Named):
         return form_of(self.expression)
 
     @property
-    def _entries(self) -> Form:
-        """The form, as any order of entries."""
+    def _layout(self) -> Form:
+        """The form, as the layout of any kernel."""
         return self.form
 
     @property

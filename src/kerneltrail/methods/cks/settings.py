@@ -6,8 +6,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal, get_args
 
 from kerneltrail.errors import KernelError
+from kerneltrail.kernels import default_kinds
 from kerneltrail.methods.cks.fit import Effort
-from kerneltrail.methods.cks.grammar import KINDS
 from kerneltrail.methods.cks.guard import Guard
 from kerneltrail.methods.cks.holdout import Holdout
 
@@ -57,7 +57,7 @@ class SearchSettings:
     fits: int | None = None
     beam: int = 1
     patience: int | None = 2
-    kinds: tuple[str, ...] = KINDS
+    kinds: tuple[str, ...] = field(default_factory=default_kinds)
     guard: Guard = field(default_factory=Guard)
     choose: Choice = "bic"
     holdout: Holdout = field(default_factory=Holdout)
