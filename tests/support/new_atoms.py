@@ -2,13 +2,11 @@
 
 import math
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 
 import numpy as np
 
-from kerneltrail.gp.features import plan_of
-from kerneltrail.kernels import AtomKind, Hyperparameter, layout_of, register
-from kerneltrail.kernels.atoms import _KINDS
+from kerneltrail.kernels import ATOMS, AtomKind, Hyperparameter
 from kerneltrail.kernels.phrases import Phrase, likeness
 
 
@@ -16,7 +14,6 @@ class RationalQuadratic(AtomKind):
     """RQ: (1 + (x-x')²/(2αℓ²))^-α."""
 
     name = "RQ"
-    title = "rational-quadratic"
     hyperparameters = (
         Hyperparameter("lengthscale", "lengthscale", unit="length"),
         Hyperparameter("mixture", "mixture", fallback=(0.3, 0.2)),
@@ -44,7 +41,6 @@ class Matern52(AtomKind):
     """MATERN52: (1 + s + s²/3)·e^-s with s = √5|x-x'|/ℓ."""
 
     name = "MATERN52"
-    title = "Matérn-5/2"
     hyperparameters = (Hyperparameter("lengthscale", "lengthscale", unit="length"),)
 
     def covariance(self, x, z, values):
@@ -63,19 +59,13 @@ class Matern52(AtomKind):
         return Phrase(f"follow, with some roughness, what was observed at {similar}", f"as long as {stays}")
 
 
+NEW_ATOMS = (RationalQuadratic(), Matern52())
+
+
 @contextmanager
 def registered() -> Iterator[None]:
     """Both kinds known inside the block, and forgotten after it."""
-    before = dict(_KINDS)
-    register(RationalQuadratic())
-    register(Matern52())
-    _forget()
-    yield
-    _KINDS.clear()
-    _KINDS.update(before)
-    _forget()
-
-
-def _forget() -> None:
-    for cached in (layout_of, plan_of):
-        cached.cache_clear()
+    with ExitStack() as stack:
+        for kind in NEW_ATOMS:
+            stack.enter_context(ATOMS.temporarily(kind.name, kind))
+        yield
