@@ -21,12 +21,7 @@ if TYPE_CHECKING:
         load_fitbit,
         load_heartsteps,
         paper_split,
-        simulate_complex,
-        simulate_distinct,
-        simulate_mhealth,
-        simulate_paper,
-        simulate_similar,
-        simulate_user,
+        simulate,
     )
     from kerneltrail.errors import DataError, KernelError, KernelSyntaxError, KerneltrailError, NumericalError
     from kerneltrail.evaluation.harness import evaluate
@@ -76,8 +71,7 @@ _HOMES = {
     "kerneltrail.methods.registry": ("build", "methods"),
     "kerneltrail.data": (
         "Cohort", "Scaler", "Schema", "Simulation", "User", "in_data_units", "load_fitbit", "load_heartsteps",
-        "paper_split", "simulate_complex", "simulate_distinct", "simulate_mhealth", "simulate_paper",
-        "simulate_similar", "simulate_user",
+        "paper_split", "simulate",
     ),
     "kerneltrail.errors": ("DataError", "KernelError", "KernelSyntaxError", "KerneltrailError", "NumericalError"),
     "kerneltrail.evaluation.harness": ("evaluate",),
@@ -175,12 +169,7 @@ __all__ = [
     "register",
     "save",
     "save_user",
-    "simulate_complex",
-    "simulate_distinct",
-    "simulate_mhealth",
-    "simulate_paper",
-    "simulate_similar",
-    "simulate_user",
+    "simulate",
     "to_arviz",
     "trail_page",
 ]

@@ -7,7 +7,7 @@ import json
 import numpy as np
 import pytest
 
-from kerneltrail.data import simulate_paper
+from kerneltrail.data import simulate
 from kerneltrail.evaluation import Comparison, Followed, compare_presets, follow, orders
 from kerneltrail.evaluation.recovery import MEASURES, merged
 from kerneltrail.kernels import Pool, Priors, layout_of, parse
@@ -25,8 +25,8 @@ PRESETS = {
 }
 
 
-def simulate(seed: int):
-    return simulate_paper(train=2, test=4, seed=seed, batches=(3, 4, 8))
+def simulated(seed: int):
+    return simulate.paper(train=2, test=4, seed=seed, batches=(3, 4, 8))
 
 
 @pytest.fixture(scope="module")
@@ -46,7 +46,7 @@ def comparison(learning) -> Comparison:
     calls, learner = learning
     said: list[str] = []
     found = compare_presets(
-        simulate, PRESETS, [3], pool=POOL, priors=Priors.synthetic(), learner=learner, tick=said.append
+        simulated, PRESETS, [3], pool=POOL, priors=Priors.synthetic(), learner=learner, tick=said.append
     )
     assert said == ["seed 3, default", "seed 3, greedy"]
     assert calls == ["filter"]  # presets that differ in selection alone share a model
@@ -56,12 +56,12 @@ def comparison(learning) -> Comparison:
 def test_everybody_is_followed_under_every_preset_in_the_same_order(comparison):
     assert comparison.presets == ("default", "greedy")
     ours, theirs = (comparison.of(preset) for preset in comparison.presets)
-    assert [f.user for f in ours] == [f.user for f in theirs] == [user.name for user in simulate(3).test.users]
+    assert [f.user for f in ours] == [f.user for f in theirs] == [user.name for user in simulated(3).test.users]
     assert {f.ends for f in comparison.followed} == {(3, 7, 15)}
 
 
 def test_following_is_predicting_before_each_update(comparison, learning):
-    simulation = simulate(3)
+    simulation = simulated(3)
     user = simulation.test.users[0]
     model = learning[1](simulation.train, POOL, Priors.synthetic(), SETTINGS)
     truth = simulation.truth[user.name]
@@ -158,7 +158,7 @@ def test_plans_are_those_of_the_contract():
 
 
 def test_orders_average_over_users():
-    users = simulate(0).test.users[:2]
+    users = simulated(0).test.users[:2]
     kernels = (parse("LIN[x]"), parse("SE[x]"))
     both = orders(users, kernels, Priors.synthetic())
     singles = [orders([user], kernels, Priors.synthetic()) for user in users]

@@ -47,7 +47,7 @@ def select(
     back to the prior, with its uncertainty.
     """
     from kerneltrail.cli.terminal import say, user_bar
-    from kerneltrail.data import Batching
+    from kerneltrail.data import Batching, Cohort
     from kerneltrail.errors import DataError
     from kerneltrail.store.atomic import check_writable, write
     from kerneltrail.trajectory.model_file import load
@@ -58,7 +58,7 @@ def select(
     batching = None
     if batch_size is not None or batch_column is not None:
         batching = Batching.of(batch_size, batch_column)
-    cohort = loaded.schema.read(data, batching=batching)
+    cohort = Cohort.from_schema(loaded.schema, data, batching=batching)
     for path in (out, predictions):
         if path is not None:
             check_writable(path)

@@ -7,7 +7,7 @@ from functools import partial
 
 import pytest
 
-from kerneltrail.data.simulate import simulate_paper
+from kerneltrail.data import simulate
 from kerneltrail.evaluation.order import Order
 from kerneltrail.kernels import Pool
 from kerneltrail.studies.experiments import MODULES, Context, find, run
@@ -23,7 +23,7 @@ LIGHT = {"chains": 2, "sweeps": 16, "check": 8, "largest": 2, "maps": MapSetting
 TINY = KnownTruth(
     replace(
         SETS["synthetic"],
-        simulate=partial(simulate_paper, batches=(3, 8, 14)),
+        simulate=partial(simulate.paper, batches=(3, 8, 14)),
         pool=lambda: Pool.of("LIN[x]", "PER[x]", "SE[x]"),
     ),
     Sizes(4, 4, table=2, methods=0, default=LIGHT, published=LIGHT),

@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
-from kerneltrail.data.simulate import Simulation, simulate_complex, simulate_distinct, simulate_paper, simulate_similar
+from kerneltrail.data import simulate
+from kerneltrail.data.simulate import Simulation
 from kerneltrail.evaluation import Comparison, compare_presets
 from kerneltrail.evaluation.recovery import MEASURES
 from kerneltrail.kernels import Pool, Priors, log_normal, normal
@@ -15,10 +16,10 @@ from kerneltrail.studies.bench.rows import Row, row
 from kerneltrail.trajectory.settings import Settings
 
 SETS: Mapping[str, Callable[..., Simulation]] = {
-    "paper": simulate_paper,
-    "distinct": simulate_distinct,
-    "similar": simulate_similar,
-    "complex": simulate_complex,
+    "paper": simulate.paper,
+    "distinct": simulate.distinct,
+    "similar": simulate.similar,
+    "complex": simulate.complex,
 }
 """SPEC §9's simulations."""
 
