@@ -34,6 +34,7 @@ def report(
     The page is one file that fetches nothing; it can be sent by mail and printed.
     """
     from kerneltrail.cli.terminal import say, user_bar
+    from kerneltrail.data import Cohort
     from kerneltrail.errors import DataError
     from kerneltrail.report.files import check_writable, write
     from kerneltrail.report.model_page import follow_users, trail_page
@@ -43,7 +44,7 @@ def report(
         raise DataError(f"{source} has no model file, without which --data cannot be shown")
     cohort = None
     if data is not None and model is not None:
-        cohort = model.schema.read(data)
+        cohort = Cohort.from_schema(model.schema, data)
     check_writable(out)
     followed: Any = ()
     refused: list[str] = []

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from kerneltrail.data.frozen import Frozen
+from kerneltrail.data.frozen_dict import FrozenDict
 from kerneltrail.errors import DataError
 from kerneltrail.names import nearest
 
@@ -28,10 +28,10 @@ class Batching:
     size: int | None = None
     column: str | None = None
     ends: tuple[int, ...] | None = None
-    ends_of: Mapping[str, tuple[int, ...]] = field(default_factory=Frozen)
+    ends_of: Mapping[str, tuple[int, ...]] = field(default_factory=FrozenDict)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "ends_of", Frozen({k: _increasing(v) for k, v in self.ends_of.items()}))
+        object.__setattr__(self, "ends_of", FrozenDict({k: _increasing(v) for k, v in self.ends_of.items()}))
         if self.ends is not None:
             object.__setattr__(self, "ends", _increasing(self.ends))
         if self.size is not None and (isinstance(self.size, bool) or int(self.size) != self.size or self.size < 1):

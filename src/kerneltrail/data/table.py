@@ -181,12 +181,12 @@ def _from_mapping(rows: Mapping[Any, Any]) -> Table:
 
 
 def _plain(values: Any) -> list[Any]:
-    """A sequence as Python values; NumPy times at microseconds, since at nanoseconds they turn into integers."""
+    """A sequence as Python values; NumPy times and durations in microseconds: nanoseconds turn into integers."""
     if isinstance(values, np.ndarray):
         if values.ndim != 1:
             raise DataError(f"a column must have one dimension, got shape {values.shape}")
-        if values.dtype.kind == "M":
-            values = values.astype("datetime64[us]")
+        if values.dtype.kind in "mM":
+            values = values.astype(f"{values.dtype.kind}8[us]")
         values = values.tolist()
     elif hasattr(values, "to_pylist"):
         values = values.to_pylist()
@@ -194,8 +194,8 @@ def _plain(values: Any) -> list[Any]:
 
 
 def _scalar(value: Any) -> Any:
-    if isinstance(value, np.datetime64):
-        return value.astype("datetime64[us]").item()
+    if isinstance(value, np.datetime64 | np.timedelta64):
+        return value.astype(f"{value.dtype.kind}8[us]").item()
     return value.item() if isinstance(value, np.generic) else value
 
 
@@ -228,6 +228,8 @@ def _from_frame(frame: Any, source: str) -> Table:
 
 
 def _once(names: Sequence[str], source: str) -> None:
-    for position, name in enumerate(names):
-        if name in names[:position]:
+    seen: set[str] = set()
+    for name in names:
+        if name in seen:
             raise DataError(f"{source} has two columns named {name!r}")
+        seen.add(name)

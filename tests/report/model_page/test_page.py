@@ -6,7 +6,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from kerneltrail.data import simulate_paper
+from kerneltrail.data import simulate
 from kerneltrail.kernels import Pool
 from kerneltrail.report.model_page import Comparison, follow_users, trail_page
 from kerneltrail.trajectory.fit import fit
@@ -43,7 +43,7 @@ def browser(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def simulated():
-    simulation = simulate_paper(train=4, test=2, seed=0, batches=(4, 8, 24))
+    simulation = simulate.paper(train=4, test=2, seed=0, batches=(4, 8, 24))
     settings = Settings(chains=2, sweeps=32, check=8, largest=2, maps=MapSettings(starts=1, screen=4))
     model = fit(simulation.train, pool=Pool.of("LIN[x]", "PER[x]", "SE[x]"), settings=settings, workers=1)
     return model, follow_users(model, [*simulation.train.raw[:1], *simulation.test.raw])

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from matplotlib.figure import Figure
 
-from kerneltrail.data import User, simulate_paper
+from kerneltrail.data import User, simulate
 from kerneltrail.gp import MapResult, Posterior, find_map_path
 from kerneltrail.kernels import Priors, parse
 from kerneltrail.report import figures
@@ -21,7 +21,7 @@ from kerneltrail.studies.demo.parts import Part, Tick, across, listed, shares
 def growing_user(seed: int, tick: Tick = lambda said: None) -> Part:
     """A user of the paper's synthetic experiment (SPEC §9), fitted after each of its six batches."""
     tick("a user with a trend and a rhythm")
-    simulation = simulate_paper(train=1, test=2, seed=seed)
+    simulation = simulate.paper(train=1, test=2, seed=seed)
     composition = parse("LIN[x] + PER[x]")
     user = next(user for user in simulation.test if simulation.truth[user.name] == composition)
     path = find_map_path(user, composition, Priors.synthetic(), rng=np.random.default_rng(seed))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
-from kerneltrail.data import Simulation, simulate_paper
+from kerneltrail.data import Simulation, simulate
 from kerneltrail.kernels import Pool
 from kerneltrail.report import graph
 from kerneltrail.report.figure_pair import Drawn
@@ -48,7 +48,7 @@ class Study:
 def pilot_users(seed: int, tick: Tick = lambda said: None, study: Study | None = None) -> tuple[Part, Part]:
     """The paper's synthetic experiment (SPEC §9): a graph learnt from pilot users, then new users followed on it."""
     study = study or Study()
-    simulation = simulate_paper(train=study.pilots, test=study.newcomers, seed=seed, batches=study.batches)
+    simulation = simulate.paper(train=study.pilots, test=study.newcomers, seed=seed, batches=study.batches)
     model = _fitted(simulation, study, seed, tick)
     tick("the graph")
     drawn = _graph(model)

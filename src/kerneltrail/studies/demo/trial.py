@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from matplotlib.figure import Figure
 
-from kerneltrail.data import Scaler, Simulation, User, in_data_units, simulate_mhealth
+from kerneltrail.data import Scaler, Simulation, User, in_data_units, simulate
 from kerneltrail.evaluation import rmse
 from kerneltrail.gp import LinearBlock, MapResult, Posterior, Reward, find_map_path
 from kerneltrail.kernels import Composition, Priors, parse
@@ -28,7 +28,7 @@ CANDIDATES = (
 def trial_user(seed: int, tick: Tick = lambda said: None) -> Part:
     """A user of a simulated trial with prompts: which kernel, what it says, whether a prompt helps (SPEC §8)."""
     tick("a user of a trial")
-    simulation = simulate_mhealth(seed=seed)
+    simulation = simulate.mhealth(seed=seed)
     user = simulation.test.users[0]
     units, target = dict(simulation.test.units), simulation.test.target
     scaler = simulation.test.scaler_for(user)
