@@ -62,8 +62,8 @@ if TYPE_CHECKING:
         register,
     )
     from kerneltrail.methods.registry import build, methods
+    from kerneltrail.report.description import describe, explain
     from kerneltrail.report.model_page import follow_users, trail_page
-    from kerneltrail.report.words import describe, explain
     from kerneltrail.trajectory.advantage import Advantage
     from kerneltrail.trajectory.fit import fit
     from kerneltrail.trajectory.model import TrajectoryModel
@@ -92,7 +92,7 @@ _HOMES = {
         "log_normal", "normal", "parse", "register",
     ),
     "kerneltrail.report.model_page": ("follow_users", "trail_page"),
-    "kerneltrail.report.words": ("describe", "explain"),
+    "kerneltrail.report.description": ("describe", "explain"),
     "kerneltrail.adapters.arviz": ("to_arviz",),
     "kerneltrail.trajectory.model_file": ("load", "save"),
     "kerneltrail.trajectory.fit": ("fit",),

@@ -7,7 +7,7 @@ import pytest
 
 from kerneltrail.kernels import Hyperparameters, Pool, Priors, kinds, layout_of, log_normal, parse
 from kerneltrail.kernels.atoms import _KINDS
-from kerneltrail.report.words import describe
+from kerneltrail.report.description import describe
 
 from .drawing import central_difference
 

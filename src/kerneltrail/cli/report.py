@@ -35,8 +35,8 @@ def report(
     """
     from kerneltrail.cli.terminal import say, user_bar
     from kerneltrail.errors import DataError
-    from kerneltrail.report.files import check_writable, write
     from kerneltrail.report.model_page import follow_users, trail_page
+    from kerneltrail.store.atomic import check_writable, write
 
     model, comparison = _found(source)
     if data is not None and model is None:

@@ -9,10 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kerneltrail.data import Scaler, User
+from kerneltrail.errors import KerneltrailError
 from kerneltrail.gp import one_blas_thread
 from kerneltrail.kernels import Composition
+from kerneltrail.report.description import describe
 from kerneltrail.report.figures import Curve
-from kerneltrail.report.words import describe
 from kerneltrail.trajectory.model import TrajectoryModel
 from kerneltrail.trajectory.new_user import NewUser
 from kerneltrail.trajectory.node_fit import View
@@ -82,7 +83,7 @@ class Ahead:
 
 
 @dataclass(frozen=True)
-class Followed:
+class UserView:
     """A user with what the page shows of every batch. Make one with `follow_users`.
 
     Attributes:
@@ -108,7 +109,8 @@ def follow_users(
     *,
     detailed: int = 24,
     tell: Callable[[str], None] = lambda name: None,
-) -> tuple[Followed, ...]:
+    leave_out: Callable[[str], None] | None = None,
+) -> tuple[UserView, ...]:
     """Follow users batch by batch on a learnt graph.
 
     A user with the name and the number of batches of a pilot user is taken for that one, and shown on the learnt path.
@@ -118,16 +120,22 @@ def follow_users(
         users: in data units, as a cohort's `raw`.
         detailed: of so many users fits and parts are kept to be drawn; of the others only predictions.
         tell: hears each user's name.
+        leave_out: hears why a user whose rows cannot be followed is left out; if None, such a user stops everything.
     """
-    found = []
+    views: list[UserView] = []
     with one_blas_thread():
-        for place, user in enumerate(users):
+        for user in users:
             tell(user.name)
-            found.append(_follow(model, user, detailed=place < detailed))
-    return tuple(found)
+            try:
+                views.append(_follow(model, user, detailed=len(views) < detailed))
+            except (KerneltrailError, ArithmeticError) as problem:
+                if leave_out is None:
+                    raise
+                leave_out(f"{user.name} is left out: {problem}")
+    return tuple(views)
 
 
-def _follow(model: TrajectoryModel, user: User, *, detailed: bool) -> Followed:
+def _follow(model: TrajectoryModel, user: User, *, detailed: bool) -> UserView:
     path = _pilot_path(model, user)
     # On a pilot user's path any node may be asked for, so all of them have to see the rows.
     state = model.new_user(user.name) if path is None else model.new_user(user.name, selection="filter")
@@ -142,7 +150,7 @@ def _follow(model: TrajectoryModel, user: User, *, detailed: bool) -> Followed:
         if detailed:
             own = state.composition if path is None else model.pool.composition(path[t - 1])
             steps.append(_step(state, user.upto(t), own, by_row=by_row, averaged=path is None))
-    return Followed(user, path is not None, by_row, tuple(steps), tuple(ahead), tuple(sure))
+    return UserView(user, path is not None, by_row, tuple(steps), tuple(ahead), tuple(sure))
 
 
 def _pilot_path(model: TrajectoryModel, user: User) -> tuple[int, ...] | None:

@@ -8,16 +8,16 @@ from textwrap import wrap
 from typing import Any, ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from kerneltrail.data import Schema
 from kerneltrail.kernels import Composition
 from kerneltrail.report import figures
 from kerneltrail.report.figures import Curve, Dots, Panel
 from kerneltrail.report.graph import colour_of, name_of
-from kerneltrail.report.model_page.embed import brief, embedded
 from kerneltrail.report.model_page.facts import facts
-from kerneltrail.report.model_page.followed_user import Followed, PartView, StepView
-from kerneltrail.report.page import Picture, Table
+from kerneltrail.report.model_page.followed_user import PartView, StepView, UserView
+from kerneltrail.report.page import Block, Picture, Table
 from kerneltrail.trajectory.model import TrajectoryModel
 
 PRINTED = 12
@@ -35,7 +35,7 @@ def with_unit(name: str, schema: Schema) -> str:
 
 
 @dataclass(frozen=True)
-class PathsBlock:
+class PathsBlock(Block):
     """A user to be chosen, and a batch: the path so far, the fit, its parts with bands, and the words.
 
     Needs the page's script. Without it, and on paper, the last fit of each user is shown instead (`last_fits`).
@@ -45,9 +45,11 @@ class PathsBlock:
         users: followed; if there are none, the pilot users' learnt paths are shown without fits.
     """
 
-    model: TrajectoryModel
-    users: Sequence[Followed] = ()
+    template: ClassVar[str] = "user_paths.html.jinja"
     scripts: ClassVar[tuple[str, ...]] = ("graph.js", "plot.js", "users.js")
+
+    model: TrajectoryModel
+    users: Sequence[UserView] = ()
 
     def data(self) -> dict[str, Any]:
         """What the script draws from."""
@@ -73,23 +75,6 @@ class PathsBlock:
             for name, path in self.model.table()
         ]
 
-    def html(self) -> str:
-        """Controls, and places that the script fills."""
-        return (
-            '<div class="explorer live" data-explorer>'
-            '<div class="controls"><label>User <select data-user></select></label>'
-            '<div class="steps" role="group" aria-label="Batch"><button type="button" data-step="-1" '
-            'aria-label="Previous batch">◀</button><input type="range" data-batch min="1" step="1" '
-            'aria-label="Batch"><button type="button" data-step="1" aria-label="Next batch">▶</button></div>'
-            '<output data-standing aria-live="polite"></output></div>'
-            '<ol class="strip" data-strip aria-label="The user\'s kernels, batch by batch"></ol>'
-            '<div class="pair"><figure class="mini" data-mini><figcaption>The path so far, on the graph of the pilot '
-            "users. Dashed: a step that no pilot user took.</figcaption></figure>"
-            "<figure data-fit></figure></div>"
-            '<div class="said" data-words></div><div class="parts" data-parts></div></div>'
-            + embedded("trail-data", self.data())
-        )
-
     def last_fits(self) -> Picture | None:
         """Each user's fit after the last batch, for paper; None where no rows are known."""
         shown = [one for one in self.users if one.steps][:PRINTED]
@@ -107,7 +92,12 @@ class PathsBlock:
         )
 
 
-def _user(one: Followed, numbers: dict[Composition, int], schema: Schema) -> dict[str, Any]:
+def brief(values: NDArray[np.float64]) -> list[float]:
+    """Numbers to four digits, which is finer than a pixel."""
+    return [float(f"{value:.4g}") for value in values.tolist()]
+
+
+def _user(one: UserView, numbers: dict[Composition, int], schema: Schema) -> dict[str, Any]:
     x = np.arange(1.0, one.user.rows + 1.0) if one.by_row else one.user.X[:, 0]
     steps = []
     for t, step in enumerate(one.steps):
@@ -164,7 +154,7 @@ def _part(part: PartView, schema: Schema) -> dict[str, Any]:
     }
 
 
-def _panel(one: Followed, schema: Schema) -> Panel:
+def _panel(one: UserView, schema: Schema) -> Panel:
     step = one.steps[-1]
     x = np.arange(1.0, one.user.rows + 1.0) if one.by_row else one.user.X[:, 0]
     label = "row" if one.by_row else with_unit(one.user.covariates[0], schema)
@@ -180,7 +170,7 @@ def _panel(one: Followed, schema: Schema) -> Panel:
     )
 
 
-def path_table(model: TrajectoryModel, users: Sequence[Followed] = ()) -> Table:
+def path_table(model: TrajectoryModel, users: Sequence[UserView] = ()) -> Table:
     """Everybody's kernels, batch by batch: runs of the same kernel drawn together."""
     followed = [one for one in users if one.steps and not one.pilot]
     rows = [[name, "pilot", _runs([name_of(kernel) for kernel in path])] for name, path in model.table()]
