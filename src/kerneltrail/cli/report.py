@@ -33,6 +33,8 @@ def report(
 
     The page is one file that fetches nothing; it can be sent by mail and printed.
     """
+    import numpy as np
+
     from kerneltrail.cli.terminal import say, user_bar
     from kerneltrail.errors import DataError
     from kerneltrail.report.model_page import follow_users, trail_page
@@ -46,16 +48,20 @@ def report(
         cohort = model.schema.read(data)
     check_writable(out)
     followed: Any = ()
+    left_out: list[str] = []
     if cohort is not None and model is not None:
-        with user_bar(len(cohort)) as tell:
-            followed = follow_users(model, cohort.raw, detailed=users, tell=tell)
-    written = write(out, trail_page(title, model, followed, comparison))
+        # Numbers out of range are told by who is left out and why, not by NumPy's warnings.
+        with user_bar(len(cohort)) as tell, np.errstate(all="ignore"):
+            followed = follow_users(model, cohort.raw, detailed=users, tell=tell, leave_out=left_out.append)
+    written = write(out, trail_page(title, model, followed, comparison, left_out=left_out))
     lines = [f"Open {written}"]
     if cohort is not None:
         lines.insert(0, str(cohort.report))
         if len(cohort) > users:
             lines.insert(1, f"{users} of {len(cohort)} users are shown one by one; --users shows more")
     say(lines)
+    if left_out:
+        raise DataError("\n".join(left_out))
 
 
 def _found(source: Path) -> tuple[TrajectoryModel | None, Comparison | None]:
