@@ -206,6 +206,16 @@ class TestShow:
             math.exp(model.nodes[0].group.mean[1]) * model.scaler.length("hour", 1.0), rel=0.01
         )
 
+    def test_dot_is_the_graph_alone(self, tmp_path):
+        save(small_model(), tmp_path / "m.trail")
+        result = run("show", tmp_path / "m.trail", "--dot")
+        assert result.exit_code == 0, result.output
+        assert result.stdout.startswith("digraph kernels {\n")
+        assert 'n0 -> n1 [label="3/3"' in result.stdout
+        both = run("show", tmp_path / "m.trail", "--dot", "--json")
+        assert both.exit_code == 2
+        assert "give one of them" in both.stderr
+
     def test_json_is_strict_and_holds_everything(self, tmp_path):
         save(small_model(allow_empty=True), tmp_path / "m.trail")
         result = run("show", tmp_path / "m.trail", "--json")

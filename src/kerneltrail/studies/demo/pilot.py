@@ -7,10 +7,10 @@ from dataclasses import dataclass, field, replace
 from kerneltrail.data import Simulation, simulate
 from kerneltrail.kernels import Pool
 from kerneltrail.report import graph
-from kerneltrail.report.figure_pair import Drawn
+from kerneltrail.report.figure_pair import FigurePair
 from kerneltrail.report.figures import NARROW, WIDE
-from kerneltrail.report.graph_text import graph_lines
 from kerneltrail.report.model_page import GraphBlock
+from kerneltrail.report.model_text import graph_lines
 from kerneltrail.report.page import Block, Lines, Paragraph, Section, Table
 from kerneltrail.studies.demo.newcomers import new_users
 from kerneltrail.studies.demo.parts import Part, Tick, counted, listed
@@ -106,10 +106,10 @@ def _setting(simulation: Simulation, model: TrajectoryModel) -> str:
     )
 
 
-def _graph(model: TrajectoryModel) -> Drawn:
+def _graph(model: TrajectoryModel) -> FigurePair:
     drawn = graph.Graph.of(model.pool, model.paths)
     nodes = ", ".join(graph.name_of(node.composition) for node in model.nodes)
-    return Drawn(
+    return FigurePair(
         "graph",
         graph.draw(drawn, width=WIDE),
         graph.draw(drawn, width=NARROW),
