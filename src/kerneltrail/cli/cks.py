@@ -65,7 +65,7 @@ def cks(
     from kerneltrail.evaluation.tables import csv_text
     from kerneltrail.gp import keep_freed_memory
     from kerneltrail.methods.cks import CKS, SearchSettings
-    from kerneltrail.report.files import check_writable, write
+    from kerneltrail.store.atomic import check_writable, write
 
     if (predict is None) != (out is None):
         raise DataError("--predict says which rows to predict and --out where to write them: give both or neither")

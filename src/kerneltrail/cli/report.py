@@ -35,8 +35,8 @@ def report(
     """
     from kerneltrail.cli.terminal import say, user_bar
     from kerneltrail.errors import DataError
-    from kerneltrail.report.files import check_writable, write
     from kerneltrail.report.model_page import follow_users, trail_page
+    from kerneltrail.store.atomic import check_writable, write
 
     model, comparison = _found(source)
     if data is not None and model is None:
@@ -79,7 +79,7 @@ def _found(source: Path) -> tuple[TrajectoryModel | None, Comparison | None]:
             try:
                 results = json.loads(path.read_text(encoding="utf-8"))
                 comparison = Comparison.from_results(results if isinstance(results, dict) else {})
-            except (OSError, ValueError) as problem:
+            except (OSError, ValueError, RecursionError) as problem:
                 raise DataError(f"{path} cannot be read as results: {problem}") from None
             break
     if not models and comparison is None:

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import csv
+import io
 import os
-import uuid
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -21,6 +20,8 @@ from kerneltrail.data.schema import Policy, Schema
 from kerneltrail.data.user import User
 from kerneltrail.errors import DataError
 from kerneltrail.names import nearest
+from kerneltrail.store.atomic import write
+from kerneltrail.store.digest import digest
 
 
 @dataclass(frozen=True)
@@ -305,20 +306,18 @@ class Cohort:
         return columns
 
     def write_csv(self, path: str | os.PathLike[str]) -> None:
-        """Write `to_rows` as CSV: beside the file first, then renamed, so that no half file is ever seen."""
-        goal = Path(path)
+        """Write `to_rows` as CSV."""
         columns = self.to_rows()
-        beside = goal.with_name(f".{goal.name}.{uuid.uuid4().hex}")
-        try:
-            with beside.open("x", newline="", encoding="utf-8") as file:
-                writer = csv.writer(file)
-                writer.writerow(columns)
-                writer.writerows(zip(*columns.values(), strict=True))
-            beside.replace(goal)
-        except OSError as problem:
-            raise DataError(f"{goal} cannot be written: {problem.strerror}") from None
-        finally:
-            beside.unlink(missing_ok=True)
+        text = io.StringIO(newline="")
+        writer = csv.writer(text)
+        writer.writerow(columns)
+        writer.writerows(zip(*columns.values(), strict=True))
+        write(path, text.getvalue())
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """A digest of the users, and of how they are scaled."""
+        return digest(self.schema.to_json(), self.raw)
 
     def __repr__(self) -> str:
         return (

@@ -10,21 +10,20 @@ from importlib.metadata import version
 from multiprocessing import current_process
 from typing import Any
 
-import joblib
-
 from kerneltrail.data import Cohort, User
+from kerneltrail.engines import Engine, engine_for, results
 from kerneltrail.errors import DataError
 from kerneltrail.evaluation.building import Built, Progress, Spec, build_all, plans_of
-from kerneltrail.evaluation.identity import cohort_digest, described, digest
 from kerneltrail.evaluation.machine import machine
-from kerneltrail.evaluation.pieces import Pieces
-from kerneltrail.evaluation.prequential import Piece, prequential
+from kerneltrail.evaluation.prequential import PIECE, Piece, prequential
 from kerneltrail.evaluation.result import Evaluation
 from kerneltrail.evaluation.steps import Step
 from kerneltrail.gp import keep_freed_memory, one_blas_thread
 from kerneltrail.gp.compilation import ensure_compiled
 from kerneltrail.kernels import Composition
 from kerneltrail.methods.protocol import Method
+from kerneltrail.store.cache import Cache
+from kerneltrail.store.digest import described, digest
 
 
 def evaluate(
@@ -67,13 +66,12 @@ def evaluate(
     users = tuple(test.raw if isinstance(test, Cohort) else test)
     _check(train, users)
     ensure_compiled()  # before anything is timed, and for the same bits when it goes on
-    count = workers if workers is not None else (os.cpu_count() or 1)
-    kept = None if out is None else Pieces.at(out)
-    shared = kept if share is None else Pieces.at(share)
-    plans = plans_of(train, methods, seed, count)
-    with joblib.Parallel(n_jobs=count, return_as="generator_unordered") as parallel:
-        built, failures = build_all(parallel, train, plans, users, kept, tell)
-        pieces = _follow_all(parallel, built, users, kept, shared, tell)
+    engine = engine_for(workers)
+    kept = None if out is None else Cache.at(out)
+    shared = kept if share is None else Cache.at(share)
+    plans = plans_of(train, methods, seed, engine.workers, kept=shared is not None)
+    built, failures = build_all(engine, train, plans, users, kept, tell)
+    pieces = _follow_all(engine, built, users, kept, shared, tell)
     steps: list[Step] = []
     for each in built:
         for user in users:
@@ -88,10 +86,10 @@ def evaluate(
             {
                 "run": run,
                 "seed": seed,
-                "workers": count,
+                "workers": engine.workers,
                 "began": began.isoformat(timespec="seconds"),
                 "ended": datetime.now(UTC).isoformat(timespec="seconds"),
-                "train": {"digest": cohort_digest(train), "users": list(train.names)},
+                "train": {"digest": train.fingerprint, "users": list(train.names)},
                 "test": {user.name: user.fingerprint for user in users},
                 "methods": {plan.label: {"method": plan.name, "settings": _told(plan.settings)} for plan in plans},
                 "build_seconds": {each.plan.label: each.seconds for each in built},
@@ -121,45 +119,46 @@ def _check(train: Cohort, users: Sequence[User]) -> None:
 
 
 def _follow_all(
-    parallel: joblib.Parallel,
+    engine: Engine,
     built: Sequence[Built],
     users: Sequence[User],
-    kept: Pieces | None,
-    shared: Pieces | None,
+    kept: Cache | None,
+    shared: Cache | None,
     tell: Callable[[Progress], None],
 ) -> dict[tuple[str, str], Piece]:
     found: dict[tuple[str, str], Piece] = {}
     total = len(built) * len(users)
     # User by user, so that a look at what is there so far compares all methods.
-    jobs = (joblib.delayed(_follow)(each, user, kept, shared) for user in users for each in built)
-    for label, name, piece in parallel(jobs):
+    jobs = (((each.plan.label, user.name), (each, user)) for user in users for each in built)
+    for (label, name), piece in results(engine, _follow, jobs, (kept, shared)):
         found[label, name] = piece
         tell(Progress("follow", len(found), total, f"{label}: {name}"))
     return found
 
 
-def _follow(each: Built, user: User, kept: Pieces | None, shared: Pieces | None) -> tuple[str, str, Piece]:
+def _follow(folders: tuple[Cache | None, Cache | None], each: Built, user: User) -> Piece:
     """One piece: as it was kept, or computed and then kept."""
     if current_process().name != "MainProcess":
         keep_freed_memory()  # ours to decide in a process of our own
-    place = kept if each.own is None else shared
+    kept, shared = folders
+    cache = kept if each.own is None else shared
     base = each.plan.key if each.own is None else each.own
     key = None if base is None else digest(base, user.fingerprint)
-    piece = None if place is None or key is None else place.get(key)
-    if piece is not None and each.own is None:
-        return each.plan.label, user.name, piece
+    entry = None if cache is None or key is None else cache.get(key, PIECE)
+    if entry is not None and each.own is None:
+        return entry.value
     assert each.method is not None  # only methods whose pieces are all there are not built
     with one_blas_thread():
-        if piece is None:
+        if entry is None:
             _warm_up(each.plan.label, each.method, user)
             piece = prequential(each.method, user)
-            if place is not None and key is not None:
-                place.put(key, piece)
+            if cache is not None and key is not None and not piece.failures:  # what failed is tried again
+                cache.put(key, piece, PIECE)
         else:
             # Kept with other training users, perhaps: before the first row their scaler matters.
             opening = prequential(each.method, user, last=0)
-            piece = Piece((*opening.steps[:1], *piece.steps[1:]), opening.failures)
-    return each.plan.label, user.name, piece
+            piece = Piece((*opening.steps[:1], *entry.value.steps[1:]), opening.failures)
+    return piece
 
 
 _WARM: set[str] = set()

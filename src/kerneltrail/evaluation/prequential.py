@@ -16,6 +16,7 @@ from kerneltrail.evaluation.steps import NAN, Failure, Step
 from kerneltrail.gp import Prediction
 from kerneltrail.kernels import Composition
 from kerneltrail.methods.protocol import Method, Selector, hyperparameter_count
+from kerneltrail.store.cache import json_format
 
 Array = NDArray[np.float64]
 T = TypeVar("T")
@@ -44,6 +45,10 @@ class Piece:
     def from_json(cls, stored: Mapping[str, Any]) -> Piece:
         """The piece that `to_json` described."""
         return cls(tuple(Step.from_json(step) for step in stored["steps"]))
+
+
+PIECE = json_format(Piece.to_json, Piece.from_json)
+"""How the store keeps a piece."""
 
 
 def prequential(method: Method, user: User, *, last: int | None = None) -> Piece:

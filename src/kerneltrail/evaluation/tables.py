@@ -10,12 +10,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import Any, get_type_hints
 
 from kerneltrail.errors import DataError
 from kerneltrail.evaluation.result import Average, Difference, Evaluation
-from kerneltrail.evaluation.steps import Failure, Step
+from kerneltrail.evaluation.steps import REAL, Failure, Step
 from kerneltrail.store.atomic import write
+from kerneltrail.store.cache import json_format
+from kerneltrail.store.document import read_json
+from kerneltrail.store.validate import conform, reading
 
 SCHEMA = 1
 """Version of the JSON file."""
@@ -45,29 +48,46 @@ def save(evaluation: Evaluation, folder: str | os.PathLike[str], *, against: str
     ]
     if find_spec("pyarrow") is not None and steps:
         written.append(write(goal / "steps.parquet", _parquet(evaluation.steps)))
-    content = {"schema": SCHEMA, "about": evaluation.about, **{name: rows for name, (_, rows) in tables.items()}}
+    content = {**to_json(evaluation), **{name: rows for name, (_, rows) in tables.items()}}
     text = json.dumps(content, indent=1, ensure_ascii=False, allow_nan=False)
     return (*written, write(goal / NAME, text + "\n"))
+
+
+def to_json(evaluation: Evaluation) -> dict[str, Any]:
+    """An evaluation as plain values, `from_json` is the way back."""
+    steps, failures = ([row.to_json() for row in rows] for rows in (evaluation.steps, evaluation.failures))
+    return {"schema": SCHEMA, "about": evaluation.about, "steps": steps, "failures": failures}
+
+
+_STEP = {**get_type_hints(Step), **dict.fromkeys(REAL, float | str | None)}
+
+
+def from_json(stored: Any) -> Evaluation:
+    """The evaluation that `to_json` described."""
+    conform(stored, {"schema": int}, "it is not an evaluation")
+    if stored["schema"] != SCHEMA:
+        raise DataError(f"it has schema {stored['schema']}; this version reads {SCHEMA}")
+    conform(stored, {"about": dict[str, Any], "steps": list[Any], "failures": list[Failure]}, "it is not an evaluation")
+    for number, step in enumerate(stored["steps"]):
+        conform(step, _STEP, f"step {number}")
+    return Evaluation(
+        tuple(Step.from_json(step) for step in stored["steps"]),
+        tuple(Failure(**failure) for failure in stored["failures"]),
+        stored["about"],
+    )
+
+
+EVALUATION = json_format(to_json, from_json)
+"""How the store keeps an evaluation."""
 
 
 def load_evaluation(folder: str | os.PathLike[str]) -> Evaluation:
     """The evaluation that `save` wrote into a folder."""
     path = Path(folder) / NAME
-    try:
-        stored = json.loads(path.read_text(encoding="utf-8"))
-        if stored["schema"] != SCHEMA:
-            raise DataError(f"{path} has schema {stored['schema']}; this version reads {SCHEMA}")
-        return Evaluation(
-            tuple(Step.from_json(step) for step in stored["steps"]),
-            tuple(Failure(**failure) for failure in stored["failures"]),
-            stored["about"],
-        )
-    except OSError as problem:
-        raise DataError(f"{path} cannot be read: {problem.strerror or problem}") from None
-    except DataError:
-        raise
-    except (ValueError, KeyError, TypeError) as problem:
-        raise DataError(f"{path} is not an evaluation: {problem!r}") from None
+    if not path.is_file():
+        raise DataError(f"{path} cannot be read: there is no such file")
+    with reading(str(path)):
+        return from_json(read_json(path))
 
 
 def csv_text(columns: Sequence[str], rows: Iterable[Mapping[str, Any]]) -> str:

@@ -12,6 +12,7 @@ from functools import cached_property
 
 from kerneltrail.errors import KernelError
 from kerneltrail.kernels.atoms import Atom
+from kerneltrail.store.digest import described
 
 
 @dataclass(frozen=True)
@@ -161,3 +162,7 @@ class Composition:
 
     def __repr__(self) -> str:
         return f"Composition({self.text!r})"
+
+
+described.register(Product, str)
+described.register(Composition, str)

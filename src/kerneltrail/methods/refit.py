@@ -172,19 +172,19 @@ class Following:
         """
         try:
             content = json.loads(data)
-            schema, method = content["schema"], content["method"]
-        except (ValueError, KeyError, TypeError):
+            schema, method, covariates = content["schema"], content["method"], tuple(map(str, content["covariates"]))
+        except (ValueError, KeyError, TypeError, RecursionError):
             raise ModelFileError(f"not a user who was followed by {self.method}") from None
-        if schema != SCHEMA or method != self.method or tuple(content["covariates"]) != self.covariates:
+        if schema != SCHEMA or method != self.method or covariates != self.covariates:
             raise ModelFileError(
-                f"a user followed by {method} (schema {schema}) on {', '.join(content['covariates'])} cannot be "
+                f"a user followed by {method} (schema {schema}) on {', '.join(covariates)} cannot be "
                 f"followed further by {self.method} (schema {SCHEMA}) on {', '.join(self.covariates)}"
             )
         try:
             X = np.array(content["X"], dtype=np.float64).reshape(-1, len(self.covariates))
             seen = User(content["name"], self.covariates, X, content["y"], content["ends"], action=content["action"])
             return Follower.resume(self.learner, seen, content["fit"])
-        except (KeyError, TypeError, ValueError) as problem:
+        except Exception as problem:  # whatever a learner makes of a fit that is none of its own
             raise ModelFileError(f"the stored user is damaged: {problem}") from None
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -21,6 +20,7 @@ from kerneltrail.methods.cks.form import Tied, form_of
 from kerneltrail.methods.cks.guard import Limits, allowed, limits_of
 from kerneltrail.methods.cks.starts import Column, starts_for
 from kerneltrail.methods.periods import Periods
+from kerneltrail.store.digest import blake
 
 Array = NDArray[np.float64]
 
@@ -105,13 +105,10 @@ class Problem:
 
         Covariates enter by name, so their order does not matter.
         """
-        digest = hashlib.blake2b(digest_size=16)
-        for name in sorted(self.user.covariates):
-            digest.update(name.encode())
-            digest.update(np.ascontiguousarray(self.user.X[:, self.user.column_index(name)]).tobytes())
-        digest.update(self.user.y.tobytes())
-        digest.update("\0".join((str(self.seed), *what)).encode())
-        return np.random.default_rng(int.from_bytes(digest.digest(), "little"))
+        names = sorted(self.user.covariates)
+        columns = (part for name in names for part in (name, self.user.X[:, self.user.column_index(name)]))
+        seed = blake(*columns, self.user.y, "\0".join((str(self.seed), *what)))
+        return np.random.default_rng(int.from_bytes(seed, "little"))
 
 
 @dataclass(frozen=True)

@@ -9,9 +9,9 @@ from typing import Any
 from kerneltrail.data import Cohort
 from kerneltrail.evaluation import Evaluation, evaluate, merged
 from kerneltrail.evaluation.building import Spec
-from kerneltrail.evaluation.identity import described
 from kerneltrail.evaluation.splits import splits
 from kerneltrail.kernels import Pool
+from kerneltrail.store.digest import described
 from kerneltrail.studies.experiments.context import Context
 from kerneltrail.studies.experiments.real.design import PUBLISHED, TRAJECTORY, WITHOUT, Sizes, Study
 from kerneltrail.trajectory.fit import fit
