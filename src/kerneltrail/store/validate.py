@@ -111,17 +111,28 @@ def _first(items: Iterator[tuple[Any, Any, str]]) -> str | None:
     return next((problem for item in items if (problem := _problem(*item)) is not None), None)
 
 
-def array(arrays: Mapping[str, Array], name: str, shape: Sequence[int | None], dtype: Any = np.float64) -> Array:
-    """An array of a file, refused if it is not there, or not of its type and shape; None is any length."""
+def array(
+    arrays: Mapping[str, Array],
+    name: str,
+    shape: Sequence[int | None],
+    dtype: Any = np.float64,
+    *,
+    finite: bool = False,
+) -> Array:
+    """An array of a file, refused if it is not there, or not of its type and shape; None is any length but 0."""
     if name not in arrays:
         raise Malformed(f"the array {name} is missing")
     found = arrays[name]
-    fits = len(shape) == found.ndim and all(n in (None, m) for n, m in zip(shape, found.shape, strict=True))
+    fits = len(shape) == found.ndim and all(
+        n == m or (n is None and m) for n, m in zip(shape, found.shape, strict=True)
+    )
     if found.dtype != dtype or not fits:
         wanted = f"({', '.join('any' if n is None else str(n) for n in shape)})"
         raise Malformed(
             f"the array {name} must be {np.dtype(dtype).name} of shape {wanted}, is {found.dtype.name} of {found.shape}"
         )
+    if finite and not np.isfinite(found).all():
+        raise Malformed(f"the array {name} has a value that is not finite")
     return found
 
 

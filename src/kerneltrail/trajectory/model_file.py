@@ -207,8 +207,8 @@ def _check(model: TrajectoryModel) -> None:
     rows, action = np.zeros((1, len(model.covariates))), np.zeros(1)
     if model.reward is not None and not np.isfinite(model.reward.block(rows, model.covariates, action).weighted).all():
         raise Malformed("the reward model has a variance that is not finite")
-    if model.mean is not None and not np.isfinite(model.mean.at(rows, action)).all():
-        raise Malformed("the population mean is not finite")
+    if model.mean is not None:
+        model.mean.at(rows, action)  # refuses weights of other columns
 
 
 def _decode_mean(content: Mapping[str, Any], arrays: Arrays) -> PopulationMean | None:
@@ -220,7 +220,7 @@ def _decode_mean(content: Mapping[str, Any], arrays: Arrays) -> PopulationMean |
     reward = content["reward"]
     names = Schema.from_json(content["schema"]).covariates
     effect = None if reward is None else replace(Reward(**reward), variances=None)
-    return PopulationMean(array(arrays, "mean.weights", (None,)), names, effect, stored["penalty"])
+    return PopulationMean(array(arrays, "mean.weights", (None,), finite=True), names, effect, stored["penalty"])
 
 
 def _decode_pool(stored: Mapping[str, Any]) -> Pool:
@@ -246,18 +246,17 @@ def _decode_node(
     if place not in range(len(compositions)):
         raise Malformed(f"its node {i} is composition {place} of {len(compositions)}")
     composition = compositions[place]
-    mean = array(arrays, f"nodes.{i}.mean", (None,))
+    mean = array(arrays, f"nodes.{i}.mean", (None,), finite=True)
     size = layout_of(composition).size
     if mean.shape != (size,):
         raise ModelFileError(
             f"{composition} has {size} hyperparameters here, but {len(mean)} in the file: one of its kernels is "
             "registered otherwise than where the model was learnt"
         )
-    variance, thetas = array(arrays, f"nodes.{i}.variance", (size,)), array(arrays, f"nodes.{i}.thetas", (None, size))
-    if not (np.isfinite(mean).all() and np.isfinite(variance).all() and (variance > 0).all()):
-        raise Malformed(f"the group of {composition} has a mean or a variance that no group has")
-    if not len(thetas) or not np.isfinite(thetas).all():
-        raise Malformed(f"the hyperparameters of {composition} are missing, or not finite")
+    variance = array(arrays, f"nodes.{i}.variance", (size,), finite=True)
+    thetas = array(arrays, f"nodes.{i}.thetas", (None, size), finite=True)
+    if not (variance > 0).all():
+        raise Malformed(f"the group of {composition} has a variance that is not above 0")
     group = Group(composition, mean, variance, stored["group"])
     return Node(masks[place], composition, thetas, group, tuple(stored["users"]))
 

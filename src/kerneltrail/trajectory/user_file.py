@@ -137,15 +137,13 @@ def _decode_judge(
 ) -> Judge:
     conform(stored, {"log_evidence": float, "refined": int, "online": dict[str, Any] | None}, place)
     size = layout_of(node.composition).size
-    theta = array(arrays, f"{place}.theta", (size,))
-    if not np.isfinite(theta).all():
-        raise Malformed(f"the hyperparameters of {node.composition} are not finite")
+    precision = f"{place}.precision"
     return Judge(
         node,
         empirical,
-        theta,
+        array(arrays, f"{place}.theta", (size,), finite=True),
         stored["log_evidence"],
-        array(arrays, f"{place}.precision", (size, size)) if f"{place}.precision" in arrays else None,
+        array(arrays, precision, (size, size), finite=True) if precision in arrays else None,
         stored["refined"],
         None if stored["online"] is None else _decode_online(stored["online"], node, model, place, arrays),
     )
@@ -156,12 +154,12 @@ def _decode_online(
 ) -> OnlineState:
     conform(stored, _ONLINE, f"{place}.online")
     size, covariates = layout_of(node.composition).size, model.covariates
-    low, high = array(arrays, f"{place}.box", (2, len(covariates))).tolist()
-    vector = tuple(array(arrays, f"{place}.basis", (size,)).tolist())
+    low, high = array(arrays, f"{place}.box", (2, len(covariates)), finite=True).tolist()
+    vector = tuple(array(arrays, f"{place}.basis", (size,), finite=True).tolist())
     basis = Basis(Hyperparameters(node.composition, vector), covariates, tuple(low), tuple(high), stored["tol"])
-    linear = array(arrays, f"{place}.linear", (None, None)) if f"{place}.linear" in arrays else None
+    linear = array(arrays, f"{place}.linear", (None, None), finite=True) if f"{place}.linear" in arrays else None
     sums = basis.rank + (0 if linear is None else len(linear)) + 1
-    gram = array(arrays, f"{place}.gram", (sums, sums))
+    gram = array(arrays, f"{place}.gram", (sums, sums), finite=True)
     return OnlineState(basis, linear, gram, stored["rows"], stored["max_rank"], stored["widening_error"])
 
 
@@ -178,9 +176,9 @@ def _decode_rows(stored: Mapping[str, Any] | None, model: TrajectoryModel, array
     if stored is None:
         return None
     conform(stored, {"name": str, "ends": list[int]}, "its rows")
-    return User(
-        stored["name"], model.covariates, arrays["kept.X"], arrays["kept.y"], stored["ends"], arrays.get("kept.action")
-    )
+    X, y = array(arrays, "kept.X", (None, len(model.covariates))), array(arrays, "kept.y", (None,))
+    action = array(arrays, "kept.action", (None,)) if "kept.action" in arrays else None
+    return User(stored["name"], model.covariates, X, y, stored["ends"], action)
 
 
 def _encode_history(
@@ -214,7 +212,8 @@ def _decode_history(stored: list[Mapping[str, Any]], model: TrajectoryModel, arr
     steps = []
     for t, step in enumerate(stored):
         conform(step, layout, f"step {t + 1} of its history")
-        if not {step["selected"], *step["candidates"], *step["ranking"]} <= set(range(len(nodes))):
+        every = list(range(len(nodes)))
+        if not {step["selected"], *step["candidates"]} <= set(every) or sorted(step["ranking"]) != every:
             raise Malformed(f"step {t + 1} of its history is not of the model's nodes")
         steps.append(
             Step(
