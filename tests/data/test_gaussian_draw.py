@@ -5,7 +5,7 @@ from scipy import stats
 from kerneltrail.data import simulate_user
 from kerneltrail.data.gaussian_draw import covariance, draw_target
 from kerneltrail.errors import DataError
-from kerneltrail.kernels import Hyperparameters, Priors, kind_of, parse
+from kerneltrail.kernels import ATOMS, Hyperparameters, Priors, parse
 
 TEXT = "LIN[a]*PER[b] + SE[a] + SE[a]*SE[b]"
 
@@ -20,7 +20,7 @@ def hyperparameters(text: str = TEXT, seed: int = 0) -> Hyperparameters:
 def test_covariance_is_the_sum_of_products_written_out() -> None:
     h = hyperparameters()
     X = np.random.default_rng(1).normal(size=(5, 2))
-    lin, per, se = kind_of("LIN"), kind_of("PER"), kind_of("SE")
+    lin, per, se = ATOMS["LIN"], ATOMS["PER"], ATOMS["SE"]
     product = "LIN[a]*PER[b]"
     expected = np.empty((5, 5))
     for i in range(5):

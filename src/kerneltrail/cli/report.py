@@ -46,9 +46,10 @@ def report(
         cohort = model.schema.read(data)
     check_writable(out)
     followed: Any = ()
+    refused: list[str] = []
     if cohort is not None and model is not None:
         with user_bar(len(cohort)) as tell:
-            followed = follow_users(model, cohort.raw, detailed=users, tell=tell)
+            followed = follow_users(model, cohort.raw, detailed=users, tell=tell, leave_out=refused.append)
     written = write(out, trail_page(title, model, followed, comparison))
     lines = [f"Open {written}"]
     if cohort is not None:
@@ -56,6 +57,8 @@ def report(
         if len(cohort) > users:
             lines.insert(1, f"{users} of {len(cohort)} users are shown one by one; --users shows more")
     say(lines)
+    if refused:
+        raise DataError("\n".join(refused))
 
 
 def _found(source: Path) -> tuple[TrajectoryModel | None, Comparison | None]:

@@ -3,27 +3,27 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from importlib.metadata import version
 from multiprocessing import current_process
 from typing import Any
 
+import numpy as np
+
 from kerneltrail.data import Cohort, User
 from kerneltrail.engines import Engine, engine_for, results
 from kerneltrail.errors import DataError
-from kerneltrail.evaluation.building import Built, Progress, Spec, build_all, plans_of
+from kerneltrail.evaluation.follow import FOLLOWED, Followed, Step, follow
 from kerneltrail.evaluation.machine import machine
-from kerneltrail.evaluation.prequential import PIECE, Piece, prequential
 from kerneltrail.evaluation.result import Evaluation
-from kerneltrail.evaluation.steps import Step
+from kerneltrail.evaluation.training import Progress, Spec, TrainedMethod, Truth, specs_of, train_all
 from kerneltrail.gp import keep_freed_memory, one_blas_thread
 from kerneltrail.gp.compilation import ensure_compiled
-from kerneltrail.kernels import Composition
 from kerneltrail.methods.protocol import Method
 from kerneltrail.store.cache import Cache
-from kerneltrail.store.digest import described, digest
+from kerneltrail.store.digest import described
 
 
 def evaluate(
@@ -33,7 +33,7 @@ def evaluate(
     *,
     seed: int = 0,
     workers: int | None = None,
-    truth: Mapping[str, Composition] | None = None,
+    truth: Truth | None = None,
     out: str | os.PathLike[str] | None = None,
     share: str | os.PathLike[str] | None = None,
     run: str = "",
@@ -52,10 +52,11 @@ def evaluate(
         workers: processes; all cores if None. Times are comparable between methods in any case: every process has one
             BLAS thread.
         truth: the true composition by user's name, where it is known.
-        out: folder where finished pieces and models are kept; an evaluation that was stopped goes on from it, to the
-            same result but for times. Pieces are kept by a digest of data, settings, seed and code (the library's, and
-            the module in which a method of your own is registered); another one of these, and they are computed anew.
-        share: folder for pieces of methods that learn nothing from the training users (CKS, shrinkage, SE-ARD,
+        out: folder where what is finished is kept; an evaluation that was stopped goes on from it, to the same result
+            but for times. Results are kept by a digest of data, settings, seed and code (the library's without other
+            methods' packages, and the module in which a method of your own is registered); another one of these, and
+            they are computed anew.
+        share: folder for results of methods that learn nothing from the training users (CKS, shrinkage, SE-ARD,
             memoryless). They are the same for every split of the same users, and are computed once; only the prediction
             before the first row, scaled as the training users, is made anew. `out` if None.
         run: label of this run, for evaluations that are to be `merged`.
@@ -69,16 +70,17 @@ def evaluate(
     engine = engine_for(workers)
     kept = None if out is None else Cache.at(out)
     shared = kept if share is None else Cache.at(share)
-    plans = plans_of(train, methods, seed, engine.workers, kept=shared is not None)
-    built, failures = build_all(engine, train, plans, users, kept, tell)
-    pieces = _follow_all(engine, built, users, kept, shared, tell)
+    true = truth or {}
+    specs = specs_of(train, methods, seed, engine.workers, keep=shared is not None)
+    trained, failures = train_all(engine, train, specs, users, true, kept, tell)
+    followed = _follow_all(engine, trained, users, true, kept, shared, tell)
     steps: list[Step] = []
-    for each in built:
+    for each in trained:
+        label = each.spec.label
         for user in users:
-            piece = pieces[each.plan.label, user.name]
-            right = None if truth is None else truth.get(user.name)
-            steps += [_labelled(step, run, each.plan.label, right) for step in piece.steps]
-            failures += [replace(failure, method=each.plan.label) for failure in piece.failures]
+            one = followed[label, user.name]
+            steps += [replace(step, run=run, method=label) for step in one.steps]
+            failures += [replace(failure, method=label) for failure in one.failures]
     about = {
         "version": version("kerneltrail"),
         "machine": machine(),
@@ -91,8 +93,8 @@ def evaluate(
                 "ended": datetime.now(UTC).isoformat(timespec="seconds"),
                 "train": {"digest": train.fingerprint, "users": list(train.names)},
                 "test": {user.name: user.fingerprint for user in users},
-                "methods": {plan.label: {"method": plan.name, "settings": _told(plan.settings)} for plan in plans},
-                "build_seconds": {each.plan.label: each.seconds for each in built},
+                "methods": {spec.label: {"method": spec.name, "settings": _shown(spec.settings)} for spec in specs},
+                "build_seconds": {each.spec.label: each.seconds for each in trained},
             }
         ],
     }
@@ -118,47 +120,61 @@ def _check(train: Cohort, users: Sequence[User]) -> None:
         raise DataError(f"user {both!r} is both a training and a test user")
 
 
+def splits(names: Sequence[str], test: int, count: int, *, seed: int = 0) -> Iterator[tuple[str, ...]]:
+    """Test users of so many random splits; each is drawn anew, so users may come again."""
+    if not 0 < test < len(names):
+        raise DataError(f"a split of {len(names)} users needs 1 to {len(names) - 1} test users, got {test}")
+    rng = np.random.default_rng(seed)
+    for _ in range(count):
+        chosen = set(rng.permutation(len(names))[:test].tolist())
+        yield tuple(name for i, name in enumerate(names) if i in chosen)
+
+
 def _follow_all(
     engine: Engine,
-    built: Sequence[Built],
+    trained: Sequence[TrainedMethod],
     users: Sequence[User],
+    truth: Truth,
     kept: Cache | None,
     shared: Cache | None,
     tell: Callable[[Progress], None],
-) -> dict[tuple[str, str], Piece]:
-    found: dict[tuple[str, str], Piece] = {}
-    total = len(built) * len(users)
+) -> dict[tuple[str, str], Followed]:
+    ended: dict[tuple[str, str], Followed] = {}
+    total = len(trained) * len(users)
+    by_label = {each.spec.label: each for each in trained}
     # User by user, so that a look at what is there so far compares all methods.
-    jobs = (((each.plan.label, user.name), (each, user)) for user in users for each in built)
-    for (label, name), piece in results(engine, _follow, jobs, (kept, shared)):
-        found[label, name] = piece
-        tell(Progress("follow", len(found), total, f"{label}: {name}"))
-    return found
+    jobs = (((label, user.name), (label, user)) for user in users for label in by_label)
+    for (label, name), followed in results(engine, _follow, jobs, (by_label, truth, kept, shared)):
+        ended[label, name] = followed
+        tell(Progress("follow", len(ended), total, f"{label}: {name}"))
+    return ended
 
 
-def _follow(folders: tuple[Cache | None, Cache | None], each: Built, user: User) -> Piece:
-    """One piece: as it was kept, or computed and then kept."""
+def _follow(
+    together: tuple[Mapping[str, TrainedMethod], Truth, Cache | None, Cache | None], label: str, user: User
+) -> Followed:
+    """One user under one method: as it was kept, or computed and then kept."""
     if current_process().name != "MainProcess":
         keep_freed_memory()  # ours to decide in a process of our own
-    kept, shared = folders
-    cache = kept if each.own is None else shared
-    base = each.plan.key if each.own is None else each.own
-    key = None if base is None else digest(base, user.fingerprint)
-    entry = None if cache is None or key is None else cache.get(key, PIECE)
-    if entry is not None and each.own is None:
+    by_label, truth, kept, shared = together
+    trained, true = by_label[label], truth.get(user.name)
+    cache = kept if trained.own_key is None else shared
+    key = trained.key(user, truth)
+    entry = None if cache is None or key is None else cache.get(key, FOLLOWED)
+    if entry is not None and trained.own_key is None:
         return entry.value
-    assert each.method is not None  # only methods whose pieces are all there are not built
+    assert trained.method is not None  # only methods whose results are all there are not trained
     with one_blas_thread():
         if entry is None:
-            _warm_up(each.plan.label, each.method, user)
-            piece = prequential(each.method, user)
-            if cache is not None and key is not None and not piece.failures:  # what failed is tried again
-                cache.put(key, piece, PIECE)
+            _warm_up(label, trained.method, user)
+            followed = replace(follow(trained.method, user, truth=true), predictions=())
+            if cache is not None and key is not None and not followed.failures:  # what failed is tried again
+                cache.put(key, followed, FOLLOWED)
         else:
             # Kept with other training users, perhaps: before the first row their scaler matters.
-            opening = prequential(each.method, user, last=0)
-            piece = Piece((*opening.steps[:1], *entry.value.steps[1:]), opening.failures)
-    return piece
+            opening = follow(trained.method, user, truth=true, last=0)
+            followed = Followed((*opening.steps[:1], *entry.value.steps[1:]), opening.failures)
+    return followed
 
 
 _WARM: set[str] = set()
@@ -169,20 +185,15 @@ def _warm_up(label: str, method: Method, user: User) -> None:
     if label in _WARM or not user.batches:
         return
     _WARM.add(label)
-    prequential(method, user.upto(1))
+    follow(method, user.upto(1))
 
 
-def _labelled(step: Step, run: str, label: str, truth: Composition | None) -> Step:
-    right = None if truth is None else step.composition == truth.text
-    return replace(step, run=run, method=label, right=right)
-
-
-def _told(settings: Mapping[str, Any]) -> Any:
+def _shown(settings: Mapping[str, Any]) -> dict[str, Any]:
     """Settings for people to read, whatever they are."""
-    told = {}
+    shown = {}
     for name, value in settings.items():
         try:
-            told[name] = described(value)
+            shown[name] = described(value)
         except DataError:
-            told[name] = repr(value)
-    return told
+            shown[name] = repr(value)
+    return shown

@@ -6,8 +6,7 @@ import sys
 from collections.abc import Callable, Iterable, Sequence
 
 from kerneltrail.errors import DataError, KerneltrailError
-from kerneltrail.evaluation.result import Average, Difference, Evaluation
-from kerneltrail.evaluation.tables import load_evaluation
+from kerneltrail.evaluation.result import Average, Difference, Evaluation, load_evaluation
 from kerneltrail.evaluation.verdicts import VERDICTS, tally
 
 

@@ -15,8 +15,7 @@ from numpy.typing import NDArray
 
 from kerneltrail.errors import KernelError
 from kerneltrail.kernels.composition import Composition
-from kerneltrail.kernels.entries import AMPLITUDE, NOISE, Slot
-from kerneltrail.kernels.layout import layout_of
+from kerneltrail.kernels.layout import AMPLITUDE, NOISE, Slot, layout_of
 
 Array = NDArray[np.float64]
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from kerneltrail.data import simulate_paper
 from kerneltrail.errors import NumericalError
-from kerneltrail.evaluation.prequential import prequential
+from kerneltrail.evaluation import follow
 from kerneltrail.gp import one_blas_thread
 from kerneltrail.gp.compilation import ensure_compiled
 from kerneltrail.kernels import Pool, Priors
@@ -56,16 +56,16 @@ def run(plan: Plan, seed: int, tick: Callable[[str], None] = lambda said: None) 
         tick(f"{name}: {plan.train} training users")
         with one_blas_thread():
             method = build(name, simulated.train, {**shared, **plan.settings.get(name, {})}, seed=seed)
-            prequential(method, simulated.test.raw[0].upto(1))  # loads compiled code, which is not timed
-            pieces = []
+            follow(method, simulated.test.raw[0].upto(1))  # loads compiled code, which is not timed
+            everybody = []
             for user in simulated.test.raw:
                 tick(f"{name}: {user.name}")
-                pieces.append(prequential(method, user))
-        failed = next((failure for piece in pieces for failure in piece.failures), None)
+                everybody.append(follow(method, user))
+        failed = next((failure for one in everybody for failure in one.failures), None)
         if failed is not None:
             raise NumericalError(f"{name}: {failed}")
         for t in range(1, len(plan.batches) + 1):
-            own = [piece.steps[t] for piece in pieces]
+            own = [one.steps[t] for one in everybody]
             ahead = [step.predict_seconds for step in own if step.predicted]
             yield row(
                 "methods",

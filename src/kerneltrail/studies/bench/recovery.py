@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
 
 from kerneltrail.data.simulate import Simulation, simulate_complex, simulate_distinct, simulate_paper, simulate_similar
-from kerneltrail.evaluation import Comparison, compare_presets
-from kerneltrail.evaluation.recovery import MEASURES
+from kerneltrail.errors import NumericalError
+from kerneltrail.evaluation import Evaluation, Interval, compare_presets
+from kerneltrail.evaluation.recovery import of_batch, recovered, right_by_run
 from kerneltrail.kernels import Pool, Priors, log_normal, normal
 from kerneltrail.studies.bench.rows import Row, row
 from kerneltrail.trajectory.settings import Settings
@@ -84,7 +84,7 @@ def run(plan: Plan, seed: int, tick: Callable[[str], None] = lambda said: None) 
     known = {"synthetic": Priors.synthetic(), "wide": wide_priors()}
     sizes = {name: size for name, size in (("train", plan.train), ("test", plan.test)) if size is not None}
     for name, priors, seeds in plan.cases:
-        comparison = compare_presets(
+        evaluation = compare_presets(
             partial(_simulate, name, sizes),
             plan.presets,
             range(seed, seed + seeds),
@@ -92,34 +92,45 @@ def run(plan: Plan, seed: int, tick: Callable[[str], None] = lambda said: None) 
             priors=known[priors],
             tick=lambda said, name=name: tick(f"{name}: {said}"),  # type: ignore[misc]
         )
-        yield from rows_of(comparison, name, priors)
+        if evaluation.failures:
+            raise NumericalError(str(evaluation.failures[0]))
+        yield from rows_of(evaluation, name, priors)
 
 
 def _simulate(name: str, sizes: Mapping[str, int], seed: int) -> Simulation:
     return SETS[name](seed=seed, **sizes)
 
 
-def rows_of(comparison: Comparison, case: str, priors: str) -> Iterator[Row]:
-    """A comparison as rows."""
-    first = comparison.presets[0]
-    for preset in comparison.presets:
-        found = comparison.summary(preset)
-        measures = (*MEASURES, "changed")
-        differences = {m: comparison.difference(m, first, preset) for m in measures} if preset != first else {}
-        seconds = sum(each.seconds for each in comparison.learnt if each.preset == preset)
-        for t, rows in enumerate(found.rows):
-            own: dict[str, Any] = {name: getattr(found, name)[t] for name in measures}
+MEASURES = ("right", "log_density", "rmse", "products", "hyperparameters", "brier", "changed")
+"""What is shown of every batch, and compared in pairs."""
+
+
+def rows_of(evaluation: Evaluation, case: str, priors: str) -> Iterator[Row]:
+    """An evaluation of presets as rows, one for each preset and batch."""
+    first = evaluation.methods[0]
+    averages, differences = evaluation.summary(), evaluation.paired(first)
+    for preset in evaluation.methods:
+        shares = list(right_by_run(evaluation, preset).values())
+        seconds = sum(run["models"][preset]["seconds"] for run in evaluation.about["runs"])
+        last = evaluation.times[-1]
+        for t in evaluation.times[1:]:
+            means = of_batch((each for each in averages if each.method == preset), t)
+            against = of_batch((each for each in differences if each.second == preset), t)
+            users = means["right"].users
+            none = Interval(0.0, 0.0, 0.0, means["right"].level, users)  # with the first batch nothing changes
             yield row(
                 "recovery",
                 case,
-                rows,
+                evaluation.at(preset, t)[0].rows,
                 preset,
-                seconds / len(found.right_by_seed),
-                batches=t + 1,
-                samples=found.users,
+                seconds / len(shares),
+                batches=t,
+                samples=users,
                 priors=priors,
-                **own,
-                recovered=found.recovered,
-                right_by_seed=list(found.right_by_seed) if rows == found.rows[-1] else None,
-                default_minus_this={name: differences[name][t].to_json() for name in differences},
+                **{name: means[name].mean if name in means else 0.0 for name in MEASURES},
+                recovered=recovered(evaluation, preset),
+                right_by_seed=shares if t == last else None,
+                default_minus_this={}
+                if preset == first
+                else {name: (against[name].interval if name in against else none).to_json() for name in MEASURES},
             )

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 from kerneltrail.errors import DataError
 from kerneltrail.evaluation import Evaluation, Progress
-from kerneltrail.evaluation.tables import EVALUATION
+from kerneltrail.evaluation.result import EVALUATION
 from kerneltrail.store.atomic import check_writable, write
 from kerneltrail.store.cache import JSON, KEY, Cache, Format
 from kerneltrail.store.digest import code, code_of, content_digest, digest

@@ -15,14 +15,15 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any, get_args
+from typing import get_args
 
 import numpy as np
 
+from kerneltrail.evaluation import mean_log_density, rmse
 from kerneltrail.gp import keep_freed_memory
 from kerneltrail.methods.cks.method import CKS
+from kerneltrail.methods.cks.search_tree import SearchNode
 from kerneltrail.methods.cks.settings import Choice, SearchSettings
-from kerneltrail.methods.cks.tree import Node
 
 COLUMNS = {
     "ABCD": "ABCD-accuracy",
@@ -78,23 +79,23 @@ class Result:
 def run(folder: Path, series: str, settings: SearchSettings = SETTINGS) -> Result:
     """Search the training rows of a series and predict its test rows."""
     train, test = (np.loadtxt(folder / f"{series}-{part}.csv", delimiter=",", ndmin=2) for part in ("train", "test"))
-    selector = CKS(("x",), name=series, settings=settings)
+    followed = CKS(("x",), name=series, settings=settings)
     began, used = time.perf_counter(), time.process_time()
-    selector.update(train[:, :1], train[:, 1])
+    followed.update(train[:, :1], train[:, 1])
     seconds, cpu = time.perf_counter() - began, time.process_time() - used
-    found, tree = selector.found, selector.found.tree
+    found, tree = followed.found, followed.found.tree
     assert tree is not None  # there were rows
-    said = selector.predict(test[:, :1])
+    said = followed.predict(test[:, :1])
 
-    def errors(node: Node) -> tuple[float, float]:
+    def errors(node: SearchNode) -> tuple[float, float]:
         assert node.fitted.kernel is not None  # the best of a tree is fitted
-        part = type(found)(found.seen, node.fitted.kernel).predict(test[:, :1], None)
-        return _rmse(part.mean, test[:, 1]), float(part.log_density(test[:, 1]).mean())
+        part = type(found)(found.prepared, node.fitted.kernel).predict(test[:, :1], None)
+        return rmse(part.mean, test[:, 1]), mean_log_density(part, test[:, 1])
 
     scores = [errors(tree.upto(depth).best) for depth in range(tree.levels)]
     return Result(
-        series, len(train), len(test), found.kernel, _rmse(said.mean, test[:, 1]),
-        float(said.log_density(test[:, 1]).mean()), tree.best.bic, tree.best.level, len(tree.nodes), seconds, cpu,
+        series, len(train), len(test), found.kernel, rmse(said.mean, test[:, 1]),
+        mean_log_density(said, test[:, 1]), tree.best.bic, tree.best.level, len(tree.nodes), seconds, cpu,
         tree.stopped, tuple(scores),
         tuple(
             (node.level, node.expression.text, node.bic, node.fitted.kernel.unconstrained, node.held_out)
@@ -103,10 +104,6 @@ def run(folder: Path, series: str, settings: SearchSettings = SETTINGS) -> Resul
         ),
         errors(tree.best_by_bic),
     )  # fmt: skip
-
-
-def _rmse(mean: Any, target: Any) -> float:
-    return float(np.sqrt(np.mean((mean - target) ** 2)))
 
 
 def published_errors(path: Path) -> Mapping[str, Mapping[str, tuple[float | None, float | None]]]:

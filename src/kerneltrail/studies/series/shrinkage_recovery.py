@@ -12,8 +12,8 @@ import numpy as np
 
 from kerneltrail.data import Cohort, User, simulate_user
 from kerneltrail.kernels import Composition, Hyperparameters, Pool, Priors, layout_of, parse
-from kerneltrail.methods.preprocessing import Frame
-from kerneltrail.methods.shrinkage.learner import Judge, Shrinkage
+from kerneltrail.methods.preprocessing import Preprocessor
+from kerneltrail.methods.shrinkage.learner import SelectionRule, Shrinkage
 
 POOLS = {
     "paper": Pool.paper("x"),
@@ -72,15 +72,15 @@ class Draw:
 
 def settings_of_draws() -> str:
     """The settings of the learner that draws are given to."""
-    return _learner(Frame.of(Cohort.from_users([_nobody()], scaling="none")), POOLS["paper"], 0).settings
+    return _learner(Preprocessor.of(Cohort.from_users([_nobody()], scaling="none")), POOLS["paper"], 0).settings
 
 
 def _nobody() -> User:
     return User("nobody", ("x",), [[0.0]], [0.0], (1,))
 
 
-def _learner(frame: Frame, pool: Pool, seed: int) -> Shrinkage:
-    return Shrinkage(frame, pool, Priors.synthetic(), pairs=4, seed=seed)
+def _learner(preprocessor: Preprocessor, pool: Pool, seed: int) -> Shrinkage:
+    return Shrinkage(preprocessor, pool, Priors.synthetic(), pairs=4, seed=seed)
 
 
 def run_draw(name: str, rows: int, seed: int, *, active: int = 2) -> tuple[Draw, ...]:
@@ -94,12 +94,12 @@ def run_draw(name: str, rows: int, seed: int, *, active: int = 2) -> tuple[Draw,
     truth = Composition(tuple(pool.products[i] for i in rng.permutation(len(pool))[:active]))
     theta = Hyperparameters(truth, tuple(priors.sample(truth, 1, rng)[0]))
     user = simulate_user(truth, theta, X, rng, covariates=pool.covariates)
-    learner = _learner(Frame.of(Cohort.from_users([user], scaling="none")), pool, seed)
+    learner = _learner(Preprocessor.of(Cohort.from_users([user], scaling="none")), pool, seed)
     used = time.process_time()
     fit = learner.fit(user, None)
     fitted = time.process_time() - used
     weak, draws = smallest_share(theta, user), []
-    for judge in get_args(Judge):
+    for judge in get_args(SelectionRule):
         used = time.process_time()
         found = replace(fit, learner=replace(learner, judge=judge)).composition
         cpu = fitted + time.process_time() - used
@@ -126,7 +126,7 @@ def recovery_table(draws: Sequence[Draw]) -> str:
         "exactly, no component weak | noise alone: none selected | CPU s |",
         "|---|---|---|---|---|---|---|---|---|---|---|",
     ]
-    for name, rows, judge in itertools.product(POOLS, ROWS, get_args(Judge)):
+    for name, rows, judge in itertools.product(POOLS, ROWS, get_args(SelectionRule)):
         own = [each for each in draws if (each.pool, each.rows, each.judge) == (name, rows, judge)]
         signal, noise = [e for e in own if e.truth], [e for e in own if not e.truth]
         if not signal:

@@ -10,9 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kerneltrail.data import User
+from kerneltrail.evaluation import mean_log_density, rmse
 from kerneltrail.kernels import Pool
-from kerneltrail.methods.cks import Guard, wide_priors
-from kerneltrail.methods.preprocessing import own_frame
+from kerneltrail.methods.cks import PeriodGuard, wide_priors
+from kerneltrail.methods.preprocessing import own_preprocessor
 from kerneltrail.methods.shrinkage.learner import Shrinkage, ShrinkageFit
 
 Array = NDArray[np.float64]
@@ -50,11 +51,11 @@ class SeriesResult:
 
 def series_learner(rows: Array, seed: int) -> tuple[Shrinkage, User]:
     """The learner of a series with columns x, y, and the series as a user."""
-    frame = own_frame(("x",))
+    preprocessor = own_preprocessor(("x",))
     user = User("series", ("x",), rows[:, :1], rows[:, 1], (len(rows),))
-    seen = frame.see(user)
-    limits = Guard(gaps=3.0, spacings=0.0, cycles=2.0).limits(seen.rows.X, seen.rows.covariates)
-    return Shrinkage.for_series(frame, Pool.paper("x"), wide_priors(limits), seed=seed), user
+    prepared = preprocessor.prepare(user)
+    limits = PeriodGuard(gaps=3.0, spacings=0.0, cycles=2.0).limits(prepared.rows.X, prepared.rows.covariates)
+    return Shrinkage.for_series(preprocessor, Pool.paper("x"), wide_priors(limits), seed=seed), user
 
 
 def run_series(data: str, rows: Array, test: int, seed: int) -> SeriesResult:
@@ -83,7 +84,7 @@ def run_series(data: str, rows: Array, test: int, seed: int) -> SeriesResult:
 def _scores(fit: ShrinkageFit, rows: Array) -> tuple[float, float]:
     """RMSE and mean log density of rows x, y."""
     said = fit.predict(rows[:, :1], None)
-    return float(np.sqrt(np.mean((said.mean - rows[:, 1]) ** 2))), float(said.log_density(rows[:, 1]).mean())
+    return rmse(said.mean, rows[:, 1]), mean_log_density(said, rows[:, 1])
 
 
 def series_table(results: Sequence[SeriesResult]) -> str:

@@ -7,9 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from kerneltrail.data import Cohort
-from kerneltrail.evaluation import Evaluation, evaluate, merged
-from kerneltrail.evaluation.building import Spec
-from kerneltrail.evaluation.splits import splits
+from kerneltrail.evaluation import Evaluation, Spec, evaluate, merged, splits
 from kerneltrail.kernels import Pool
 from kerneltrail.store.digest import described
 from kerneltrail.studies.experiments.context import Context

@@ -1,0 +1,69 @@
+"""The guard against periods that a series is too short or too coarse to show (SPEC §10)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kerneltrail.kernels.layout import Slot
+from kerneltrail.methods.cks.layout import ExpressionParameters
+
+Array = NDArray[np.float64]
+PeriodLimits = Mapping[str, tuple[float, float]]
+"""Shortest and longest period allowed, by covariate."""
+
+
+@dataclass(frozen=True)
+class PeriodGuard:
+    """Rejects a period below max(gaps · smallest gap, spacings · range/n) of its covariate, or above range/cycles.
+
+    With 10 and 10, as in the original, a weekly cycle in daily values is rejected; 2 to 3 gaps and no spacings let it
+    pass, at the risk of periods that only alias.
+
+    Attributes:
+        gaps: how many smallest gaps a period must span.
+        spacings: how many mean spacings (range/n) it must span.
+        cycles: how often a period must fit into the range; 0 for no such limit (SPEC §10 has none). A cycle not seen
+            once is a trend by another name, and one that extrapolates badly: it comes back.
+    """
+
+    gaps: float = 10.0
+    spacings: float = 10.0
+    cycles: float = 1.0
+
+    def smallest(self, column: Array) -> float:
+        """The shortest period allowed on a covariate; infinite where it never changes."""
+        values = np.unique(column)
+        if len(values) < 2:
+            return float("inf")
+        spread = float(values[-1] - values[0])
+        return max(self.gaps * float(np.diff(values).min()), self.spacings * spread / len(column))
+
+    def largest(self, column: Array) -> float:
+        """The longest period allowed on a covariate."""
+        return float(np.ptp(column)) / self.cycles if self.cycles > 0.0 else float("inf")
+
+    def limits(self, X: Array, covariates: Sequence[str]) -> PeriodLimits:
+        """The shortest and longest period allowed on each covariate."""
+        return {
+            name: (self.smallest(column), self.largest(column)) for name, column in zip(covariates, X.T, strict=True)
+        }
+
+
+def allowed(kernel: ExpressionParameters, limits: PeriodLimits) -> bool:
+    """Whether every period is one that the guard lets pass."""
+    for slot, value in zip(kernel.layout.slots, kernel.values_array, strict=True):
+        shortest, longest = limits_of(slot, limits)
+        if not shortest <= value <= longest:
+            return False
+    return True
+
+
+def limits_of(slot: Slot, limits: PeriodLimits) -> tuple[float, float]:
+    """Between which values a hyperparameter is allowed: (-∞, ∞) for all but periods."""
+    if slot.spec.kind != "period" or slot.covariate is None:
+        return float("-inf"), float("inf")
+    return limits.get(slot.covariate, (0.0, float("inf")))

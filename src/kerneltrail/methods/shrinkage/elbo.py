@@ -1,0 +1,246 @@
+"""The evidence lower bound of the shrinkage model and its analytic gradient, everything by fixed draws.
+
+    y ~ N(0, Σ_i w_i² K_i + B Σ B' + σ²I),  w_i² = τ²λ_i²,  f integrated out exactly (SPEC §10)
+
+    L(m, v, θ) = E_q[log N(y)] + Σ bound(m_j, v_j, b_j) + log p(θ)
+
+with log-normal q over the scales j = (τ², λ_1², …, λ_P²) and a point estimate (MAP) of all other hyperparameters θ:
+lengthscales, periods, locations, noise. With log x_j = m_j + √v_j ε_j the expectation is a mean over fixed antithetic
+draws of ε, so L is a plain deterministic function with a gradient. b_j is at its optimum wherever L is evaluated.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kerneltrail.gp import Inputs
+from kerneltrail.gp.numerics import LOG_2PI, factorise, outer_minus_inverse, solve_lower, solve_upper
+from kerneltrail.kernels import Composition, Product
+from kerneltrail.methods.shrinkage.scales import best_rates, bound, slopes
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Factors:
+    """A point of the search: variational factors of the scales, and the other hyperparameters.
+
+    Attributes:
+        m: mean of log τ², then of every log λ_i², (P + 1,).
+        v: variance of the same, (P + 1,).
+        theta: unconstrained hyperparameters without amplitudes, noise last, (k,).
+    """
+
+    m: Array
+    v: Array
+    theta: Array
+
+    @property
+    def rates(self) -> Array:
+        """b of each q(φ), by its coordinate update."""
+        return best_rates(self.m, self.v)
+
+    @property
+    def log_weights(self) -> tuple[Array, Array]:
+        """Mean and variance of log w_i² = log τ² + log λ_i², each (P,)."""
+        return self.m[0] + self.m[1:], self.v[0] + self.v[1:]
+
+    @property
+    def packed(self) -> Array:
+        """As one vector: m, log v, θ."""
+        return np.concatenate([self.m, np.log(self.v), self.theta])
+
+    @classmethod
+    def unpacked(cls, vector: Array, scales: int) -> Factors:
+        """From one vector with so many scales."""
+        return cls(vector[:scales], np.exp(vector[scales : 2 * scales]), vector[2 * scales :])
+
+
+@dataclass(frozen=True)
+class EvidenceLowerBound:
+    """One user's rows under the sum of all products of a pool.
+
+    Attributes:
+        inputs: the rows, seen through the sum.
+        mean: prior mean of θ, (k,).
+        variance: prior variance of θ, (k,).
+        draws: fixed standard normal draws, (S, P + 1).
+    """
+
+    inputs: Inputs
+    mean: Array
+    variance: Array
+    draws: Array
+
+    @cached_property
+    def places(self) -> NDArray[np.int64]:
+        """Where θ stands in the vector of all hyperparameters."""
+        amplitudes = set(self.inputs.layout.amplitude_index)
+        return np.array([i for i in range(self.inputs.layout.size) if i not in amplitudes], dtype=np.int64)
+
+    @cached_property
+    def linear(self) -> Array:
+        """The linear block's covariance at the rows, (n, n)."""
+        weighted = self.inputs.weighted
+        return np.zeros((self.inputs.rows, self.inputs.rows)) if weighted is None else weighted @ weighted.T
+
+    def vector(self, theta: Array, log_weights: Array) -> Array:
+        """All hyperparameters, amplitudes w_i² included."""
+        full = np.empty(self.inputs.layout.size)
+        full[self.places] = theta
+        full[list(self.inputs.layout.amplitude_index)] = log_weights
+        return full
+
+    def log_scales(self, factors: Factors) -> Array:
+        """log x_j of every draw, (S, P + 1)."""
+        return factors.m + np.sqrt(factors.v) * self.draws
+
+    def kernels(self, theta: Array, *, gradient: bool) -> tuple[Array, list[tuple[int, int, Array]]]:
+        """Unit-amplitude K_i, (P, n, n); and, if asked for, (i, place in θ, dK_i/dθ) for every hyperparameter."""
+        inputs = self.inputs
+        values = inputs.layout.constrain(self.vector(theta, np.zeros(len(inputs.atoms))))
+        place_of = {int(place): j for j, place in enumerate(self.places)}
+        rows = inputs.rows
+        kernels = np.empty((len(inputs.atoms), rows, rows))
+        by_theta: list[tuple[int, int, Array]] = []
+        for i, atoms in enumerate(inputs.atoms):
+            columns = [inputs.X[:, column] for _, column, _ in atoms]
+            parts = [kind.covariance(x, x, values[place]) for (kind, _, place), x in zip(atoms, columns, strict=True)]
+            kernels[i] = np.prod(parts, axis=0) if len(parts) > 1 else parts[0]
+            if not gradient:
+                continue
+            for a, (kind, _, place) in enumerate(atoms):
+                others = [part for b, part in enumerate(parts) if b != a]
+                for offset, slope in enumerate(kind.gradient(columns[a], values[place], parts[a])):
+                    whole = slope
+                    for other in others:
+                        whole = whole * other
+                    by_theta.append((i, place_of[place.start + offset], whole))
+        return kernels, by_theta
+
+    def evaluate(self, factors: Factors) -> tuple[float, Array]:
+        """L and its gradient by (m, log v, θ).
+
+        d log N/du = ½ tr((αα' - C⁻¹) dC/du), α = C⁻¹y; a draw's C is linear in the kernels, which all draws share.
+        """
+        inputs = self.inputs
+        scales = self.log_scales(factors)
+        kernels, by_theta = self.kernels(factors.theta, gradient=True)
+        weights = np.exp(scales[:, :1] + scales[:, 1:])  # w_i² of each draw, (S, P)
+        noise = float(np.exp(factors.theta[-1]))
+        count, products = weights.shape
+        flat = np.concatenate([kernels.reshape(products, -1), *(slope.reshape(1, -1) for _, _, slope in by_theta)])
+        log = np.empty(count)
+        matrices = np.empty((count, flat.shape[1]))  # αα' - C⁻¹ of each draw
+        for s in range(count):
+            factor = factorise(self._total(kernels, weights[s], noise), what=self._what, overwrite=True)
+            z = solve_lower(factor.lower, inputs.y)
+            log[s] = _log_density(factor.lower, z)
+            matrices[s] = outer_minus_inverse(factor.lower, solve_upper(factor.lower, z)).reshape(-1)
+        sums = 0.5 * (matrices @ flat.T)
+        by_scale = weights * sums[:, :products]  # d log N/d log w_i² of each draw
+        gradient = np.zeros(len(factors.theta))
+        for column, (i, place, _) in enumerate(by_theta, start=products):
+            gradient[place] += float(weights[:, i] @ sums[:, column]) / count
+        gradient[-1] = 0.5 * noise * float(matrices[:, :: inputs.rows + 1].sum()) / count
+        by_log = np.concatenate([by_scale.sum(axis=1, keepdims=True), by_scale], axis=1)
+        by_m = by_log.mean(axis=0)
+        by_log_v = (by_log * self.draws).mean(axis=0) * 0.5 * np.sqrt(factors.v)
+        rates = factors.rates
+        prior_m, prior_log_v = slopes(factors.m, factors.v, rates)
+        off = factors.theta - self.mean
+        value = float(log.mean()) + bound(factors.m, factors.v, rates) + self._log_prior(off)
+        return value, np.concatenate([by_m + prior_m, by_log_v + prior_log_v, gradient - off / self.variance])
+
+    def value(self, factors: Factors) -> float:
+        """L alone."""
+        kernels, _ = self.kernels(factors.theta, gradient=False)
+        scales = self.log_scales(factors)
+        noise = float(np.exp(factors.theta[-1]))
+        total = 0.0
+        for weights in np.exp(scales[:, :1] + scales[:, 1:]):
+            lower = factorise(self._total(kernels, weights, noise), what=self._what, overwrite=True).lower
+            total += _log_density(lower, solve_lower(lower, self.inputs.y))
+        expected = total / len(scales)
+        return expected + bound(factors.m, factors.v, factors.rates) + self._log_prior(factors.theta - self.mean)
+
+    def explained(self, factors: Factors) -> Array:
+        """Expected variance over the rows of each component w_i f_i given y, for every draw of the scales, (S, P).
+
+        With w_i f_i | y ~ N(μ, V), μ = w²K_i C⁻¹y and V = w²K_i - w⁴K_i C⁻¹K_i, it is the variance of μ over the rows
+        plus the mean of V_jj minus the mean of V_jk. What the data deny a kernel is not counted, wide as its prior is.
+        """
+        kernels, _ = self.kernels(factors.theta, gradient=False)
+        scales = self.log_scales(factors)
+        noise = float(np.exp(factors.theta[-1]))
+        centred = kernels - kernels.mean(axis=1, keepdims=True)  # HK_i, H = I - 11'/n
+        prior = np.einsum("ijj->ij", centred).mean(axis=1)  # tr(HK_i)/n
+        out = np.empty((len(scales), len(kernels)))
+        for s, weights in enumerate(np.exp(scales[:, :1] + scales[:, 1:])):
+            lower = factorise(self._total(kernels, weights, noise), what=self._what, overwrite=True).lower
+            alpha = solve_upper(lower, solve_lower(lower, self.inputs.y))
+            for i, weight in enumerate(weights):
+                spread = float(np.mean((centred[i] @ alpha) ** 2))
+                half = solve_lower(lower, centred[i].T)  # L⁻¹K_iH, whose squares add up to tr(HK_iC⁻¹K_iH)
+                denied = float(np.einsum("jk,jk->", half, half)) / self.inputs.rows
+                out[s, i] = weight**2 * spread + max(weight * prior[i] - weight**2 * denied, 0.0)
+        return out
+
+    def _total(self, kernels: Array, weights: Array, noise: float) -> Array:
+        total = np.tensordot(weights, kernels, axes=1) + self.linear
+        total.reshape(-1)[:: self.inputs.rows + 1] += noise
+        return total
+
+    def _log_prior(self, off: Array) -> float:
+        return float(-0.5 * (off**2 / self.variance + np.log(self.variance) + LOG_2PI).sum())
+
+    @property
+    def _what(self) -> str:
+        return f"the covariance of shrinkage over {len(self.inputs.atoms)} kernels for user {self.inputs.user!r}"
+
+
+def _log_density(lower: Array, z: Array) -> float:
+    return float(-0.5 * z @ z - np.log(np.diagonal(lower)).sum() - 0.5 * len(z) * LOG_2PI)
+
+
+@dataclass(frozen=True)
+class ComponentWeight:
+    """The posterior of one component.
+
+    Attributes:
+        product: the kernel.
+        median: of |w|, in the scaled target's units.
+        low, high: its central 90 % interval.
+        share: expected share of the signal's variance over the rows.
+        size: expected share of signal and noise together.
+        clear: what its share of itself and the noise together is above in nine of ten draws of the scales: ½ where it
+            is almost surely as large as the noise.
+    """
+
+    product: Product
+    median: float
+    low: float
+    high: float
+    share: float
+    size: float
+    clear: float
+
+
+def weights_of(elbo: EvidenceLowerBound, factors: Factors, whole: Composition) -> tuple[ComponentWeight, ...]:
+    """The posterior of every component of the sum of all, the largest share first."""
+    parts = elbo.explained(factors)
+    signal = parts.sum(axis=1, keepdims=True)
+    share = np.divide(parts, signal, out=np.zeros_like(parts), where=signal > 0).mean(axis=0)
+    noise = float(np.exp(factors.theta[-1]))
+    clear = np.quantile(parts / (parts + noise), 0.1, axis=0)
+    shares = (share, (parts / (signal + noise)).mean(axis=0), clear)
+    mean, variance = factors.log_weights
+    wide = 1.6448536269514722 * np.sqrt(variance)  # the normal's 95 % point
+    median, low, high = np.exp(0.5 * np.array([mean, mean - wide, mean + wide])).tolist()
+    columns = zip(whole, median, low, high, *(each.tolist() for each in shares), strict=True)
+    found = [ComponentWeight(*column) for column in columns]
+    return tuple(sorted(found, key=lambda weight: -weight.share))

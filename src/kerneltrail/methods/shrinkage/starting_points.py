@@ -1,0 +1,160 @@
+"""Where the search for the variational factors starts.
+
+The bound has many optima, tens of nats apart: a periodic kernel that begins at a wrong period stays there, and another
+one takes its place. Draws of the scales change the bound by less than one nat. So starts are what decides.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kerneltrail.data import User
+from kerneltrail.gp import LinearBlock, find_map
+from kerneltrail.kernels import Composition, Priors, Product, layout_of
+from kerneltrail.methods.cks import Effort, Expression, Leaf, PeriodGuard, plus, times
+from kerneltrail.methods.cks.expression import numbered
+from kerneltrail.methods.cks.fit import FitData as Rows
+from kerneltrail.methods.cks.fit import FittedExpression, fit
+from kerneltrail.methods.periods import Periods, likely_periods
+from kerneltrail.methods.shrinkage.elbo import Factors
+
+Array = NDArray[np.float64]
+
+ASIDE = 4.0
+"""By how much, in log w², products that a greedy start leaves out begin below an equal share."""
+
+
+def start_of(theta: Array, products: int, size: float) -> Factors:
+    """Equal weights, a known total of `size`, uncertain to within a factor of e either way."""
+    scales = products + 1
+    m = np.full(scales, -np.log(products))
+    m[0] = np.log(max(size, 1e-12))
+    return Factors(m, np.ones(scales), theta)
+
+
+def periods_of(rows: User) -> Periods:
+    """Likely periods on each covariate, from three mean spacings to half the range."""
+    found = {}
+    for name, column in zip(rows.covariates, rows.X.T, strict=True):
+        spread = float(np.ptp(column))
+        found[name] = likely_periods(column, rows.y, 3.0 * spread / len(column), 0.5 * spread)
+    return found
+
+
+def own_map(
+    rows: User,
+    composition: Composition,
+    priors: Priors,
+    rng: np.random.Generator,
+    block: LinearBlock | None,
+    periods: Periods | None = None,
+) -> Array:
+    """All hyperparameters with every product at the MAP it has when it stands alone, noise at the prior's mean.
+
+    One kernel alone finds the best of many modes cheaply, from the likely `periods` among others.
+    """
+    mean, _ = priors.moments(composition)
+    layout = layout_of(composition)
+    for p, product in enumerate(composition):
+        places = [i for i, slot in enumerate(layout.slots) if slot.product == p]
+        alone = Composition((product,))
+        centre, _ = priors.moments(alone)
+        warm = [at_periods(centre, alone, periods or {}, shift) for shift in range(_most(alone, periods or {}))]
+        found = find_map(
+            rows, alone, priors, rng=rng, starts=2, screen=16, warm=warm, block=block, tol=1e-4, accuracy=1e-5
+        ).hyperparameters
+        mean[places] = found.vector[:-1]
+    return mean
+
+
+def at_periods(vector: Array, composition: Composition, periods: Periods, shift: int = 0) -> Array:
+    """A vector of all hyperparameters with periods at likely ones.
+
+    Within a product, several periods get several; `shift` says which comes first.
+    """
+    out, taken = vector.copy(), dict[tuple[int, str], int]()
+    for i, slot in enumerate(layout_of(composition).slots):
+        likely = periods.get(slot.covariate or "", ())
+        if slot.spec.kind == "period" and likely:
+            key = (slot.product, slot.covariate or "")
+            out[i] = np.log(likely[(taken.get(key, 0) + shift) % len(likely)])
+            taken[key] = taken.get(key, 0) + 1
+    return out
+
+
+def _most(composition: Composition, periods: Periods) -> int:
+    """How many likely periods there are for a composition's own."""
+    slots = layout_of(composition).slots
+    return max((len(periods.get(s.covariate or "", ())) for s in slots if s.spec.kind == "period"), default=0)
+
+
+def greedy(
+    rows: User,
+    composition: Composition,
+    priors: Priors,
+    block: LinearBlock | None,
+    periods: Periods,
+    most: int,
+    *,
+    seed: int = 0,
+) -> FittedExpression | None:
+    """A sum of some of the products, fitted: each step adds the one with the best BIC, while it improves.
+
+    Joint fits find for each product what the others leave to it. `seed` is that of their random starts.
+    """
+    limits = PeriodGuard(gaps=0.0, spacings=0.0, cycles=0.0).limits(rows.X, rows.covariates)
+    data = Rows(rows, priors, limits, periods, block, seed)
+    best: FittedExpression | None = None
+    left = list(composition)
+    for _ in range(min(most, len(left))):
+        found = []
+        for product in left:
+            child = _joined(best, product)
+            parent = None if best is None else best.kernel
+            found.append((fit(data, child, Effort(), parent=parent), product))
+        step, product = min(found, key=lambda each: each[0].bic)
+        if step.kernel is None or (best is not None and step.bic >= best.bic):
+            break
+        best = step
+        left.remove(product)
+    return best
+
+
+def _joined(before: FittedExpression | None, product: Product) -> Expression:
+    """A sum with one product more, the atoms of the old ones traced back."""
+    added = times(*(Leaf(atom) for atom in product.atoms))
+    if before is None or before.kernel is None or before.kernel.expression is None:
+        return added
+    return plus(numbered(before.kernel.expression), added)
+
+
+def around(found: FittedExpression, composition: Composition, theta: Array, size: float) -> Factors:
+    """A start at a greedy sum: its products as they were fitted, all others small, with hyperparameters from `theta`.
+
+    Args:
+        found: the sum.
+        composition: all products.
+        theta: all hyperparameters of these.
+        size: variance of the target.
+    """
+    assert found.kernel is not None  # whoever asks has checked it
+    layout, own = layout_of(composition), found.kernel
+    vector, inside = theta.copy(), own.composition
+    start = start_of(theta, len(composition), size)
+    m, v = start.m.copy(), start.v.copy()
+    m[1:] -= ASIDE
+    known = layout_of(inside)
+    for q, product in enumerate(inside):
+        p = composition.products.index(product)
+        amplitude = known.amplitude_index[q]
+        count = len([slot for slot in known.slots if slot.product == q])
+        at = layout.amplitude_index[p]
+        vector[at : at + count] = own.vector[amplitude : amplitude + count]
+        m[1 + p], v[1 + p] = own.vector[amplitude] - m[0], 0.5
+    vector[-1] = own.vector[-1]
+    keep = np.ones(layout.size, dtype=bool)
+    keep[list(layout.amplitude_index)] = False
+    return replace(start, m=m, v=v, theta=vector[keep])
