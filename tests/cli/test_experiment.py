@@ -14,7 +14,7 @@ from kerneltrail.cli.app import app
 from kerneltrail.cli.experiment import Name
 from kerneltrail.cli.terminal import experiment_bar
 from kerneltrail.studies import experiments
-from kerneltrail.studies.experiments import Agreement, Context, Outcome, Told
+from kerneltrail.studies.experiments import Agreement, Context, Outcome, StageProgress
 
 SCRIPT = """
 import sys
@@ -104,7 +104,7 @@ def test_a_run_that_is_killed_leaves_whole_files_and_goes_on(tmp_path):
         os.kill(process.pid, signal.SIGKILL)
     there = sorted(path.name for path in (tmp_path / "out").rglob("*") if path.is_file())
     assert [name for name in there if not name.startswith("slow-part-")] == []
-    assert sum(name.endswith(".done") for name in there) == 2
+    assert sum(name.endswith(".entry") for name in there) == 2
     kept = {path: path.stat().st_mtime_ns for path in (tmp_path / "out" / "stages").iterdir()}
     subprocess.run([*words, "go"], check=True, timeout=120)
     assert json.loads((tmp_path / "out" / "results.json").read_text())["parts"] == [0.0, 1.5, 3.0, 4.5]
@@ -115,8 +115,8 @@ def test_the_bar_is_drawn_on_a_terminal_only(monkeypatch, capsys):
     for forced in ("", "1"):
         monkeypatch.setenv("FORCE_COLOR", forced)
         with experiment_bar() as hear:
-            hear(Told("model [x]", 3, 10, "fitting"))
-            hear(Told("model [x]", 1, 1, "2.0 s", kept=True))
+            hear(StageProgress("model [x]", 3, 10, "fitting"))
+            hear(StageProgress("model [x]", 1, 1, "2.0 s", kept=True))
         captured = capsys.readouterr()
         assert captured.out == ""
         assert ("kept from an earlier run" in captured.err) == bool(forced)

@@ -64,13 +64,13 @@ def evaluate(
     from kerneltrail.cli.terminal import say, title
     from kerneltrail.evaluation import evaluate as compare
     from kerneltrail.evaluation import merged
-    from kerneltrail.evaluation.pieces import Pieces
     from kerneltrail.gp import keep_freed_memory
+    from kerneltrail.store.cache import Cache
     from kerneltrail.trajectory.configuration import read_config
 
     labels = _labels(methods)
     chosen = None if config is None else read_config(config)
-    Pieces.at(out)  # what cannot be written is refused before the work begins
+    Cache.at(out)  # what cannot be written is refused before the work begins
     drawn = _Drawn(
         table_options.listed(test, "--test", "user") if test is not None else None, test_users, test_share, runs, seed
     )

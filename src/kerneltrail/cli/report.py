@@ -86,7 +86,7 @@ def _found(source: Path) -> tuple[TrajectoryModel | None, Comparison | None]:
             try:
                 results = json.loads(path.read_text(encoding="utf-8"))
                 comparison = Comparison.from_results(results if isinstance(results, dict) else {})
-            except (OSError, ValueError) as problem:
+            except (OSError, ValueError, RecursionError) as problem:
                 raise DataError(f"{path} cannot be read as results: {problem}") from None
             break
     if not models and comparison is None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from kerneltrail.methods.cks import SearchProgress
-    from kerneltrail.studies.experiments import Told
+    from kerneltrail.studies.experiments import StageProgress
     from kerneltrail.trajectory.sampler.chains import FitProgress
 
 
@@ -89,7 +89,7 @@ def user_bar(total: int) -> Iterator[Callable[[str], None]]:
 
 
 @contextmanager
-def experiment_bar() -> Iterator[Callable[[Told], None]]:
+def experiment_bar() -> Iterator[Callable[[StageProgress], None]]:
     """A bar for each stage of an experiment, which stays when the stage is done. Silent when nobody watches."""
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
@@ -102,7 +102,7 @@ def experiment_bar() -> Iterator[Callable[[Told], None]]:
     with Progress(*columns, console=console, disable=not console.is_terminal) as bar:
         tasks: dict[str, TaskID] = {}
 
-        def hear(told: Told) -> None:
+        def hear(told: StageProgress) -> None:
             if told.stage not in tasks:
                 tasks[told.stage] = bar.add_task("", stage=told.stage, total=None)
             said = f"{told.said}, kept from an earlier run" if told.kept else told.said

@@ -20,6 +20,7 @@ from kerneltrail.data.user import User
 from kerneltrail.errors import DataError
 from kerneltrail.names import nearest
 from kerneltrail.store.atomic import write
+from kerneltrail.store.digest import digest
 
 
 @dataclass(frozen=True)
@@ -344,6 +345,11 @@ class Cohort:
         writer.writerow(columns)
         writer.writerows(zip(*columns.values(), strict=True))
         write(path, text.getvalue())
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """A digest of the users, and of how they are scaled."""
+        return digest(self.schema.to_json(), self.raw)
 
     def __repr__(self) -> str:
         return (

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
@@ -14,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from kerneltrail.data.arrays import check_size, real_numbers
 from kerneltrail.errors import DataError
 from kerneltrail.names import index_of, unique
+from kerneltrail.store.digest import blake, described
 
 Array = NDArray[np.float64]
 
@@ -184,18 +184,17 @@ class User:
     @cached_property
     def fingerprint(self) -> str:
         """A digest of all contents, the same in every process and session."""
-        digest = hashlib.blake2b(digest_size=16)
+        parts: list[Any] = []
         for field in fields(self):
             value = getattr(self, field.name)
             if isinstance(value, np.ndarray):
-                digest.update(f"{field.name}{value.shape}{value.dtype}".encode())
-                value = (
-                    repr(value.tolist()).encode() if value.dtype == object else np.ascontiguousarray(value).tobytes()
-                )
+                parts += [
+                    f"{field.name}{value.shape}{value.dtype}",
+                    repr(value.tolist()) if value.dtype == object else value,
+                ]
             else:
-                value = f"{field.name}{value!r}".encode()
-            digest.update(value)
-        return digest.hexdigest()
+                parts.append(f"{field.name}{value!r}")
+        return blake(*parts).hex()
 
     def __eq__(self, other: object) -> bool:
         if self is other:
@@ -208,10 +207,8 @@ class User:
     @cached_property
     def rows_digest(self) -> str:
         """A digest of what a fit reads, name and order aside: covariates, X, y, batches, actions."""
-        digest = hashlib.blake2b(repr((self.covariates, tuple(self.ends))).encode(), digest_size=16)
-        for values in (self.X, self.y, self.action):
-            digest.update(b"none" if values is None else np.ascontiguousarray(values, dtype=np.float64).tobytes())
-        return digest.hexdigest()
+        columns = ("none" if values is None else values for values in (self.X, self.y, self.action))
+        return blake(repr((self.covariates, tuple(self.ends))), *columns).hex()
 
     def __hash__(self) -> int:
         # Not the fingerprint: equal arrays of different types (order as integers or floats) are equal users.
@@ -225,6 +222,9 @@ class User:
         return (
             f"User({self.name!r}: {self.rows} rows in {self.batches} batches, covariates {', '.join(self.covariates)})"
         )
+
+
+described.register(User, lambda user: {"user": user.fingerprint})
 
 
 def _same(mine: object, theirs: object) -> bool:

@@ -13,6 +13,7 @@ from itertools import chain
 
 from kerneltrail.errors import KernelError
 from kerneltrail.kernels.atoms import Atom
+from kerneltrail.store.digest import described
 
 LARGEST = 10_000
 """Most factors of a composition: (A+B)*(C+D)*… doubles with every bracket that is multiplied out."""
@@ -184,3 +185,7 @@ class Composition:
 
     def __repr__(self) -> str:
         return f"Composition({self.text!r})"
+
+
+described.register(Product, str)
+described.register(Composition, str)

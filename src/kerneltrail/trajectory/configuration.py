@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from inspect import signature
+from math import comb
 from typing import TYPE_CHECKING, Any, Literal, TypedDict, get_type_hints
 
 from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, ValidationError, create_model, model_validator
@@ -26,6 +27,9 @@ from kerneltrail.store.document import explain, parse_text, read_text
 from kerneltrail.trajectory import MOVES, FixedEvidence, Joint, Urn, make_move
 from kerneltrail.trajectory.map_table import MapSettings
 from kerneltrail.trajectory.settings import Settings
+
+PRODUCTS = 10_000
+"""The most products that a pool may be generated with."""
 
 Rule = Callable[[Product], float]
 """An inclusion probability for every product."""
@@ -106,6 +110,12 @@ class PoolSection(Section):
         wanted = default_kinds() if self.kinds is None else tuple(self.kinds)
         for kind in wanted:
             _known_name(kind, tuple(ATOMS), "pool.kinds names", "there are")
+        atoms, order = len(chosen) * len(wanted), self.order or 1
+        if max(atoms, order) > PRODUCTS or comb(atoms + order, order) > PRODUCTS:
+            raise ConfigError(
+                f"pool.order: products of up to {order} of {atoms} atoms are more than {PRODUCTS:,}; lower the order, "
+                "or name fewer covariates or kinds"
+            )
         yield Pool.products_up_to(self.order or 1, chosen, kinds=wanted, probability=rule)
 
 

@@ -16,14 +16,15 @@ An *experiment* is an object with a name, a line about itself, and ``run(context
     EXPERIMENT = Mine()
 
 **Stages.** All that takes time is done in ``context.stage(name, compute, about=…)``, ``context.model(…)`` or
-``context.evaluation(…)``. What they return is kept in ``DIR/stages``, written beside and renamed, under a key of the
-experiment, the stage, `about`, the seed, the content of the data, and the code (the library's computing folders and the
-module of `compute`). A run that was stopped goes on with what is there, and ends with the same results; a fit goes on
-from its checkpoint, an evaluation from its pieces. What older code or data left is removed once a run is finished. So
-*draw in another module than you compute in*: then a figure can be changed without computing anything again. What
-`compute` returns is passed through its file form even when it is new, so a resumed run cannot differ from one that was
-not stopped. Use ``context.tell(stage, done, total, said)`` within long stages; ``context.workers`` for processes;
-``context.quick`` to choose smaller sizes, which belong in `about`.
+``context.evaluation(…)``. What they return is kept in ``DIR/stages``, written whole and with a sum, under a key of the
+experiment, the stage, `about`, the seed, the content of the data, and the code (the library's layers up to the one that
+computes, and the module of `compute`; comments and docstrings aside). A run that was stopped goes on with what is
+there, and ends with the same results; a fit goes on from its checkpoint, an evaluation from what it had finished. What
+older code or data left is removed once a run is finished. So *draw in another module than you compute in*: then a
+figure can be changed without computing anything again. What `compute` returns is passed through its file form even when
+it is new, so a resumed run cannot differ from one that was not stopped. Use ``context.tell(stage, done, total, said)``
+within long stages; ``context.workers`` for processes; ``context.quick`` to choose smaller sizes, which belong in
+`about`.
 
 **Outcome.** ``results`` (plain values), ``tables`` (tidy, a mapping per row), ``drawn`` (figures), ``sections`` (of the
 page), ``agreements`` (the paper's claims beside what was found, computed) and ``model``. `methods` turns an evaluation
@@ -41,10 +42,10 @@ from typing import Protocol
 
 from kerneltrail.errors import DataError
 from kerneltrail.gp import one_blas_thread
+from kerneltrail.store.cache import ARRAYS, JSON
 from kerneltrail.studies.experiments.agreement import Agreement, agreement_table
-from kerneltrail.studies.experiments.context import Context, Told
+from kerneltrail.studies.experiments.context import Context, StageProgress
 from kerneltrail.studies.experiments.outcome import MODEL, PAGE, RESULTS, Outcome, write_outcome
-from kerneltrail.studies.experiments.store import ARRAYS, JSON
 
 
 class Experiment(Protocol):
@@ -113,7 +114,7 @@ __all__ = [
     "Outcome",
     "PAGE",
     "RESULTS",
-    "Told",
+    "StageProgress",
     "agreement_table",
     "find",
     "names",
