@@ -33,7 +33,7 @@ def real_numbers(values: ArrayLike, what: str, columns: Sequence[str] = ()) -> A
         array = np.asarray(values)
         kind = _NO_NUMBERS.get(array.dtype.kind)
         if kind is None and array.dtype == object:
-            kind = next((found for cell in array.flat if (found := _NO_NUMBERS.get(np.asarray(cell).dtype.kind))), None)
+            kind = next(filter(None, (_NO_NUMBERS.get(np.asarray(cell).dtype.kind) for cell in array.flat)), None)
         if kind is None:
             return np.array(array, dtype=np.float64)
     except (TypeError, ValueError, OverflowError) as problem:

@@ -58,20 +58,14 @@ class Table:
             raise DataError(f"{self.source} has no column {name!r}; {self._hint(name)}") from None
 
     def _hint(self, name: str) -> str:
-        if len(self.names) == 1 and (found := [mark for mark in (";", "\t", "|") if mark in self.names[0]]):
-            cure = "name the file .tsv" if found[0] == "\t" else "separate columns by commas"
-            return f"its header is one name with {found[0]!r} in it: {cure}"
+        if len(self.names) == 1 and (marks := [mark for mark in (";", "\t", "|") if mark in self.names[0]]):
+            cure = "name the file .tsv" if marks[0] == "\t" else "separate columns by commas"
+            return f"its header is one name with {marks[0]!r} in it: {cure}"
         return nearest(name, self.names)
 
     def place(self, row: int) -> str:
         """Where a row stands, for messages: rows count from 1, lines as an editor shows them."""
         return f"row {row + 1}" if self.lines is None else f"row {row + 1} (line {self.lines[row]})"
-
-    def with_columns(self, columns: Mapping[str, Sequence[Any]]) -> Table:
-        """The table with columns added or replaced."""
-        return Table(
-            {**self.columns, **{name: list(values) for name, values in columns.items()}}, self.source, self.lines
-        )
 
     def where(self, keep: Sequence[bool]) -> Table:
         """The rows for which `keep` is true; those of a text file remember their lines."""
