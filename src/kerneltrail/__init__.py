@@ -66,8 +66,7 @@ if TYPE_CHECKING:
     from kerneltrail.report.words import describe, explain
     from kerneltrail.trajectory.advantage import Advantage
     from kerneltrail.trajectory.fit import fit
-    from kerneltrail.trajectory.model import TrajectoryModel
-    from kerneltrail.trajectory.model_file import load, save
+    from kerneltrail.trajectory.model import TrajectoryModel, load, save
     from kerneltrail.trajectory.new_user import NewUser
     from kerneltrail.trajectory.settings import Settings
     from kerneltrail.trajectory.user_file import load_user, save_user
@@ -94,9 +93,8 @@ _HOMES = {
     "kerneltrail.report.model_page": ("follow_users", "trail_page"),
     "kerneltrail.report.words": ("describe", "explain"),
     "kerneltrail.adapters.arviz": ("to_arviz",),
-    "kerneltrail.trajectory.model_file": ("load", "save"),
     "kerneltrail.trajectory.fit": ("fit",),
-    "kerneltrail.trajectory.model": ("TrajectoryModel",),
+    "kerneltrail.trajectory.model": ("TrajectoryModel", "load", "save"),
     "kerneltrail.trajectory.advantage": ("Advantage",),
     "kerneltrail.trajectory.new_user": ("NewUser",),
     "kerneltrail.trajectory.settings": ("Settings",),

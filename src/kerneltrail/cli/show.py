@@ -19,7 +19,7 @@ def show(
 ) -> None:
     """Print a model: its graph, its users' paths, the alternatives, and what every kernel says in words."""
     from kerneltrail.report.plain import as_json
-    from kerneltrail.trajectory.model_file import load
+    from kerneltrail.trajectory.model import load
 
     loaded = load(model)
     if json:

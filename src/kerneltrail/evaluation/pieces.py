@@ -10,8 +10,7 @@ from pathlib import Path
 from kerneltrail.errors import KerneltrailError, ModelFileError
 from kerneltrail.evaluation.prequential import Piece
 from kerneltrail.store.atomic import write
-from kerneltrail.trajectory.model import TrajectoryModel
-from kerneltrail.trajectory.model_file import load, save
+from kerneltrail.trajectory.model import TrajectoryModel, load, save
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,8 @@ from kerneltrail.data import Scaler
 from kerneltrail.data.units import in_data_units
 from kerneltrail.kernels import Hyperparameters
 from kerneltrail.report.words import Description, describe
-from kerneltrail.trajectory.model import Node, TrajectoryModel
+from kerneltrail.trajectory.group import Node
+from kerneltrail.trajectory.model import TrajectoryModel
 
 
 def _scaler(model: TrajectoryModel) -> Scaler:

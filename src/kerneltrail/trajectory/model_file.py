@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, replace
 from itertools import pairwise
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,16 +18,18 @@ from kerneltrail.gp import Reward
 from kerneltrail.gp.population import PopulationMean
 from kerneltrail.kernels import Composition, Pool, Prior, Priors, layout_of, parse
 from kerneltrail.store.container import Arrays, digest_of, pack, read_bytes, unpack, write_bytes
-from kerneltrail.trajectory.group import Group
-from kerneltrail.trajectory.model import Diagnostics, Node, TrajectoryModel
+from kerneltrail.trajectory.graph import Diagnostics, LearntGraph
+from kerneltrail.trajectory.group import Group, Node
 from kerneltrail.trajectory.settings import Settings
 from kerneltrail.trajectory.structure import Structure
+
+Model = TypeVar("Model", bound=LearntGraph)
 
 _LATER = (("mean", "none"), ("scope", "each"), ("margin_of", "joint"), ("variances", None), ("constant", 0.0))
 """Keys, with the values that change nothing, which files of before do not have."""
 
 
-def save(model: TrajectoryModel, path: str | os.PathLike[str]) -> None:
+def save(model: LearntGraph, path: str | os.PathLike[str]) -> None:
     """Keep a model in one file.
 
     Raises:
@@ -36,29 +38,29 @@ def save(model: TrajectoryModel, path: str | os.PathLike[str]) -> None:
     write_bytes(path, to_bytes(model))
 
 
-def load(path: str | os.PathLike[str]) -> TrajectoryModel:
-    """The model in a file: equal to the one that was saved, and behaving the same, bit for bit.
+def load(path: str | os.PathLike[str], kind: type[Model]) -> Model:
+    """The model in a file, made as a `kind`: equal to the one that was saved, and behaving the same, bit for bit.
 
     Raises:
         ModelFileError: if there is no such file, or it is not a model, cut short, damaged, of another schema version,
             or made of kernels that are not registered here.
     """
-    return from_bytes(read_bytes(path), os.fspath(path))
+    return from_bytes(read_bytes(path), kind, os.fspath(path))
 
 
-def to_bytes(model: TrajectoryModel) -> bytes:
+def to_bytes(model: LearntGraph) -> bytes:
     """A model as the bytes of its file."""
     return pack("model", *_encode(model))
 
 
-def from_bytes(data: bytes, shown: str = "the model") -> TrajectoryModel:
+def from_bytes(data: bytes, kind: type[Model], shown: str = "the model") -> Model:
     """The model of a file's bytes; `shown` is what messages call it."""
     content, arrays = unpack(data, "model", shown)
     with reading(shown):
-        return _decode(content, arrays)
+        return _decode(content, arrays, kind)
 
 
-def fingerprint(model: TrajectoryModel) -> str:
+def fingerprint(model: LearntGraph) -> str:
     """A digest of all that selection depends on: two models with the same one follow users alike."""
     content, arrays = _encode(model)
     parts = ("schema", "pool", "priors", "settings", "batches", "nodes", "reward")
@@ -89,7 +91,7 @@ def reading(shown: str) -> Iterator[None]:
         raise ModelFileError(f"{shown} is damaged: {problem!r}") from None
 
 
-def _encode(model: TrajectoryModel) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+def _encode(model: LearntGraph) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
     pool = model.pool
     # Paths refer to a list of kernels in text: masks of large pools do not fit in 64 bits.
     masks = dict.fromkeys(mask for s in model.structures for path in s.paths for mask in path)
@@ -148,7 +150,7 @@ def _encode_priors(priors: Priors) -> dict[str, Any]:
     }
 
 
-def _decode(content: Mapping[str, Any], arrays: Arrays) -> TrajectoryModel:
+def _decode(content: Mapping[str, Any], arrays: Arrays, kind: type[Model]) -> Model:
     pool = _decode_pool(content["pool"])
     compositions = [parse(text) for text in content["compositions"]]
     masks = [pool.mask(composition) for composition in compositions]
@@ -158,7 +160,7 @@ def _decode(content: Mapping[str, Any], arrays: Arrays) -> TrajectoryModel:
     )
     reward = content["reward"]
     told = content["diagnostics"]
-    return TrajectoryModel(
+    return kind(
         schema=Schema.from_json(content["schema"]),
         pool=pool,
         priors=_decode_priors(content["priors"]),

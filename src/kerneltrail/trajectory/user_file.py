@@ -1,4 +1,4 @@
-"""A followed user in one file: rows or the sums that replaced them, judges, probabilities and history.
+"""A followed user in one file: rows or the sums that replaced them, node fits, probabilities and history.
 
 It belongs to one model and does not hold it: thousands of users share one.
 """
@@ -18,10 +18,12 @@ from kerneltrail.gp import OnlineState
 from kerneltrail.gp.online import Basis
 from kerneltrail.kernels import Hyperparameters
 from kerneltrail.store.container import Arrays, pack, read_bytes, unpack, write_bytes
-from kerneltrail.trajectory.model import Node, TrajectoryModel
+from kerneltrail.trajectory.graph import LearntGraph
+from kerneltrail.trajectory.group import Node
+from kerneltrail.trajectory.model import TrajectoryModel
 from kerneltrail.trajectory.model_file import fingerprint, reading
-from kerneltrail.trajectory.new_user import NewUser, Step, UserState
-from kerneltrail.trajectory.node_fit import Judge
+from kerneltrail.trajectory.new_user import RECENT, NewUser, Step, UserState
+from kerneltrail.trajectory.node_fit import NodeFit
 
 
 def save_user(user: NewUser, path: str | os.PathLike[str]) -> None:
@@ -55,9 +57,10 @@ def user_to_bytes(user: NewUser) -> bytes:
         "rows": state.rows,
         "batches": state.batches,
         "current": state.current,
-        "judges": [_encode_judge(judge, f"judges.{i}", arrays) for i, judge in enumerate(state.judges)],
+        "judges": [_encode_fit(fit, f"judges.{i}", arrays) for i, fit in enumerate(state.fits)],
         "kept": _encode_rows(state.kept, arrays),
-        "history": _encode_history(state.history, user.model, arrays),
+        "history": _encode_history(state.steps, user.model, arrays),
+        "selected": list(state.selected),
     }
     return pack("user", content, arrays)
 
@@ -68,7 +71,7 @@ def user_from_bytes(data: bytes, model: TrajectoryModel, shown: str = "the user"
     if content.get("model") != fingerprint(model):
         raise ModelFileError(f"{shown} holds a user who was followed on another model than this one")
     with reading(shown):
-        empirical = model.settings.evidence == "empirical"
+        steps = _decode_history(content["history"], model, arrays)
         state = UserState(
             name=content["name"],
             selection=content["selection"],
@@ -76,26 +79,28 @@ def user_from_bytes(data: bytes, model: TrajectoryModel, shown: str = "the user"
             refine=content["refine"],
             rows=content["rows"],
             batches=content["batches"],
-            history=_decode_history(content["history"], model, arrays),
-            judges=tuple(
-                _decode_judge(stored, node, empirical, model, f"judges.{i}", arrays)
+            history=steps[-RECENT:],
+            fits=tuple(
+                _decode_fit(stored, node, model, f"judges.{i}", arrays)
                 for i, (stored, node) in enumerate(zip(content["judges"], model.nodes, strict=True))
             ),
             kept=_decode_rows(content["kept"], model, arrays),
             prior=arrays["prior"],
             weights=arrays["weights"],
             current=content["current"],
+            first=steps[0] if steps else None,
+            selected=_decode_selected(content.get("selected"), steps, model),
         )
         return NewUser.resume(model, state)
 
 
-def _encode_judge(judge: Judge, place: str, arrays: dict[str, NDArray[Any]]) -> dict[str, Any]:
-    arrays[f"{place}.theta"] = judge.theta
-    if judge.precision is not None:
-        arrays[f"{place}.precision"] = judge.precision
-    stored: dict[str, Any] = {"log_evidence": judge.log_evidence, "refined": judge.refined, "online": None}
-    if judge.online is not None:
-        online = judge.online
+def _encode_fit(fit: NodeFit, place: str, arrays: dict[str, NDArray[Any]]) -> dict[str, Any]:
+    arrays[f"{place}.theta"] = fit.theta
+    if fit.precision is not None:
+        arrays[f"{place}.precision"] = fit.precision
+    stored: dict[str, Any] = {"log_evidence": fit.log_evidence, "refined": fit.refined, "online": None}
+    if fit.online is not None:
+        online = fit.online
         arrays[f"{place}.gram"] = online.gram
         arrays[f"{place}.basis"] = online.basis.hyperparameters.vector
         arrays[f"{place}.box"] = np.array([online.basis.low, online.basis.high])
@@ -110,9 +115,7 @@ def _encode_judge(judge: Judge, place: str, arrays: dict[str, NDArray[Any]]) -> 
     return stored
 
 
-def _decode_judge(
-    stored: Mapping[str, Any], node: Node, empirical: bool, model: TrajectoryModel, place: str, arrays: Arrays
-) -> Judge:
+def _decode_fit(stored: Mapping[str, Any], node: Node, model: TrajectoryModel, place: str, arrays: Arrays) -> NodeFit:
     online = None
     kept = stored["online"]
     if kept is not None:
@@ -132,9 +135,8 @@ def _decode_judge(
             kept["max_rank"],
             kept["widening_error"],
         )
-    return Judge(
+    return NodeFit(
         node,
-        empirical,
         arrays[f"{place}.theta"],
         stored["log_evidence"],
         arrays.get(f"{place}.precision"),
@@ -155,13 +157,13 @@ def _encode_rows(kept: User | None, arrays: dict[str, NDArray[Any]]) -> dict[str
 def _decode_rows(stored: Mapping[str, Any] | None, model: TrajectoryModel, arrays: Arrays) -> User | None:
     if stored is None:
         return None
-    return User(
-        stored["name"], model.covariates, arrays["kept.X"], arrays["kept.y"], stored["ends"], arrays.get("kept.action")
-    )
+    # Files of before hold actions that a model without a reward does not read.
+    action = arrays.get("kept.action") if model.takes_action else None
+    return User(stored["name"], model.covariates, arrays["kept.X"], arrays["kept.y"], stored["ends"], action)
 
 
 def _encode_history(
-    history: tuple[Step, ...], model: TrajectoryModel, arrays: dict[str, NDArray[Any]]
+    history: tuple[Step, ...], model: LearntGraph, arrays: dict[str, NDArray[Any]]
 ) -> list[dict[str, Any]]:
     nodes = [node.composition for node in model.nodes]
     shape = (len(history), len(nodes))
@@ -197,3 +199,10 @@ def _decode_history(stored: list[Mapping[str, Any]], model: TrajectoryModel, arr
         )
         for t, step in enumerate(stored)
     )
+
+
+def _decode_selected(stored: list[int] | None, steps: tuple[Step, ...], model: TrajectoryModel) -> tuple[int, ...]:
+    """Files that hold every step do not count them."""
+    if stored is not None:
+        return tuple(stored)
+    return tuple(sum(step.composition == node.composition for step in steps) for node in model.nodes)

@@ -15,7 +15,8 @@ from kerneltrail.kernels.phrases import number, quantity, singular
 from kerneltrail.report.figures import WITHIN_90
 from kerneltrail.report.graph import name_of
 from kerneltrail.report.words import describe
-from kerneltrail.trajectory.model import Node, TrajectoryModel
+from kerneltrail.trajectory.group import Node
+from kerneltrail.trajectory.model import TrajectoryModel
 from kerneltrail.trajectory.sampler.urn import ROOT
 
 

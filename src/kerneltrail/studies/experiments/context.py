@@ -16,8 +16,7 @@ from kerneltrail.evaluation import Evaluation, Progress, load_evaluation
 from kerneltrail.store.atomic import check_writable, write
 from kerneltrail.store.digest import code_of, content_digest, library
 from kerneltrail.studies.experiments.store import JSON, Codec, key_of, superseded
-from kerneltrail.trajectory.model import TrajectoryModel
-from kerneltrail.trajectory.model_file import load
+from kerneltrail.trajectory.model import TrajectoryModel, load
 from kerneltrail.trajectory.sampler.chains import FitProgress
 
 STAGES = "stages"
