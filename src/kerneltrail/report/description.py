@@ -145,7 +145,7 @@ def explain(user: NewUser) -> Description:
     fitted = user.hyperparameters
     if fitted is None:
         return Description((Sentence(f"No rows of {user.name} have been seen yet."),))
-    posterior = user.view().posterior
+    posterior = user.node_posterior().posterior
     shares = None
     if isinstance(posterior, Posterior):
         all_shares = posterior.shares()
