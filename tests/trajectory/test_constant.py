@@ -13,7 +13,7 @@ from kerneltrail.gp.population import PopulationMean, spread
 from kerneltrail.kernels import Priors
 from kerneltrail.trajectory.fit import fit
 from kerneltrail.trajectory.map_table import MapTable
-from kerneltrail.trajectory.model import TrajectoryModel, from_bytes
+from kerneltrail.trajectory.model import from_bytes
 from kerneltrail.trajectory.model_file import to_bytes
 from kerneltrail.trajectory.user_file import user_from_bytes, user_to_bytes
 from support.identical import difference
@@ -151,7 +151,7 @@ def test_a_reward_model_has_its_own_constant():
 
 def test_it_is_kept_in_files_and_when_a_model_is_extended():
     model = learn(cohort(), mean="population")
-    again = from_bytes(to_bytes(model), TrajectoryModel)
+    again = from_bytes(to_bytes(model))
     assert difference(model, again) is None
     user = model.new_user()
     seen = new_rows(4)

@@ -69,11 +69,11 @@ class TestRoundTrip:
         assert identical(loaded.transitions, model.transitions)
 
     def test_the_same_model_gives_the_same_bytes(self, make):
-        assert to_bytes(make()) == to_bytes(from_bytes(to_bytes(make()), TrajectoryModel))
+        assert to_bytes(make()) == to_bytes(from_bytes(to_bytes(make())))
 
     def test_a_loaded_model_follows_a_user_to_the_same_bits(self, make):
         model, seen = make(), rows("new", 16, seed=9)
-        loaded = from_bytes(to_bytes(model), TrajectoryModel)
+        loaded = from_bytes(to_bytes(model))
         assert identical(follow(model.new_user(), seen, range(1, 5)), follow(loaded.new_user(), seen, range(1, 5)))
 
     @pytest.mark.parametrize("refine", [6, 400])
@@ -82,7 +82,7 @@ class TestRoundTrip:
         whole, parts = model.new_user("ann", refine=refine), model.new_user("ann", refine=refine)
         for t in range(1, 5):
             save_user(parts, tmp_path / "ann.user")
-            parts = load_user(tmp_path / "ann.user", from_bytes(to_bytes(model), TrajectoryModel))
+            parts = load_user(tmp_path / "ann.user", from_bytes(to_bytes(model)))
             assert identical(follow(whole, seen, [t]), follow(parts, seen, [t]))
             assert difference(whole, parts) is None
         assert [step.batch for step in parts.history] == [1, 2, 3, 4]
@@ -121,7 +121,7 @@ def test_a_pool_beyond_64_products_is_kept():
         model, pool=many, structures=structures, nodes=tuple(replace(n, mask=masks[n.mask]) for n in model.nodes)
     )
     assert max(masks.values()) > 2**64
-    assert difference(model, from_bytes(to_bytes(model), TrajectoryModel)) is None
+    assert difference(model, from_bytes(to_bytes(model))) is None
 
 
 class TestIdentical:
@@ -213,10 +213,10 @@ class TestBadFiles:
         content, arrays = container.unpack(to_bytes(small_model()), "model", "m")
         content["settings"]["speed"] = 1
         with pytest.raises(ModelFileError, match=r"m does not fit this version.*'speed'"):
-            from_bytes(container.pack("model", content, arrays), TrajectoryModel, "m")
+            from_bytes(container.pack("model", content, arrays), "m")
         del content["users"], content["settings"]["speed"]
         with pytest.raises(ModelFileError, match=r"m is damaged.*users"):
-            from_bytes(container.pack("model", content, arrays), TrajectoryModel, "m")
+            from_bytes(container.pack("model", content, arrays), "m")
 
     def test_a_user_is_not_a_model_and_the_other_way_round(self, stored, tmp_path):
         save_user(small_model().new_user(), tmp_path / "ann.user")
@@ -285,7 +285,7 @@ def test_files_from_before_the_population_mean_are_read():
     kept = user_to_bytes(user)
     content, arrays = container.unpack(to_bytes(model), "model", "it")
     del content["settings"]["mean"], content["settings"]["constant"], content["reward"]["variances"]
-    older = from_bytes(container.pack("model", content, arrays), TrajectoryModel)
+    older = from_bytes(container.pack("model", content, arrays))
     assert difference(older, model) is None
     assert fingerprint(older) == fingerprint(model)
     assert follow(user_from_bytes(kept, older), seen, (3,))[0] == follow(user, seen, (3,))[0]
