@@ -33,6 +33,8 @@ def report(
 
     The page is one file that fetches nothing; it can be sent by mail and printed.
     """
+    import numpy as np
+
     from kerneltrail.cli.terminal import say, user_bar
     from kerneltrail.errors import DataError
     from kerneltrail.report.files import check_writable, write
@@ -48,7 +50,7 @@ def report(
     followed: Any = ()
     refused: list[str] = []
     if cohort is not None and model is not None:
-        with user_bar(len(cohort)) as tell:
+        with user_bar(len(cohort)) as tell, np.errstate(all="ignore"):  # what is not finite is said by name
             followed = follow_users(model, cohort.raw, detailed=users, tell=tell, leave_out=refused.append)
     written = write(out, trail_page(title, model, followed, comparison))
     lines = [f"Open {written}"]
