@@ -10,6 +10,7 @@ from kerneltrail.cli.app import app
 from kerneltrail.cli.terminal import _standing, fit_bar, user_bar
 from kerneltrail.data import Cohort, simulate
 from kerneltrail.trajectory.model import load, save
+from kerneltrail.trajectory.new_user import NewUser
 from kerneltrail.trajectory.sampler.chains import FitProgress
 from trajectory.small import rewarded_model, rows, small_model
 
@@ -322,6 +323,55 @@ class TestSelect:
         refused(self.select(folder, tmp_path, "--batch-size", 3, "--batch-column", "batch"), "in one way")
         refused(self.select(folder, tmp_path, "--predictions", folder / "new.csv" / "p"), "cannot be written")
         assert [path.name for path in tmp_path.iterdir()] == ["lacking.csv"]
+
+    def test_a_user_who_cannot_be_followed_is_named_and_the_others_go_on(self, folder, tmp_path, monkeypatch):
+        lines = (folder / "new.csv").read_text().splitlines()
+        names = list(dict.fromkeys(line.split(",")[0] for line in lines[1:]))
+        real = NewUser.update
+
+        def update(self, X, y, **more):
+            if self.name == names[1] and self.batches == 1:
+                raise ZeroDivisionError("float division by zero")
+            return real(self, X, y, **more)
+
+        monkeypatch.setattr(NewUser, "update", update)
+        result = self.select(folder, tmp_path, "--predictions", tmp_path / "p.csv")
+        assert result.exit_code == 2
+        assert f"user {names[1]!r} is left out, for rows 6 to 15 (batch 2): ZeroDivisionError" in result.stderr
+        assert "2 users, 6 batches" in result.stdout
+        for path in ("s.csv", "p.csv"):
+            assert list(dict.fromkeys(row["user"] for row in table(tmp_path / path))) == [names[0], names[2]]
+
+    @pytest.mark.parametrize("column", ["x", "y"])
+    def test_a_huge_number_stops_nobody_else(self, folder, tmp_path, column):
+        """Of one user's rows one is beyond what can be squared: whether it is refused or not, the others are there."""
+        lines = (folder / "new.csv").read_text().splitlines()
+        place, cells = lines[0].split(",").index(column), lines[8].split(",")
+        cells[place] = "1e300"
+        (tmp_path / "huge.csv").write_text("\n".join([*lines[:8], ",".join(cells), *lines[9:]]))
+        whole = self.select(folder, tmp_path)
+        assert whole.exit_code == 0
+        expected = [row for row in table(tmp_path / "s.csv") if row["user"] != cells[0]]
+        result = self.select(folder, tmp_path, data=tmp_path / "huge.csv")
+        assert "Traceback" not in result.output
+        assert result.exit_code == 2
+        assert repr(cells[0]) in result.stderr
+        assert "1e+300" in result.stderr
+        assert table(tmp_path / "s.csv") == expected
+        page = run("report", folder / "m.trail", "--data", tmp_path / "huge.csv", "--out", tmp_path / "page.html")
+        assert page.exit_code == 2
+        assert repr(cells[0]) in page.stderr
+        others = {row["user"] for row in expected}
+        assert all(name in (tmp_path / "page.html").read_text() for name in others)
+
+    def test_a_user_s_name_is_no_formula(self, folder, tmp_path):
+        text = (folder / "new.csv").read_text()
+        name = text.splitlines()[1].split(",")[0]
+        (tmp_path / "odd.csv").write_text(text.replace(f"\n{name},", "\n@SUM(A1),"))
+        result = self.select(folder, tmp_path, "--predictions", tmp_path / "p.csv", data=tmp_path / "odd.csv")
+        assert result.exit_code == 0
+        for path in ("s.csv", "p.csv"):
+            assert table(tmp_path / path)[0]["user"] == "'@SUM(A1)"
 
     def test_an_interrupt_leaves_no_file(self, folder, tmp_path, monkeypatch):
         def stopped(*arguments, **options):

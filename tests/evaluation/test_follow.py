@@ -7,9 +7,11 @@ import pytest
 from scipy.stats import norm
 
 from evaluation.toys import Toy, ToyUser, user
-from kerneltrail.evaluation import Step, follow, scores
+from kerneltrail.evaluation import Step, follow, rmse, scores
+from kerneltrail.evaluation.follow import left_out
 from kerneltrail.evaluation.metrics import WITHIN
 from kerneltrail.gp import Prediction
+from kerneltrail.kernels import parse
 from kerneltrail.methods.protocol import Method
 
 
@@ -92,6 +94,59 @@ def test_a_method_that_cannot_begin_is_a_failure():
     assert followed.steps == ()
     assert followed.failures[0].type == "OSError"
     assert isinstance(toy, Method)
+
+
+def test_functions_are_called_around_every_update():
+    seen = []
+    followed = follow(
+        Toy(),
+        user(),
+        before_update=lambda state, batch: seen.append(("before", state.batches, batch.rows)),
+        after_update=lambda state, outcome: seen.append(("after", state.batches, outcome)),
+    )
+    assert seen == [
+        ("before", 0, 3), ("after", 1, None), ("before", 1, 2), ("after", 2, None), ("before", 2, 4),
+        ("after", 3, None),
+    ]  # fmt: skip
+    assert [len(prediction.mean) for prediction in followed.predictions] == [3, 2, 4]
+    for step, prediction, t in zip(followed.steps, followed.predictions, (1, 2, 3), strict=False):
+        assert step.rmse == rmse(prediction.mean, user().batch(t).y)
+
+
+def test_only_what_is_to_be_caught_is_recorded():
+    for catch in ((), (ValueError,)):
+        with pytest.raises(RuntimeError, match="no update for ann"):
+            follow(Toy(fail=("update", 1, "ann")), user(), catch=catch)
+    followed = follow(Toy(fail=("update", 1, "ann")), user(), catch=(RuntimeError,))
+    (failure,) = followed.failures
+    assert left_out(user(), failure) == (
+        "user 'ann' is left out, for rows 4 to 5 (batch 2): RuntimeError: no update for ann"
+    )
+
+    def look(state, outcome):
+        raise ZeroDivisionError("looked too closely")
+
+    assert [f.type for f in follow(Toy(), user(), after_update=look).failures] == ["ZeroDivisionError"]
+
+
+def test_a_known_truth_is_judged_at_every_step():
+    steps = follow(Toy(), user(), truth=parse("LIN[x]")).steps
+    assert [step.right for step in steps] == [False, True, True, False]
+    assert [step.truth_probability for step in steps] == [0.0, 0.75, 0.75, 0.0]
+    wrong, right = 0.75**2 + 0.25**2 + 1.0, 2 * 0.25**2
+    assert [step.brier for step in steps] == pytest.approx([wrong, right, right, wrong])
+    assert all(step.probability == 0.75 for step in steps)
+    unknown = follow(Toy(), user()).steps[1]
+    assert (unknown.right, math.isnan(unknown.brier), unknown.probability) == (None, True, 0.75)
+
+
+def test_a_method_without_probabilities_is_not_judged_by_them():
+    silent = type("Silent", (ToyUser,), {"probabilities": {}})
+
+    method = type("Method", (Toy,), {"__call__": lambda self, name="new": silent(Toy(), name)})()
+    step = follow(method, user(), truth=parse("LIN[x]")).steps[1]
+    assert step.right
+    assert all(math.isnan(value) for value in (step.probability, step.truth_probability, step.brier))
 
 
 def test_coverage_is_that_of_the_normal():

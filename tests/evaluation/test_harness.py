@@ -10,12 +10,14 @@ import pytest
 
 from evaluation.toys import SPECS, Toy, cohort, everything, newcomer, user
 from kerneltrail.errors import DataError
-from kerneltrail.evaluation import evaluate, splits
+from kerneltrail.evaluation import evaluate, load_evaluation, splits
 from kerneltrail.evaluation import harness as module
+from kerneltrail.kernels import parse
 from kerneltrail.methods import methods
+from kerneltrail.methods.ard import SingleKernel
 from kerneltrail.methods.builder import MethodBuilder
 from kerneltrail.methods.mean import RunningMean
-from kerneltrail.methods.registry import METHODS, learns_from
+from kerneltrail.methods.registry import METHODS, learns_from, register
 from methods.common import training
 
 TIMES = ("seconds", "cpu_seconds", "predict_seconds")
@@ -36,6 +38,11 @@ def toys():
 def own_learner(cohort):
     """A learner that somebody else wrote."""
     return RunningMean.train(cohort)
+
+
+def outside_learner(preprocessor, priors):
+    """A learner of the user's own rows alone, that somebody else wrote."""
+    return SingleKernel(preprocessor, parse("LIN[x]"), priors, starts=1, screen=2)
 
 
 def without_times(steps):
@@ -64,8 +71,11 @@ class TestAllMethods:
 
     def test_right_is_known_where_the_truth_is(self):
         found = everything()
-        assert all(step.right is None for step in found.steps if step.user != "ann")
+        others = [step for step in found.steps if step.user != "ann"]
+        assert others
+        assert all(step.right is None and math.isnan(step.brier) for step in others)
         own = [step for step in found.steps if step.user == "ann"]
+        assert len(own) == 4 * len(methods())
         assert all(step.right == (step.composition == "LIN[steps] + SE[hour]") for step in own)
 
     def test_what_was_done_is_said(self):
@@ -84,6 +94,31 @@ class TestAllMethods:
             evaluate(training(), test, {name: SPECS[name] for name in few}, workers=workers) for workers in (1, 2)
         )
         assert without_times(one.steps) == without_times(two.steps)
+
+
+class TestOutside:
+    def test_a_method_registered_from_outside_is_evaluated_like_any_other(self, tmp_path, monkeypatch):
+        test = [user("ann"), user("bob")]
+        monkeypatch.setattr(METHODS, "_things", dict(METHODS._things))
+        register("probe", lambda cohort, *, seed, noise=1.0: Toy(noise=noise))
+        found = evaluate(cohort(["p", "q"]), test, ["mean", "probe"], workers=1)
+        found.save(tmp_path)
+        unsure = evaluate(cohort(["p", "q"]), test, {"unsure": ("probe", {"noise": 9.0})}, workers=1)
+        apart = evaluate(cohort(["p", "q"]), test, ["mean", "probe"], workers=2)
+        assert not found.failures
+        assert load_evaluation(tmp_path).methods == ("mean", "probe")
+        assert {row.method for row in found.summary() if row.metric == "rmse"} == {"mean", "probe"}
+        assert [row.second for row in found.paired("mean") if row.metric == "rmse" and row.t == 0] == ["probe"]
+        assert unsure.steps[0].log_density < found.at("probe", 0)[0].log_density
+        assert without_times(apart.steps) == without_times(found.steps)
+
+    def test_a_learner_from_outside_on_own_rows_is_shared_by_its_own_code(self, toys, tmp_path, monkeypatch):
+        toys("single", MethodBuilder("single", outside_learner, "own rows"))
+        for train, code, files in (("pq", "first", 1), ("pr", "first", 1), ("pr", "edited", 2)):
+            monkeypatch.setattr("kerneltrail.evaluation.training.code_of", lambda learn, code=code: code)
+            found = evaluate(cohort(list(train)), [user("ann")], ["single"], workers=1, share=tmp_path)
+            assert not found.failures
+            assert len(list(tmp_path.glob("*.json"))) == files
 
 
 class TestFailures:

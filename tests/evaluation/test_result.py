@@ -4,6 +4,7 @@ import csv
 import json
 import math
 from dataclasses import replace
+from itertools import product
 
 import numpy as np
 import pytest
@@ -61,7 +62,9 @@ def test_differences_are_of_the_same_users():
     assert row.mean == pytest.approx(np.mean(differences))
     assert (row.low, row.high) == pytest.approx((min(differences), max(differences)))
     assert row.users == 2
-    assert all(r.mean == r.low == r.high == 0.0 for r in found.paired() if r.metric in ("rmse", "products"))
+    same = [r for r in found.paired() if r.metric in ("rmse", "products")]
+    assert len(same) == 3 + 4
+    assert all(r.mean == r.low == r.high == 0.0 for r in same)
 
 
 def test_a_user_missing_under_one_method_is_left_out():
@@ -92,6 +95,22 @@ def test_runs_to_be_joined_need_labels():
         merged([small("a"), small("a")])
 
 
+def test_a_draw_of_persons_is_the_mean_of_all_their_values():
+    """Of three persons one has four values: 27 equally likely draws, each the mean of all values in it.
+
+    The 20 % and 80 % points lie in the middle of an atom of that distribution. A mean of persons' means has others.
+    """
+    whose = {"a": [0.0, 0.0, 0.0, 0.0], "b": [10.0], "c": [20.0]}
+    draws = sorted(
+        float(np.mean([value for person in drawn for value in whose[person]])) for drawn in product(whose, repeat=3)
+    )
+    values = [value for own in whose.values() for value in own]
+    found = over_users(values, [person for person, own in whose.items() for _ in own], level=0.6)
+    assert found.mean == pytest.approx(np.mean(values))
+    assert (found.low, found.high) == pytest.approx((draws[5], draws[21]))
+    assert draws[4:6] == pytest.approx([20 / 9] * 2)
+
+
 def test_a_person_is_resampled_with_all_values():
     """Two persons: draws are (a, a), (a, b) or (b, b), and the ends of a 90 % interval the outer two."""
     found = over_users([1.0, 3.0, 10.0], ["a", "a", "b"])
@@ -112,6 +131,18 @@ class TestFiles:
         assert again.failures == everything().failures
         assert again.about == json.loads(json.dumps(everything().about))
         assert repr(again.summary()) == repr(everything().summary())
+
+    def test_what_older_files_do_not_know_is_missing(self, folder, tmp_path):
+        """Files of version 0.1.0 have no probabilities."""
+        stored = json.loads((folder / "evaluation.json").read_text())
+        for step in stored["steps"]:
+            for name in ("probability", "truth_probability", "brier"):
+                del step[name]
+        (tmp_path / "evaluation.json").write_text(json.dumps(stored))
+        again = load_evaluation(tmp_path)
+        assert all(math.isnan(step.probability) and math.isnan(step.brier) for step in again.steps)
+        nothing = dict.fromkeys(("probability", "truth_probability", "brier"), math.nan)
+        assert repr(again.steps) == repr(tuple(replace(step, **nothing) for step in everything().steps))
 
     def test_tables_are_tidy(self, folder):
         with (folder / "steps.csv").open(newline="") as file:

@@ -7,6 +7,8 @@ from kerneltrail.errors import DataError, KerneltrailError, ModelFileError
 from kerneltrail.gp import Prediction
 from kerneltrail.kernels import Composition
 from kerneltrail.methods import FollowedUser, Method
+from kerneltrail.methods.protocol import hyperparameter_count, probabilities_of
+from kerneltrail.methods.trajectory import TrajectoryMethod
 
 from .common import ALL, COVARIATES, REWARDED, method, rows
 
@@ -15,8 +17,17 @@ X5, Y5, A5 = rows(5, seed=2)
 NEXT, _, NEXT_A = rows(6, seed=3)
 
 
-@pytest.fixture(params=ALL)
+GREEDY = "trajectory, greedy"
+"""The trajectory model with another selection than the model's own."""
+
+IN_PIECES = ("mean", "linear", "se-ard", "pooled", "pooled-mean", "final", "memoryless", "cks")
+"""Methods that promise that only the rows matter, not where the batches end."""
+
+
+@pytest.fixture(params=(*ALL, GREEDY))
 def made(request):
+    if request.param == GREEDY:
+        return TrajectoryMethod(method("trajectory").model, {"selection": "greedy"})
     return method(request.param)
 
 
@@ -52,6 +63,17 @@ def test_protocol(made):
     assert user.name == "ann"
     assert made.covariates == COVARIATES
     assert (user.rows, user.batches) == (0, 0)
+
+
+def test_probabilities_are_of_the_composition_selected_or_none_are_said(made):
+    user = followed(made, (X7, Y7))
+    said = probabilities_of(user)
+    if said:
+        assert sum(said.values()) == pytest.approx(1.0)
+        assert said[user.composition] == max(said.values())
+    else:
+        assert made.method in ("mean", "linear", "cks", "shrinkage")
+    assert hyperparameter_count(user) >= 1
 
 
 def test_predict_before_any_data(made):
@@ -103,13 +125,20 @@ def test_lists_and_transposed_arrays_are_as_good_as_arrays(made):
     same(followed(made, (np.asfortranarray(X7), Y7)).predict(np.asfortranarray(NEXT)), said, rtol=1e-9)
 
 
-def test_one_piece_is_many_where_promised(made):
+@pytest.mark.parametrize("name", ALL)
+def test_one_piece_is_many_where_promised(name):
+    made = method(name)
+    assert made.in_pieces == (name in IN_PIECES)
     whole = followed(made, (np.vstack([X7, X5]), np.concatenate([Y7, Y5])))
     parts = followed(made, (X7[:3], Y7[:3]), (X7[3:], Y7[3:]), (X5, Y5))
     assert whole.rows == parts.rows == 12
-    if made.in_pieces:
+    assert (whole.batches, parts.batches) == (1, 3)
+    if name in IN_PIECES:
         same(parts.predict(NEXT), whole.predict(NEXT), rtol=1e-6)
         assert parts.composition == whole.composition
+    else:
+        sound(parts.predict(NEXT), len(NEXT))
+        sound(whole.predict(NEXT), len(NEXT))
 
 
 @pytest.mark.parametrize("name", ALL)
@@ -162,7 +191,11 @@ def test_save_load_before_any_data(made):
 
 
 def test_load_refuses_what_is_not_a_user(made):
-    for data in (b"", b"{}", b"[1]", b"\x00\x01\x02"):
+    half = b'{"schema": 1, "method": "mean"'
+    for data in (
+        b"", b"{}", b"[1]", b"\x00\x01\x02", b"[" * 100_000, half + b"}", half + b', "covariates": 3}',
+        half + b', "covariates": ["hour", "steps"], "name": [], "X": [[]], "y": {}, "ends": "abc", "action": 1}',
+    ):  # fmt: skip
         with pytest.raises(ModelFileError):
             made.load(data)
 

@@ -27,7 +27,7 @@ def somebody(n=12, seed=0, *, covariates=("x",), action=False):
 
 def learner(pool=POOL, **options):
     user = somebody(covariates=pool.covariates)
-    preprocessor = options.pop("frame", None) or Preprocessor.of(Cohort.from_users([user], scaling="none"))
+    preprocessor = options.pop("preprocessor", None) or Preprocessor.of(Cohort.from_users([user], scaling="none"))
     return Shrinkage(preprocessor, pool, Priors.synthetic(), **options)
 
 

@@ -47,6 +47,8 @@ def select(
     back to the prior, with its uncertainty. A user whose rows cannot be followed is named and left out of the tables,
     and the others go on; the command then ends with exit code 2.
     """
+    import numpy as np
+
     from kerneltrail.cli.terminal import say, user_bar
     from kerneltrail.data import Batching, Cohort
     from kerneltrail.errors import DataError
@@ -69,7 +71,7 @@ def select(
     steps: list[dict[str, Any]] = []
     predicted: list[dict[str, Any]] = []
     refused: list[str] = []
-    with user_bar(len(cohort)) as tell:
+    with user_bar(len(cohort)) as tell, np.errstate(all="ignore"):  # what is not finite is said by name
         for user in cohort.raw:
             tell(user.name)
             own = follow(loaded, user, **changes)

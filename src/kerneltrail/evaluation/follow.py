@@ -26,6 +26,9 @@ NAN = float("nan")
 BAD_ROWS = (KerneltrailError, ArithmeticError, ValueError)
 """What a user's rows may bring about: where many users are followed, one of them must not stop the others."""
 
+HUGE = 1e100
+"""Beyond this, products of a few such numbers are infinite."""
+
 
 @dataclass(frozen=True)
 class Step:
@@ -259,10 +262,23 @@ def follow(
 
 
 def left_out(user: User, failure: Failure) -> str:
-    """Why a user is left out, for people: at which rows, and what went wrong."""
-    t = failure.t or 0
-    rows = f"{user.upto(t).rows + 1} to {user.ends[t]}"
-    return f"user {user.name!r} is left out, for rows {rows} (batch {t + 1}): {failure.type}: {failure.message}"
+    """Why a user is left out, for people: at which rows, what went wrong, and a number there that is out of scale."""
+    t, batch = failure.t or 0, user.batch((failure.t or 0) + 1)
+    first = user.ends[t] - batch.rows + 1
+    columns = {**dict(zip(user.covariates, batch.X.T, strict=True)), "the target": batch.y}
+    huge = next(
+        (
+            f" (row {first + row} has {value:g} for {name})"
+            for name, column in columns.items()
+            for row, value in enumerate(column.tolist())
+            if abs(value) > HUGE
+        ),
+        "",
+    )
+    return (
+        f"user {user.name!r} is left out, for rows {first} to {user.ends[t]} (batch {t + 1}): "
+        f"{failure.type}: {failure.message}{huge}"
+    )
 
 
 def _state(user: User, t: int, followed: FollowedUser, truth: Composition | None, seconds: float, cpu: float) -> Step:

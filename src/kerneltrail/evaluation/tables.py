@@ -18,15 +18,19 @@ def csv_text(columns: Sequence[str], rows: Iterable[Mapping[str, Any]]) -> str:
     >>> csv_text(["user", "change"], [{"user": "=1+1", "change": -0.5}])
     "user,change\n'=1+1,-0.5\n"
     """
-    text = io.StringIO(newline="")
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(_cell(name) for name in columns)
+    lines = [_line(columns)]
     for row in rows:
         unknown = row.keys() - set(columns)
         if unknown:
             raise ValueError(f"a row has columns that the table has not: {', '.join(sorted(unknown))}")
-        writer.writerow(_cell(row.get(name, "")) for name in columns)
-    return text.getvalue()
+        lines.append(_line(row.get(name, "") for name in columns))
+    return "".join(lines)
+
+
+def _line(values: Iterable[Any]) -> str:
+    text = io.StringIO(newline="")
+    csv.writer(text, lineterminator="\r\n").writerow(map(_cell, values))  # a cell with either of the two is quoted
+    return text.getvalue()[:-2] + "\n"
 
 
 def _cell(value: Any) -> Any:

@@ -17,14 +17,15 @@ from kerneltrail.methods.preprocessing import Preprocessor, group_preprocessor, 
 from kerneltrail.methods.registry import register_learner
 from kerneltrail.trajectory.model import TrajectoryModel
 
+STARTS, SCREEN = 1, 8
+"""Of each user's MAP search: little, since training users say where to look."""
+
 
 def final_of_model(
     model: TrajectoryModel,
     preprocessor: Preprocessor,
     *,
     transfer: bool = True,
-    starts: int = 1,
-    screen: int = 8,
     seed: int = 0,
 ) -> SingleKernel:
     """The most frequent last composition of a trajectory model's users; of equally frequent ones, the simplest.
@@ -33,14 +34,14 @@ def final_of_model(
         model: whose graph is used.
         preprocessor: how rows are seen; the model's own scaling, for its hyperparameters to make sense.
         transfer: take the users' hyperparameters as prior; else the model's priors.
-        starts, screen, seed: of each user's MAP search.
+        seed: of each user's MAP search.
     """
     ends = Counter(path[-1] for path in model.paths if path)
     most = max(ends.values())
     mask = min((mask for mask, count in ends.items() if count == most), key=lambda mask: (mask.bit_count(), mask))
     node = model.node(model.pool.composition(mask))
     prior: Prior = node.group if transfer else model.priors
-    return SingleKernel(preprocessor, node.composition, prior, starts, screen, seed)
+    return SingleKernel(preprocessor, node.composition, prior, STARTS, SCREEN, seed)
 
 
 def final_of_evidence(
@@ -48,14 +49,12 @@ def final_of_evidence(
     preprocessor: Preprocessor,
     *,
     transfer: bool = True,
-    starts: int = 1,
-    screen: int = 8,
     seed: int = 0,
 ) -> SingleKernel:
     """The composition with the largest log evidence summed over the training users' whole data, plus log H0 once."""
     best = evidences.masks[int(np.argmax(evidences.last().sum(axis=0) + evidences.log_h0))]
     prior: Prior = evidences.group(best) if transfer else evidences.table.prior
-    return SingleKernel(preprocessor, evidences.composition(best), prior, starts, screen, seed)
+    return SingleKernel(preprocessor, evidences.composition(best), prior, STARTS, SCREEN, seed)
 
 
 def final(

@@ -60,9 +60,8 @@ class FollowedUser(Protocol):
         ...
 
 
-@runtime_checkable
-class Method(Protocol):
-    """What was learnt from training users, and can follow somebody new. Immutable."""
+class Traits(Protocol):
+    """What is known of a method, or of its learner, before anybody is followed."""
 
     @property
     def covariates(self) -> tuple[str, ...]:
@@ -78,6 +77,11 @@ class Method(Protocol):
     def in_pieces(self) -> bool:
         """Whether rows given in several batches end in the same state as the same rows given in one."""
         ...
+
+
+@runtime_checkable
+class Method(Traits, Protocol):
+    """What was learnt from training users, and can follow somebody new. Immutable."""
 
     def __call__(self, name: str = "new") -> FollowedUser:
         """Somebody whose rows are yet to come."""
@@ -125,23 +129,11 @@ def probabilities_of(followed: FollowedUser | Fit) -> Mapping[Composition, float
     return said
 
 
-class Learner(Protocol):
-    """A method as two pure functions of the rows; immutable, seeded. `RefittingMethod` makes a `Method` of it."""
+class Learner(Traits, Protocol):
+    """A method as two pure functions of the rows; immutable, seeded. `RefittingMethod` makes a `Method` of it.
 
-    @property
-    def covariates(self) -> tuple[str, ...]:
-        """Columns of X, in order."""
-        ...
-
-    @property
-    def takes_action(self) -> bool:
-        """Whether the action is needed."""
-        ...
-
-    @property
-    def in_pieces(self) -> bool:
-        """Whether `fit` depends on the rows alone: not on where the batches end, nor on the fit before."""
-        ...
+    It is `in_pieces` if `fit` depends on the rows alone: not on where the batches end, nor on the fit before.
+    """
 
     def fit(self, rows: User, before: Fit | None) -> Fit:
         """The fit to all rows seen so far, in data units; `before` is the fit of the batch before. No rows are legal.

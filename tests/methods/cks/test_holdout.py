@@ -84,10 +84,10 @@ def test_the_score_is_the_mean_log_density_of_each_row_given_the_earlier_ones(te
         tree = CovarianceTree(again.expression, ("x",))
         K = tree.cells(again.vector, user.X, user.X).matrix + (0.5 * features @ features.T if linear else 0.0)
         noise = np.exp(again.unconstrained[-1])
-        prepared = np.linalg.inv(K[np.ix_(past, past)] + noise * np.eye(cut))
+        inverse = np.linalg.inv(K[np.ix_(past, past)] + noise * np.eye(cut))
         for i in held:
-            mean = K[i, past] @ prepared @ user.y[past]
-            variance = K[i, i] - K[i, past] @ prepared @ K[past, i] + noise
+            mean = K[i, past] @ inverse @ user.y[past]
+            variance = K[i, i] - K[i, past] @ inverse @ K[past, i] + noise
             expected.append(-0.5 * (np.log(2.0 * np.pi * variance) + (user.y[i] - mean) ** 2 / variance))
     assert held_out_score(data, kernel, holdout) == pytest.approx(np.mean(expected), abs=1e-5)
 
@@ -152,9 +152,9 @@ def test_processes_give_the_same_choice():
 
 
 def test_progress_says_when_kernels_are_judged():
-    prepared = []
-    tree = search(wave(), None, replace(QUICK, depth=0), progress=prepared.append)
-    judged = [each for each in prepared if each.judging]
+    heard = []
+    tree = search(wave(), None, replace(QUICK, depth=0), progress=heard.append)
+    judged = [each for each in heard if each.judging]
     assert [each.done for each in judged] == [1, 2, 3]
     assert {each.level for each in judged} == {tree.levels}
 

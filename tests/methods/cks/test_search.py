@@ -80,6 +80,7 @@ def test_levels_parents_and_scores(wave, tree):
     assert tree.stopped == "depth"
     assert tree.best.bic == min(node.bic for node in tree.nodes)
     assert len({node.expression for node in tree.nodes}) == len(tree.nodes)
+    assert any(is_plain(node.expression) for node in tree.nodes)
     for node in tree.nodes:
         kernel = node.fitted.kernel
         assert kernel is not None
@@ -170,11 +171,11 @@ def test_a_wider_beam_expands_more(wave, tree):
 
 
 def test_progress_is_told(wave):
-    prepared = []
-    search(wave, None, replace(QUICK, depth=0), progress=prepared.append)
-    assert [p.done for p in prepared[:3]] == [1, 2, 3]
-    assert prepared[-1].best is not None
-    assert prepared[-1].total == 3
+    heard = []
+    search(wave, None, replace(QUICK, depth=0), progress=heard.append)
+    assert [p.done for p in heard[:3]] == [1, 2, 3]
+    assert heard[-1].best is not None
+    assert heard[-1].total == 3
 
 
 @pytest.mark.parametrize("rows", [1, 2, 3])
@@ -207,8 +208,10 @@ def test_impossible_requests_are_refused(wave):
 
 
 def test_the_guard_is_part_of_the_settings(wave):
-    tree = search(wave, None, replace(QUICK, depth=0, guard=PeriodGuard(cycles=5.0)))
-    for node in tree.nodes:
-        kernel = node.fitted.kernel
-        if kernel is not None and "PER[x].period" in kernel:
-            assert kernel["PER[x].period"] <= 0.2
+    """A period of 0.26 fits twice into the range, and not five times."""
+    for cycles, status in ((2.0, "fitted"), (5.0, "period")):
+        tree = search(wave, None, replace(QUICK, depth=0, guard=PeriodGuard(cycles=cycles)))
+        (periodic,) = [node.fitted for node in tree.nodes if node.expression.text == "PER[x]"]
+        assert periodic.status == status
+        if status == "fitted":
+            assert 0.2 < periodic.kernel["PER[x].period"] < 0.5

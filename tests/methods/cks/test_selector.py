@@ -140,7 +140,7 @@ def test_shared_atoms_are_counted_once_where_sizes_are_compared():
     kernel = read_kernel("PER[x]*(LIN[x] + SE[x])")
     user = method("ann")
     assert user.hyperparameter_count == 1  # noise alone
-    prepared = user.prepared.extend(User("ann", ("x",), [[0.0], [1.0]], [0.0, 1.0], (2,)))
-    fit = method.learner.restore(prepared, {"kernel": kernel.text, "theta": [0.0] * expression_layout(kernel).size})
+    seen = user.seen.extend(User("ann", ("x",), [[0.0], [1.0]], [0.0, 1.0], (2,)))
+    fit = method.learner.restore(seen, {"kernel": kernel.text, "theta": [0.0] * expression_layout(kernel).size})
     assert fit.hyperparameter_count == hyperparameter_count(fit) == 7
     assert layout_of(fit.composition).size == 9
