@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import uuid
+from contextlib import suppress
 from pathlib import Path
 
 from kerneltrail.errors import DataError
@@ -41,5 +42,9 @@ def check_writable(path: str | os.PathLike[str]) -> None:
     trial = goal.with_name(f".{goal.name}.{uuid.uuid4().hex}")
     if goal.is_dir():
         raise DataError(f"{goal} cannot be written: it is a folder")
+    made = [folder for folder in goal.parents if not folder.exists()]
     write(trial, b"", shown=goal)
     trial.unlink(missing_ok=True)
+    with suppress(OSError):  # work that fails later must not leave empty folders behind
+        for folder in made:
+            folder.rmdir()
