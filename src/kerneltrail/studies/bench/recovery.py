@@ -2,41 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
+from typing import Any, ClassVar, Self
 
-from kerneltrail.data.simulate import Simulation, simulate_complex, simulate_distinct, simulate_paper, simulate_similar
 from kerneltrail.evaluation import Comparison, compare_presets
 from kerneltrail.evaluation.recovery import MEASURES
-from kerneltrail.kernels import Pool, Priors, log_normal, normal
-from kerneltrail.studies.bench.rows import Row, row
+from kerneltrail.kernels import Pool, Priors
+from kerneltrail.studies.bench.benchmark import Benchmark, Row, Tick, number, silent, text
+from kerneltrail.studies.sets import SETS, wide_priors
 from kerneltrail.trajectory.settings import Settings
-
-SETS: Mapping[str, Callable[..., Simulation]] = {
-    "paper": simulate_paper,
-    "distinct": simulate_distinct,
-    "similar": simulate_similar,
-    "complex": simulate_complex,
-}
-"""SPEC §9's simulations."""
-
-
-def wide_priors() -> Priors:
-    """Priors for covariates in 0…20 whose scale is not known beforehand, as in the authors' later sets.
-
-    The paper's synthetic priors put a location within ±0.6 of 0 and a lengthscale mostly below 4, while those sets have
-    locations near 5 and lengthscales up to 10. These only say: a location within the range of x, everything else of
-    order 1 to 10.
-    """
-    return (
-        Priors.synthetic()
-        .override("location", None, normal(10.0, variance=25.0))
-        .override("lengthscale", None, log_normal(1.0, variance=1.0))
-        .override("amplitude", None, log_normal(1.5, variance=1.0))
-        .override("noise", None, log_normal(-1.0, variance=1.0))
-    )
 
 
 def presets() -> dict[str, Settings]:
@@ -50,8 +26,8 @@ def presets() -> dict[str, Settings]:
 
 
 @dataclass(frozen=True)
-class Plan:
-    """What to measure.
+class RecoveryBenchmark(Benchmark):
+    """Presets side by side.
 
     Attributes:
         cases: (set, priors, number of seeds), priors being ``synthetic`` or ``wide``.
@@ -67,8 +43,18 @@ class Plan:
     test: int | None = None
     presets: Mapping[str, Settings] = field(default_factory=presets)
 
+    name = "recovery"
+    title = "New users followed to their true kernel; log density and error of each batch before it is seen"
+    in_all = False
+    columns: ClassVar = {
+        "case": text("case"), "priors": text("priors"), "method": text("method"), "n": number("n"),
+        "right": number("right", ".0%"), "log density": number("log_density", ".2f"), "rmse": number("rmse", ".2f"),
+        "products": number("products", ".2f"), "changed": number("changed", ".2f"),
+    }  # fmt: skip
+    sections = ("case", "priors", "method")
+
     @classmethod
-    def quick(cls) -> Plan:
+    def quick(cls) -> Self:
         """Half a minute's worth."""
         quick = {"default": Settings(sweeps=200, largest=2), "published": Settings.published(sweeps=20, largest=2)}
         return cls((("distinct", "wide", 1),), 2, 4, quick)
@@ -78,48 +64,41 @@ class Plan:
         """How many presets times seeds there are."""
         return sum(seeds for _, _, seeds in self.cases) * len(self.presets)
 
-
-def run(plan: Plan, seed: int, tick: Callable[[str], None] = lambda said: None) -> Iterator[Row]:
-    """A row per set, preset and batch."""
-    known = {"synthetic": Priors.synthetic(), "wide": wide_priors()}
-    sizes = {name: size for name, size in (("train", plan.train), ("test", plan.test)) if size is not None}
-    for name, priors, seeds in plan.cases:
-        comparison = compare_presets(
-            partial(_simulate, name, sizes),
-            plan.presets,
-            range(seed, seed + seeds),
-            pool=Pool.paper(),
-            priors=known[priors],
-            tick=lambda said, name=name: tick(f"{name}: {said}"),  # type: ignore[misc]
-        )
-        yield from rows_of(comparison, name, priors)
-
-
-def _simulate(name: str, sizes: Mapping[str, int], seed: int) -> Simulation:
-    return SETS[name](seed=seed, **sizes)
-
-
-def rows_of(comparison: Comparison, case: str, priors: str) -> Iterator[Row]:
-    """A comparison as rows."""
-    first = comparison.presets[0]
-    for preset in comparison.presets:
-        found = comparison.summary(preset)
-        measures = (*MEASURES, "changed")
-        differences = {m: comparison.difference(m, first, preset) for m in measures} if preset != first else {}
-        seconds = sum(each.seconds for each in comparison.learnt if each.preset == preset)
-        for t, rows in enumerate(found.rows):
-            own: dict[str, Any] = {name: getattr(found, name)[t] for name in measures}
-            yield row(
-                "recovery",
-                case,
-                rows,
-                preset,
-                seconds / len(found.right_by_seed),
-                batches=t + 1,
-                samples=found.users,
-                priors=priors,
-                **own,
-                recovered=found.recovered,
-                right_by_seed=list(found.right_by_seed) if rows == found.rows[-1] else None,
-                default_minus_this={name: differences[name][t].to_json() for name in differences},
+    def run(self, seed: int, tick: Tick = silent) -> Iterator[Row]:
+        """A row per set, preset and batch."""
+        known = {"synthetic": Priors.synthetic(), "wide": wide_priors()}
+        sizes = {name: size for name, size in (("train", self.train), ("test", self.test)) if size is not None}
+        for name, priors, seeds in self.cases:
+            comparison = compare_presets(
+                partial(SETS[name].simulate, **sizes),
+                self.presets,
+                range(seed, seed + seeds),
+                pool=Pool.paper(),
+                priors=known[priors],
+                tick=lambda said, name=name: tick(f"{name}: {said}"),  # type: ignore[misc]
             )
+            yield from self.rows_of(comparison, name, priors)
+
+    def rows_of(self, comparison: Comparison, case: str, priors: str) -> Iterator[Row]:
+        """A comparison as rows."""
+        first = comparison.presets[0]
+        for preset in comparison.presets:
+            summary = comparison.summary(preset)
+            measures = (*MEASURES, "changed")
+            differences = {m: comparison.difference(m, first, preset) for m in measures} if preset != first else {}
+            seconds = sum(each.seconds for each in comparison.learnt if each.preset == preset)
+            for t, rows in enumerate(summary.rows):
+                averages: dict[str, Any] = {name: getattr(summary, name)[t] for name in measures}
+                yield self.row(
+                    case,
+                    rows,
+                    preset,
+                    seconds / len(summary.right_by_seed),
+                    batches=t + 1,
+                    samples=summary.users,
+                    priors=priors,
+                    **averages,
+                    recovered=summary.recovered,
+                    right_by_seed=list(summary.right_by_seed) if rows == summary.rows[-1] else None,
+                    default_minus_this={name: differences[name][t].to_json() for name in differences},
+                )
