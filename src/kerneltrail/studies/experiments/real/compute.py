@@ -13,14 +13,14 @@ from kerneltrail.evaluation.identity import described
 from kerneltrail.evaluation.splits import splits
 from kerneltrail.kernels import Pool
 from kerneltrail.studies.experiments.context import Context
-from kerneltrail.studies.experiments.real.design import PUBLISHED, TRAJECTORY, WITHOUT, Sizes, Study
+from kerneltrail.studies.experiments.real.design import PUBLISHED, TRAJECTORY, WITHOUT, RealStudy, Sizes
 from kerneltrail.trajectory.fit import fit
 from kerneltrail.trajectory.model import TrajectoryModel
 from kerneltrail.trajectory.settings import Settings
 
 
 @dataclass(frozen=True)
-class Found:
+class Findings:
     """All that was computed.
 
     Attributes:
@@ -50,7 +50,7 @@ class Found:
 class _Bench:
     """What every stage needs."""
 
-    study: Study
+    study: RealStudy
     sizes: Sizes
     context: Context
 
@@ -101,7 +101,7 @@ class _Bench:
         )
 
 
-def compute(study: Study, sizes: Sizes, context: Context) -> Found:
+def compute(study: RealStudy, sizes: Sizes, context: Context) -> Findings:
     """All stages."""
     bench, seed = _Bench(study, sizes, context), context.seed
     cohort = study.cohort(context.data)
@@ -127,4 +127,4 @@ def compute(study: Study, sizes: Sizes, context: Context) -> Found:
         more.append(bench.followed(stage, f"split {number}", some, others, own))
     learning = {name: seconds for name, seconds in context.seconds.items() if "model" in name or "no-mean" in name}
     learning |= {name: seconds for name, seconds in context.seconds.items() if name.endswith("published")}
-    return Found(cohort, train, test, models, merged(runs), merged(more) if more else None, learning)
+    return Findings(cohort, train, test, models, merged(runs), merged(more) if more else None, learning)

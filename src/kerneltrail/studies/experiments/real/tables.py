@@ -13,14 +13,14 @@ from kerneltrail.kernels import Hyperparameters
 from kerneltrail.report.graph.parts import key_masks
 from kerneltrail.report.words import describe
 from kerneltrail.studies.experiments.methods import metric_rows, paired_rows
-from kerneltrail.studies.experiments.real.compute import Found
+from kerneltrail.studies.experiments.real.compute import Findings
 from kerneltrail.studies.experiments.real.design import TRAJECTORY
 from kerneltrail.trajectory.model import Node, TrajectoryModel
 
 Row = Mapping[str, Any]
 
 
-def tables(found: Found) -> dict[str, list[dict[str, Any]]]:
+def tables(found: Findings) -> dict[str, list[dict[str, Any]]]:
     """All tables by name."""
     return {
         "users": users(found),
@@ -35,7 +35,7 @@ def tables(found: Found) -> dict[str, list[dict[str, Any]]]:
     }
 
 
-def users(found: Found) -> list[dict[str, Any]]:
+def users(found: Findings) -> list[dict[str, Any]]:
     """Each user's rows and batches, and on which side of the first split."""
     return [
         {"user": user.name, "side": side, "rows": user.rows, "batches": user.batches}

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from kerneltrail.evaluation.order import Order
 from kerneltrail.kernels import Composition, layout_of
 from kerneltrail.studies.experiments.agreement import Agreement
-from kerneltrail.studies.experiments.simulated.compute import Found
+from kerneltrail.studies.experiments.simulated.compute import Findings
 from kerneltrail.studies.experiments.simulated.design import PRESETS
 
 PAPER_LIKELIHOOD: Mapping[tuple[str, int], float] = {
@@ -23,7 +23,7 @@ AUTHORS_BEST: Mapping[str, tuple[int, int]] = {"distinct": (2, 60), "similar": (
 """Exact recovery of 50 new users at the last batch by the authors' code, %, worst and best snapshot of one chain."""
 
 
-def claims(name: str, found: Found) -> tuple[Agreement, ...]:
+def claims(name: str, found: Findings) -> tuple[Agreement, ...]:
     """All claims that a set can be held against."""
     made: list[Agreement] = []
     if name == "synthetic":
@@ -78,7 +78,7 @@ def _size(kernel: Composition) -> int:
     return len(layout_of(kernel).slots)
 
 
-def _training(found: Found, preset: str) -> list[Agreement]:
+def _training(found: Findings, preset: str) -> list[Agreement]:
     """The paper's figure and table of pilot users."""
     paths = dict(found.models[preset].table())
     truth = found.simulation.truth
@@ -136,7 +136,7 @@ def _training(found: Found, preset: str) -> list[Agreement]:
     ]
 
 
-def _majority(found: Found, preset: str) -> Agreement:
+def _majority(found: Findings, preset: str) -> Agreement:
     own = found.comparison.of(preset)
     right = sum(one.right[-1] for one in own)
     return Agreement(
@@ -150,7 +150,7 @@ def _majority(found: Found, preset: str) -> Agreement:
     )
 
 
-def _grows(found: Found, preset: str) -> Agreement:
+def _grows(found: Findings, preset: str) -> Agreement:
     sizes = found.comparison.summary(preset).hyperparameters
     return Agreement(
         "Kernels of new users are more complex at the last batch than at the first",
@@ -163,7 +163,7 @@ def _grows(found: Found, preset: str) -> Agreement:
     )
 
 
-def _alternatives(found: Found, preset: str) -> Agreement:
+def _alternatives(found: Findings, preset: str) -> Agreement:
     joints = [structure.log_joint for structure in found.models[preset].structures]
     spread = max(joints) - min(joints)
     return Agreement(
@@ -177,7 +177,7 @@ def _alternatives(found: Found, preset: str) -> Agreement:
     )
 
 
-def _as_good(found: Found, preset: str, theirs: tuple[int, int]) -> Agreement:
+def _as_good(found: Findings, preset: str, theirs: tuple[int, int]) -> Agreement:
     own = found.comparison.of(preset)
     share = 100.0 * sum(one.right[-1] for one in own) / len(own)
     worst, best = theirs

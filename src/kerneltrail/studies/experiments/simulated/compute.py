@@ -17,7 +17,7 @@ from kerneltrail.evaluation.recovery import Comparison
 from kerneltrail.kernels import Composition, Pool, Priors
 from kerneltrail.methods.candidate_fits import Search
 from kerneltrail.studies.experiments.context import Context
-from kerneltrail.studies.experiments.simulated.design import PRESETS, Set, Sizes
+from kerneltrail.studies.experiments.simulated.design import PRESETS, SimulatedStudy, Sizes
 from kerneltrail.trajectory.fit import fit
 from kerneltrail.trajectory.model import TrajectoryModel
 from kerneltrail.trajectory.settings import Settings
@@ -27,7 +27,7 @@ POINTS = 120
 
 
 @dataclass(frozen=True)
-class Found:
+class Findings:
     """All that was computed.
 
     Attributes:
@@ -57,7 +57,7 @@ class Found:
         return tuple(dict.fromkeys(self.simulation.truth.values()))
 
 
-def compute(plan: Set, sizes: Sizes, context: Context) -> Found:
+def compute(plan: SimulatedStudy, sizes: Sizes, context: Context) -> Findings:
     """All stages."""
     simulation = plan.simulate(train=sizes.train, test=sizes.test, seed=context.seed)
     pool, priors = plan.pool(), plan.priors()
@@ -79,7 +79,7 @@ def compute(plan: Set, sizes: Sizes, context: Context) -> Found:
     of_examples = {**common, "settings": sizes.settings(PRESETS[0], context.seed).to_json()}
     examples = context.stage("examples", lambda: _examples(models[PRESETS[0]], simulation), about=of_examples)
     evaluation = _compared(plan, sizes, simulation, models, context, common) if sizes.methods else None
-    return Found(
+    return Findings(
         simulation,
         models,
         Comparison(tuple(followed), ()),
@@ -90,7 +90,7 @@ def compute(plan: Set, sizes: Sizes, context: Context) -> Found:
 
 
 def _compared(
-    plan: Set,
+    plan: SimulatedStudy,
     sizes: Sizes,
     simulation: Simulation,
     models: Mapping[str, TrajectoryModel],

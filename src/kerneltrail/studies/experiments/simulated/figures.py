@@ -13,7 +13,8 @@ from kerneltrail.report.figure_pair import Drawn
 from kerneltrail.report.figures import NARROW, WIDE, Curve, Dots, Panel
 from kerneltrail.report.graph.parts import NOTHING
 from kerneltrail.report.selection_figures import Tally
-from kerneltrail.studies.experiments.simulated.compute import Found
+from kerneltrail.studies.experiments.page import graph_figure
+from kerneltrail.studies.experiments.simulated.compute import Findings
 from kerneltrail.studies.experiments.simulated.design import PRESETS
 from kerneltrail.trajectory.structure import Structure
 
@@ -46,20 +47,13 @@ def example_fits(each: Mapping[str, Any]) -> Drawn:
     )
 
 
-def graph_of(found: Found, preset: str, structure: Structure, name: str, caption: str) -> Drawn:
+def graph_of(found: Findings, preset: str, structure: Structure, name: str, caption: str) -> Drawn:
     """A structure as a graph with edge fractions."""
-    drawn = graph.Graph.of(found.models[preset].pool, structure.paths)
-    links = ", ".join(f"{drawn.names[link.parent]} to {drawn.names[link.child]} {link.label}" for link in drawn.links)
-    return Drawn(
-        name,
-        graph.draw(drawn, width=WIDE),
-        graph.draw(drawn, width=NARROW),
-        f"A graph of kernels under the {preset} preset: {links}.",
-        caption,
-    )
+    alt = f"A graph of kernels under the {preset} preset"
+    return graph_figure(found.models[preset], structure.paths, name, alt, caption)
 
 
-def alternatives(found: Found, preset: str) -> list[Drawn]:
+def alternatives(found: Findings, preset: str) -> list[Drawn]:
     """Other structures that were sampled."""
     chosen, *others = found.models[preset].structures
     made = []
@@ -73,7 +67,7 @@ def alternatives(found: Found, preset: str) -> list[Drawn]:
     return made
 
 
-def histogram(found: Found, preset: str, selected: Sequence[Row]) -> Drawn:
+def histogram(found: Findings, preset: str, selected: Sequence[Row]) -> Drawn:
     """How many new users have each kernel, by data size."""
     nodes = [graph.name_of(node.composition) for node in found.models[preset].nodes]
     colours = {name: graph.colour_of(place) for place, name in enumerate(nodes)}
@@ -110,7 +104,7 @@ def confusion_of(preset: str, rows: Sequence[Row]) -> Drawn:
     )
 
 
-def recovery(found: Found, rows: Sequence[Row]) -> Drawn:
+def recovery(found: Findings, rows: Sequence[Row]) -> Drawn:
     """The share of new users with their true kernel, by preset."""
     lines = {
         preset: Shares(*([row[key] for row in rows if row["preset"] == preset] for key in ("share", "low", "high")))

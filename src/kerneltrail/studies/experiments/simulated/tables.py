@@ -9,7 +9,7 @@ from typing import Any
 
 from kerneltrail.evaluation.follow import Followed
 from kerneltrail.studies.experiments.methods import metric_rows, paired_rows
-from kerneltrail.studies.experiments.simulated.compute import Found
+from kerneltrail.studies.experiments.simulated.compute import Findings
 from kerneltrail.studies.experiments.simulated.design import PRESETS
 from kerneltrail.trajectory.model import TrajectoryModel
 from kerneltrail.trajectory.sampler.urn import ROOT, Counts
@@ -20,7 +20,7 @@ NORMAL_90 = 1.644854
 """Standard deviations on either side that hold 90 % of a Normal."""
 
 
-def tables(found: Found) -> dict[str, list[Row]]:
+def tables(found: Findings) -> dict[str, list[Row]]:
     """Tidy tables by name."""
     made: dict[str, list[Row]] = {
         "log_likelihood": [each.to_json() for each in found.orders],
@@ -47,7 +47,7 @@ def tables(found: Found) -> dict[str, list[Row]]:
     return made
 
 
-def results(found: Found, made: Mapping[str, Sequence[Row]]) -> dict[str, Any]:
+def results(found: Findings, made: Mapping[str, Sequence[Row]]) -> dict[str, Any]:
     """The keys of results.json that people look for first; those at the top are of the default preset."""
     presets = {preset: _summary(preset, made) for preset in PRESETS}
     order = {name: _by_rows(found, name) for name in ("log_likelihood", "log_laplace")}
@@ -83,7 +83,7 @@ def _summary(preset: str, made: Mapping[str, Sequence[Row]]) -> dict[str, Any]:
     }
 
 
-def _by_rows(found: Found, name: str) -> dict[str, dict[str, float]]:
+def _by_rows(found: Findings, name: str) -> dict[str, dict[str, float]]:
     """Rows seen, then kernel: ``{"3": {"LIN[x]": …}}``."""
     by: dict[str, dict[str, float]] = {}
     for each in found.orders:
@@ -103,7 +103,7 @@ def wilson(right: int, users: int) -> tuple[float, float]:
     return max(centre - half, 0.0), min(centre + half, 1.0)
 
 
-def _recovery(found: Found, preset: str) -> list[Row]:
+def _recovery(found: Findings, preset: str) -> list[Row]:
     summary = found.comparison.summary(preset)
     users = found.comparison.of(preset)
     rows = []
@@ -142,7 +142,7 @@ def _selected(users: Sequence[Followed]) -> list[Row]:
     return rows
 
 
-def _confusion(found: Found, users: Sequence[Followed]) -> list[Row]:
+def _confusion(found: Findings, users: Sequence[Followed]) -> list[Row]:
     """True and selected kernels at the last batch."""
     truths = [truth.text for truth in found.truths]
     last = {one.user: one.compositions[-1] for one in users}
@@ -155,7 +155,7 @@ def _confusion(found: Found, users: Sequence[Followed]) -> list[Row]:
     ]
 
 
-def _training(found: Found, model: TrajectoryModel) -> list[Row]:
+def _training(found: Findings, model: TrajectoryModel) -> list[Row]:
     """Each pilot user's kernel after each batch (the paper's table in Appendix C)."""
     ends = {user.name: user.ends for user in found.simulation.train.users}
     return [
