@@ -33,12 +33,12 @@ def report(
 
     The page is one file that fetches nothing; it can be sent by mail and printed.
     """
-    from kerneltrail.cli.terminal import say, user_bar
+    from kerneltrail.cli.terminal import progress, say
     from kerneltrail.errors import DataError
     from kerneltrail.report.files import check_writable, write
     from kerneltrail.report.model_page import follow_users, trail_page
 
-    model, comparison = _found(source)
+    model, comparison = _model_and_comparison(source)
     if data is not None and model is None:
         raise DataError(f"{source} has no model file, without which --data cannot be shown")
     cohort = None
@@ -47,9 +47,10 @@ def report(
     check_writable(out)
     followed: Any = ()
     if cohort is not None and model is not None:
-        with user_bar(len(cohort)) as tell:
-            followed = follow_users(model, cohort.raw, detailed=users, tell=tell)
-    written = write(out, trail_page(title, model, followed, comparison))
+        with progress("users") as display:
+            followed = follow_users(model, cohort.raw, detailed=users, tell=display.counter("users", len(cohort)))
+    with progress("writing the page"):
+        written = write(out, trail_page(title, model, followed, comparison))
     lines = [f"Open {written}"]
     if cohort is not None:
         lines.insert(0, str(cohort.report))
@@ -58,7 +59,7 @@ def report(
     say(lines)
 
 
-def _found(source: Path) -> tuple[TrajectoryModel | None, Comparison | None]:
+def _model_and_comparison(source: Path) -> tuple[TrajectoryModel | None, Comparison | None]:
     """The model and the comparison of methods that a file or a folder holds."""
     import json
 

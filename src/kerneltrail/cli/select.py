@@ -46,7 +46,7 @@ def select(
     Values outside the range of the pilot users are taken as they are: nothing is clipped, and predictions there fall
     back to the prior, with its uncertainty.
     """
-    from kerneltrail.cli.terminal import say, user_bar
+    from kerneltrail.cli.terminal import progress, say
     from kerneltrail.data import Batching
     from kerneltrail.errors import DataError
     from kerneltrail.store.atomic import check_writable, write
@@ -65,9 +65,10 @@ def select(
     changes = {} if selection is None else {"selection": selection.value}
     steps: list[dict[str, Any]] = []
     predicted: list[dict[str, Any]] = []
-    with user_bar(len(cohort)) as tell:
+    with progress("users") as display:
+        next_user = display.counter("users", len(cohort))
         for user in cohort.raw:
-            tell(user.name)
+            next_user(user.name)
             own_steps, own_predicted = follow(loaded, user, **changes)
             steps += own_steps
             predicted += own_predicted
