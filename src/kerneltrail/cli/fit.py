@@ -16,6 +16,10 @@ if TYPE_CHECKING:
     from kerneltrail.trajectory.sampler.chains import FitProgress
 
 
+STAGES = {"fits": "fitting candidates", "chains": "sampling paths"}
+"""What the stages of a fit are called for people."""
+
+
 class Preset(StrEnum):
     """Which procedure."""
 
@@ -75,12 +79,14 @@ def fit(
     # Before the wait.
     say([f"{len(cohort)} users; {table.target} from {', '.join(cohort.covariates)}", str(cohort.report)])
     try:
-        with progress("fits") as display:
+        with progress(STAGES["fits"]) as display:
             model = learn(
                 cohort,
                 **parts,
                 workers=workers,
-                progress=lambda now: display.update(now.stage, now.done, now.total, standing(now)),
+                progress=lambda now: display.update(
+                    STAGES.get(now.stage, now.stage), now.done, now.total, standing(now)
+                ),
                 checkpoint=checkpoint,
             )
     except KeyboardInterrupt:

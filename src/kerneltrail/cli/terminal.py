@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
 
-FIRST, EVERY, SELDOM = 1.0, 5.0, 30.0
+FIRST, EVERY, SELDOM = 1.0, 5.0, 15.0
 """Seconds before the first line of progress, between the next ones, and between those of work that takes long."""
 
 
