@@ -30,8 +30,7 @@ if TYPE_CHECKING:
     )
     from kerneltrail.errors import DataError, KernelError, KernelSyntaxError, KerneltrailError, NumericalError
     from kerneltrail.evaluation.harness import evaluate
-    from kerneltrail.evaluation.result import Evaluation
-    from kerneltrail.evaluation.tables import load_evaluation
+    from kerneltrail.evaluation.result import Evaluation, load_evaluation
     from kerneltrail.gp import (
         Evidence,
         LinearBlock,
@@ -81,8 +80,7 @@ _HOMES = {
     ),
     "kerneltrail.errors": ("DataError", "KernelError", "KernelSyntaxError", "KerneltrailError", "NumericalError"),
     "kerneltrail.evaluation.harness": ("evaluate",),
-    "kerneltrail.evaluation.result": ("Evaluation",),
-    "kerneltrail.evaluation.tables": ("load_evaluation",),
+    "kerneltrail.evaluation.result": ("Evaluation", "load_evaluation"),
     "kerneltrail.gp": (
         "Evidence", "LinearBlock", "MapResult", "OnlineState", "Posterior", "Prediction", "Reward", "evidence",
         "find_map", "find_map_path", "log_evidence", "one_blas_thread", "prior_only",

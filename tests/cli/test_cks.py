@@ -10,9 +10,9 @@ from kerneltrail.cli.cks import search_stage
 from kerneltrail.data import User
 from kerneltrail.gp.dense import product_covariance
 from kerneltrail.gp.inputs import inputs_for
-from kerneltrail.methods.cks import SearchProgress, Tied, form_of, read
-from kerneltrail.methods.cks.evidence import Tree
-from kerneltrail.methods.cks.expansion import multiplied_out
+from kerneltrail.methods.cks import ExpressionParameters, SearchProgress, expression_layout, read
+from kerneltrail.methods.cks.evidence import CovarianceTree
+from kerneltrail.methods.cks.layout import multiplied_out
 
 
 @pytest.fixture(scope="module")
@@ -109,14 +109,16 @@ def test_rows_to_predict_need_all_covariates(folder):
     "text", ["SE[x]*(LIN[x] + SE[x])", "SE[x] + SE[x]", "(PER[x] + LIN[x]*PER[x])*(SE[x] + LIN[x])"]
 )
 def test_products_multiplied_out_add_up_to_the_expression(text):
-    form = form_of(read(text))
-    tied = Tied(form.expression, tuple(0.4 * np.random.default_rng(1).standard_normal(form.size)))
+    layout = expression_layout(read(text))
+    kernel = ExpressionParameters(layout.expression, tuple(0.4 * np.random.default_rng(1).standard_normal(layout.size)))
     user = User("a", ("x",), np.linspace(0.0, 1.0, 6)[:, None], np.zeros(6), (6,))
     total = np.zeros((6, 6))
-    for part in multiplied_out(tied):
+    for part in multiplied_out(kernel):
         total += product_covariance(inputs_for(user, part.composition), 0, part.values_array, user.X)
-    np.testing.assert_allclose(total, Tree(tied.expression, ("x",)).cells(tied.vector, user.X, user.X).matrix)
-    assert multiplied_out(Tied(None, (0.0,))) == ()
+    np.testing.assert_allclose(
+        total, CovarianceTree(kernel.expression, ("x",)).cells(kernel.vector, user.X, user.X).matrix
+    )
+    assert multiplied_out(ExpressionParameters(None, (0.0,))) == ()
 
 
 def test_the_progress_names_the_level_and_the_best_so_far():

@@ -92,7 +92,7 @@ def test_a_method_that_fails_is_named_and_the_others_go_on(folder, monkeypatch):
     def broken(*given, **more):
         raise ZeroDivisionError("nothing to divide by")
 
-    monkeypatch.setattr("kerneltrail.methods.registry.fit", broken)
+    monkeypatch.setattr("kerneltrail.methods.trajectory.fit", broken)
     result = evaluate(folder, "--methods", "trajectory,mean", out="failing")
     assert result.exit_code == 0
     assert "trajectory: build failed with ZeroDivisionError: nothing to divide by" in result.stdout

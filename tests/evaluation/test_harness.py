@@ -2,6 +2,7 @@
 
 import json
 import math
+from contextlib import ExitStack
 from dataclasses import replace
 from threading import Lock
 
@@ -12,9 +13,9 @@ from kerneltrail.errors import DataError
 from kerneltrail.evaluation import evaluate, splits
 from kerneltrail.evaluation import harness as module
 from kerneltrail.methods import methods
-from kerneltrail.methods.builder import Recipe
+from kerneltrail.methods.builder import MethodBuilder
 from kerneltrail.methods.mean import RunningMean
-from kerneltrail.methods.registry import _FACTORIES, OWN_ROWS, register
+from kerneltrail.methods.registry import METHODS, learns_from
 from methods.common import training
 
 TIMES = ("seconds", "cpu_seconds", "predict_seconds")
@@ -23,14 +24,13 @@ TIMES = ("seconds", "cpu_seconds", "predict_seconds")
 @pytest.fixture
 def toys():
     """A way to register methods for one test."""
-    before = dict(_FACTORIES)
+    with ExitStack() as stack:
 
-    def add(name, **how):
-        register(name, lambda cohort, *, seed, noise=1.0: Toy(noise=noise, **how))
+        def add(name, builder=None, **how):
+            made = builder or (lambda cohort, *, seed, noise=1.0: Toy(noise=noise, **how))
+            stack.enter_context(METHODS.temporarily(name, made))
 
-    yield add
-    _FACTORIES.clear()
-    _FACTORIES.update(before)
+        yield add
 
 
 def own_learner(cohort):
@@ -92,7 +92,7 @@ class TestFailures:
             raise ZeroDivisionError("nothing to divide by")
 
         toys("toy")
-        register("broken", broken)
+        toys("broken", broken)
         found = evaluate(cohort(["p", "q"]), [user("ann")], ["broken", "toy"], workers=1, run="a")
         assert found.methods == ("toy",)
         (failure,) = found.failures
@@ -117,7 +117,7 @@ class TestFailures:
             return method
 
         toys("toy")
-        register("locked", locked)
+        toys("locked", locked)
         specs = {"built": ("locked", {}), "given": ("locked", {"lock": Lock()}), "toy": ("toy", {})}
         found = evaluate(cohort(["p", "q"]), [user("ann")], specs, workers=2)
         assert found.methods == ("toy",)
@@ -158,7 +158,7 @@ class TestKept:
     def test_stopped_anywhere_it_goes_on_to_the_same_result(self, tmp_path, monkeypatch):
         whole = without_times(self.few().steps)
         computed = []
-        real = module.prequential
+        real = module.follow
 
         def stopping(method, user, **more):
             if len(computed) == 3:
@@ -167,19 +167,19 @@ class TestKept:
             return real(method, user, **more)
 
         monkeypatch.setattr(module, "_warm_up", lambda *given: None)
-        monkeypatch.setattr(module, "prequential", stopping)
+        monkeypatch.setattr(module, "follow", stopping)
         with pytest.raises(KeyboardInterrupt):
             self.few(out=tmp_path)
-        monkeypatch.setattr(module, "prequential", real)
-        monkeypatch.setattr("kerneltrail.methods.registry.fit", lambda *a, **k: pytest.fail("fitted again"))
+        monkeypatch.setattr(module, "follow", real)
+        monkeypatch.setattr("kerneltrail.methods.trajectory.fit", lambda *a, **k: pytest.fail("fitted again"))
         assert without_times(self.few(out=tmp_path).steps) == whole
 
     def test_what_is_there_is_not_computed_again_and_keeps_its_times(self, tmp_path, monkeypatch):
         first = self.few(out=tmp_path)
         followed = []
-        real = module.prequential
+        real = module.follow
         monkeypatch.setattr(
-            module, "prequential", lambda m, u, last=None: followed.append(last) or real(m, u, last=last)
+            module, "follow", lambda m, u, last=None, **more: followed.append(last) or real(m, u, last=last, **more)
         )
         again = self.few(out=tmp_path)
         assert set(followed) == {0}  # what comes before the first row of a method that is shared between splits
@@ -212,11 +212,11 @@ class TestKept:
         assert len(list(tmp_path.glob("*.json"))) == 3
 
     def test_a_learner_of_ones_own_is_kept_by_its_own_code(self, toys, tmp_path, monkeypatch):
-        """A recipe is the package's, its learner need not be."""
-        register("own", Recipe("own", own_learner))
+        """A builder is the package's, its learner need not be."""
+        toys("own", MethodBuilder("own", own_learner))
         for code, files in (("first", 1), ("first", 1), ("edited", 2)):
             told = lambda learn, code=code: code if learn is own_learner else "the package's"  # noqa: E731
-            monkeypatch.setattr("kerneltrail.evaluation.building.code_of", told)
+            monkeypatch.setattr("kerneltrail.evaluation.training.code_of", told)
             evaluate(training(), [newcomer("ann")], ["own"], workers=1, out=tmp_path)
             assert len(list(tmp_path.glob("*.json"))) == files
 
@@ -255,7 +255,7 @@ class TestShared:
         first = training()
         second = first.subset(first.names[:2])
         second = replace(second, schema=second.schema.fitted(second.raw))
-        chosen = {name: SPECS[name] for name in OWN_ROWS}
+        chosen = {name: SPECS[name] for name in methods() if learns_from(name) == "own rows"}
         alone = evaluate(second, [ann], chosen, workers=1)
         evaluate(first, [ann], chosen, workers=1, share=tmp_path)
         monkeypatch.setattr(module, "_warm_up", lambda *given: pytest.fail("followed again"))

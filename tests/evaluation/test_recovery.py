@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from kerneltrail.data import simulate_paper
-from kerneltrail.evaluation import Comparison, Followed, compare_presets, follow, orders
-from kerneltrail.evaluation.recovery import MEASURES, merged
+from kerneltrail.evaluation import Evaluation, Step, compare_presets, follow, reliability
+from kerneltrail.evaluation.recovery import of_batch, recovered, right_by_run
 from kerneltrail.kernels import Pool, Priors, layout_of, parse
+from kerneltrail.methods.trajectory import TrajectoryMethod
 from kerneltrail.studies.bench import nested
-from kerneltrail.studies.bench.recovery import RecoveryBenchmark
+from kerneltrail.studies.bench.recovery import MEASURES, RecoveryBenchmark
 from kerneltrail.studies.sets import wide_priors
 from kerneltrail.trajectory.fit import fit
 from kerneltrail.trajectory.map_table import MapSettings
@@ -43,7 +45,7 @@ def learning():
 
 
 @pytest.fixture(scope="module")
-def comparison(learning) -> Comparison:
+def comparison(learning) -> Evaluation:
     calls, learner = learning
     said: list[str] = []
     found = compare_presets(
@@ -55,92 +57,115 @@ def comparison(learning) -> Comparison:
 
 
 def test_everybody_is_followed_under_every_preset_in_the_same_order(comparison):
-    assert comparison.presets == ("default", "greedy")
-    ours, theirs = (comparison.of(preset) for preset in comparison.presets)
-    assert [f.user for f in ours] == [f.user for f in theirs] == [user.name for user in simulate(3).test.users]
-    assert {f.ends for f in comparison.followed} == {(3, 7, 15)}
+    assert comparison.methods == ("default", "greedy")
+    assert not comparison.failures
+    ours, theirs = (comparison.at(preset, 0) for preset in comparison.methods)
+    assert [s.user for s in ours] == [s.user for s in theirs] == [user.name for user in simulate(3).test.users]
+    assert [{s.rows for s in comparison.at("default", t)} for t in comparison.times] == [{0}, {3}, {7}, {15}]
 
 
-def test_following_is_predicting_before_each_update(comparison, learning):
+def test_what_is_kept_of_a_user_is_what_plain_calls_give(comparison, learning):
     simulation = simulate(3)
     user = simulation.test.users[0]
     model = learning[1](simulation.train, POOL, Priors.synthetic(), SETTINGS)
     truth = simulation.truth[user.name]
-    found = follow(model, user, truth, preset="default", seed=3)
-    assert found == comparison.of("default")[0]
+    followed = follow(TrajectoryMethod(model), user, truth=truth)
+    own = [comparison.at("default", t)[0] for t in range(4)]
+    timeless = {"seconds": 0.0, "cpu_seconds": 0.0, "predict_seconds": 0.0, "run": "", "method": ""}
+    assert [repr(replace(step, **timeless)) for step in followed.steps] == [
+        repr(replace(step, **timeless)) for step in own
+    ]
     new = model.new_user()
     for t, (a, b) in enumerate(((0, 3), (3, 7), (7, 15))):
         said = new.predict(user.X[a:b])
         variance = said.variance + said.noise
         density = -0.5 * np.log(2 * np.pi * variance) - 0.5 * (user.y[a:b] - said.mean) ** 2 / variance
-        assert found.log_density[t] == pytest.approx(np.mean(density))
-        assert found.rmse[t] == pytest.approx(np.sqrt(np.mean((user.y[a:b] - said.mean) ** 2)))
-        step = new.update(user.X[a:b], user.y[a:b])
-        assert found.compositions[t] == step.composition.text
-        assert found.right[t] == (step.composition == truth)
-        assert found.products[t] == len(step.composition)
-        assert found.hyperparameters[t] == len(layout_of(step.composition).slots)
-        assert found.top[t] == max(step.probabilities.values())
-        assert found.on_truth[t] == step.probabilities.get(truth, 0.0)
+        assert own[t].log_density == pytest.approx(np.mean(density))
+        assert own[t].rmse == pytest.approx(np.sqrt(np.mean((user.y[a:b] - said.mean) ** 2)))
+        step, after = new.update(user.X[a:b], user.y[a:b]), own[t + 1]
+        assert after.composition == step.composition.text
+        assert after.right == (step.composition == truth)
+        assert after.products == len(step.composition)
+        assert after.hyperparameters == len(layout_of(step.composition).slots)
+        assert after.probability == max(step.probabilities.values())
+        assert after.truth_probability == step.probabilities.get(truth, 0.0)
+        squares = [(p - (c == truth)) ** 2 for c, p in step.probabilities.items()]
+        assert after.brier == pytest.approx(sum(squares) + (truth not in step.probabilities))
 
 
 def test_greedy_is_sure_of_itself(comparison):
-    assert all(f.top == (1.0, 1.0, 1.0) for f in comparison.of("greedy"))
+    assert all(step.probability == 1.0 for t in (1, 2, 3) for step in comparison.at("greedy", t))
 
 
-def _followed(user: str, seed: int, compositions: tuple[str, ...], truth: str = "SE[x]") -> Followed:
-    right = tuple(text == truth for text in compositions)
-    n = len(compositions)
-    density = tuple(-float(len(user) + t + 1) for t in range(n))
-    sizes = tuple(len(parse(text)) for text in compositions)
-    return Followed(
-        "a", seed, user, truth, tuple(range(3, 3 + n)), compositions, right, density, density, sizes, sizes,
-        (0.95,) * n, (0.5,) * n, tuple(float(not each) for each in right),
-    )  # fmt: skip
+def _followed(user: str, run: str, compositions: tuple[str, ...], truth: str = "SE[x]") -> list[Step]:
+    """A user followed by a method that selects these, one after the other, and is 0.95 sure of each."""
+    steps = []
+    for t, text in enumerate(("", *compositions)):
+        density = -float(len(user) + t + 1) if t < len(compositions) else float("nan")
+        later = compositions[t] if 0 < t < len(compositions) else text
+        steps.append(
+            Step(
+                run, "a", user, f"{user} {run}", t, t + 2, 1, density, density, 0.5, 0.9, 0.0, 0.0, 0.0, text,
+                len(parse(text)), len(parse(text)), 1, ("x",), None,
+                int(later != text) if 0 < t < len(compositions) else None, text == truth if t else None,
+                0.95 if t else float("nan"), 0.5, float(text != truth),
+            )
+        )  # fmt: skip
+    return steps
 
 
 def test_a_summary_is_plain_arithmetic():
     everybody = (
-        _followed("x", 0, ("LIN[x]", "SE[x]", "SE[x]")),
-        _followed("y", 0, ("SE[x]", "SE[x]", "LIN[x] + SE[x]")),
-        _followed("xyz", 1, ("LIN[x]", "PER[x]", "LIN[x]")),
+        *_followed("x", "0", ("LIN[x]", "SE[x]", "SE[x]")),
+        *_followed("y", "0", ("SE[x]", "SE[x]", "LIN[x] + SE[x]")),
+        *_followed("xyz", "1", ("LIN[x]", "PER[x]", "LIN[x]")),
     )
-    found = Comparison(everybody, ()).summary("a")
-    assert found.users == 3
-    assert found.rows == (3, 4, 5)
-    assert found.right == pytest.approx((1 / 3, 2 / 3, 1 / 3))
-    assert found.right_by_seed == (0.5, 0.0)
-    assert found.changed == pytest.approx((0.0, 2 / 3, 2 / 3))
-    assert found.recovered == 0.5  # x and xyz were wrong at first, x was right at last
-    assert found.products == pytest.approx((1.0, 1.0, 4 / 3))
-    assert found.log_density == pytest.approx((-(2 + 2 + 4) / 3, -(3 + 3 + 5) / 3, -(4 + 4 + 6) / 3))
-    (bin_,) = found.bins
+    found = Evaluation(everybody)
+    batches = [of_batch(found.summary(), t) for t in (1, 2, 3)]
+    assert all(each["right"].users == 3 for each in batches)
+    assert [each["right"].mean for each in batches] == pytest.approx((1 / 3, 2 / 3, 1 / 3))
+    assert right_by_run(found, "a") == {"0": 0.5, "1": 0.0}
+    assert "changed" not in batches[0]
+    assert [each["changed"].mean for each in batches[1:]] == pytest.approx((2 / 3, 2 / 3))
+    assert recovered(found, "a") == 0.5  # x and xyz were wrong at first, x was right at last
+    assert [each["products"].mean for each in batches] == pytest.approx((1.0, 1.0, 4 / 3))
+    assert [each["log_density"].mean for each in batches] == pytest.approx(
+        (-(2 + 2 + 4) / 3, -(3 + 3 + 5) / 3, -(4 + 4 + 6) / 3)
+    )
+    (bin_,) = reliability((step.probability, bool(step.right)) for step in found.steps if step.t)
     assert (bin_.count, bin_.said) == (9, pytest.approx(0.95))
     assert bin_.right == pytest.approx(4 / 9)
 
 
 def test_nobody_wrong_means_nobody_to_recover():
-    assert Comparison((_followed("x", 0, ("SE[x]", "LIN[x]")),), ()).summary("a").recovered is None
+    assert recovered(Evaluation(tuple(_followed("x", "0", ("SE[x]", "LIN[x]")))), "a") is None
 
 
 def test_differences_are_paired_and_zero_with_itself(comparison):
-    for measure in (*MEASURES, "changed"):
-        assert all((d.mean, d.low, d.high) == (0, 0, 0) for d in comparison.difference(measure, "greedy", "greedy"))
-    ours, theirs = (np.array([f.log_density for f in comparison.of(p)]) for p in comparison.presets)
-    found = comparison.difference("log_density", "default", "greedy")
-    assert [d.mean for d in found] == pytest.approx((ours - theirs).mean(axis=0))
-    assert all(d.low <= d.mean <= d.high for d in found)
+    same = [
+        replace(step, method=label) for label in ("one", "two") for step in comparison.steps if step.method == "greedy"
+    ]
+    pairs = Evaluation(tuple(same)).paired("one")
+    for metric in MEASURES:
+        own = [row for row in pairs if row.metric == metric]
+        assert own
+        assert all((row.mean, row.low, row.high) == (0, 0, 0) for row in own)
+    ours, theirs = (
+        np.array([[s.log_density for s in comparison.at(p, t)] for t in (0, 1, 2)]) for p in comparison.methods
+    )
+    found = [of_batch(comparison.paired("default"), t)["log_density"] for t in (1, 2, 3)]
+    assert [row.mean for row in found] == pytest.approx((ours - theirs).mean(axis=1))
+    assert all(row.low <= row.mean <= row.high for row in found)
 
 
-def test_results_are_plain_values(comparison):
-    stored = json.loads(json.dumps(comparison.to_json()))
-    assert set(stored) == {"summaries", "differences", "learnt", "followed"}
-    assert len(stored["followed"]) == 8
-    assert {d["measure"] for d in stored["differences"]} == {*MEASURES, "changed"}
-    first = stored["learnt"][0]
+def test_results_are_plain_values(comparison, tmp_path):
+    comparison.save(tmp_path)
+    stored = json.loads((tmp_path / "evaluation.json").read_text())
+    assert len({(step["user"], step["method"]) for step in stored["steps"]}) == 8
+    assert {row["metric"] for row in stored["paired"]} >= set(MEASURES)
+    first = stored["about"]["runs"][0]["models"]["default"]
     assert first["edges"][0].startswith("-> ")
     assert len(first["paths"]) == len(first["truth"]) == 2
-    assert merged([comparison]) == comparison
 
 
 def test_rows_of_the_benchmark(comparison):
@@ -149,6 +174,8 @@ def test_rows_of_the_benchmark(comparison):
     assert all(r["bench"] == "recovery" and r["samples"] == 4 for r in rows)
     assert rows[0]["default_minus_this"] == {}
     assert set(rows[3]["default_minus_this"]["rmse"]) == {"mean", "low", "high", "level", "users"}
+    assert [r["right_by_seed"] is None for r in rows] == [True, True, False] * 2
+    assert (rows[0]["changed"], rows[3]["default_minus_this"]["changed"]["high"]) == (0.0, 0.0)
 
 
 def test_sizes_are_those_of_the_contract():
@@ -156,18 +183,6 @@ def test_sizes_are_those_of_the_contract():
     assert RecoveryBenchmark().steps == (5 + 6 * 2) * 4
     assert nested.NestedBenchmark().steps == 30
     assert wide_priors().of("location").mean == 10.0
-
-
-def test_orders_average_over_users():
-    users = simulate(0).test.users[:2]
-    kernels = (parse("LIN[x]"), parse("SE[x]"))
-    both = orders(users, kernels, Priors.synthetic())
-    singles = [orders([user], kernels, Priors.synthetic()) for user in users]
-    assert [(o.composition, o.rows) for o in both] == [(k.text, n) for k in kernels for n in (3, 7, 15)]
-    for i, order in enumerate(both):
-        assert order.users == 2
-        assert order.log_laplace == pytest.approx(np.mean([single[i].log_laplace for single in singles]))
-        assert order.log_likelihood == pytest.approx(np.mean([single[i].log_likelihood for single in singles]))
 
 
 def test_nested_rows_summarise():

@@ -3,14 +3,14 @@
 import csv
 import json
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from evaluation.toys import Toy, everything, user
 from kerneltrail.errors import DataError
-from kerneltrail.evaluation import METRICS, Evaluation, load_evaluation, merged, over_users, prequential
-from kerneltrail.evaluation.harness import _labelled
+from kerneltrail.evaluation import METRICS, Evaluation, follow, load_evaluation, merged, over_users
 from kerneltrail.evaluation.markdown import markdown
 from kerneltrail.kernels import parse
 
@@ -21,7 +21,8 @@ def small(run="", people=("ann", "bob", "eve"), seeds=(0, 0, 0)):
     for label, noise in (("one", 1.0), ("two", 4.0)):
         for name, seed in zip(people, seeds, strict=True):
             who = user(name, batches=(3, 2) if name == "eve" else (3, 2, 4), seed=seed)
-            steps += [_labelled(s, run, label, truth) for s in prequential(Toy(noise=noise), who).steps]
+            followed = follow(Toy(noise=noise), who, truth=truth)
+            steps += [replace(step, run=run, method=label) for step in followed.steps]
     return Evaluation(tuple(steps), (), {"runs": [{"run": run}]})
 
 

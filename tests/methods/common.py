@@ -8,7 +8,7 @@ from kerneltrail.data import Cohort, User
 from kerneltrail.gp import Reward
 from kerneltrail.kernels import Pool
 from kerneltrail.methods import build, methods
-from kerneltrail.methods.candidate_fits import Search
+from kerneltrail.methods.candidate_fits import CandidateSearch
 from kerneltrail.methods.cks import Effort, SearchSettings
 from kerneltrail.trajectory.map_table import MapSettings
 
@@ -23,9 +23,9 @@ OPTIONS = {
     "se-ard": {"starts": 1, "screen": 4},
     "pooled": {"starts": 1, "screen": 2},
     "pooled-mean": {"starts": 1, "screen": 2},
-    "final": {"search": Search(2, 1, QUICK)},
-    "stratified": {"search": Search(2, 1, QUICK)},
-    "memoryless": {"search": Search(2, 1, QUICK)},
+    "final": {"search": CandidateSearch(2, 1, QUICK)},
+    "stratified": {"search": CandidateSearch(2, 1, QUICK)},
+    "memoryless": {"search": CandidateSearch(2, 1, QUICK)},
     "cks": {"search": CKS_SEARCH},
     "shrinkage": {"pairs": 2, "iterations": 20},
 }

@@ -6,7 +6,7 @@ import pytest
 from kerneltrail.errors import DataError, KerneltrailError, ModelFileError
 from kerneltrail.gp import Prediction
 from kerneltrail.kernels import Composition
-from kerneltrail.methods import Method, Selector
+from kerneltrail.methods import FollowedUser, Method
 
 from .common import ALL, COVARIATES, REWARDED, method, rows
 
@@ -48,7 +48,7 @@ def same(a, b, **tolerance):
 def test_protocol(made):
     assert isinstance(made, Method)
     user = made("ann")
-    assert isinstance(user, Selector)
+    assert isinstance(user, FollowedUser)
     assert user.name == "ann"
     assert made.covariates == COVARIATES
     assert (user.rows, user.batches) == (0, 0)

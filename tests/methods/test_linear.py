@@ -97,7 +97,7 @@ def test_prediction_by_hand():
     learner = LinearRegression.train(training(), reward=REWARD)
     user, (X, _, action) = somebody(), rows(4, seed=9)
     said = learner.fit(user, None).predict(X, action)
-    scaler = learner.frame.schema.scaler
+    scaler = learner.preprocessor.schema.scaler
 
     def features(rows_, a):
         z = scaler.transform(rows_)

@@ -10,7 +10,7 @@ from kerneltrail.gp import inputs_for, log_evidence
 from kerneltrail.kernels import Priors, parse
 from kerneltrail.methods.ard import se_ard
 from kerneltrail.methods.pooled import PooledGP, additive, fit_together, summed
-from kerneltrail.methods.preprocessing import Frame
+from kerneltrail.methods.preprocessing import Preprocessor
 
 from .common import COVARIATES, REWARD, rows, training
 
@@ -22,8 +22,8 @@ def pooled(**options):
     return PooledGP.train(training(), **{"kernel": KERNEL, "priors": PRIORS, "starts": 1, "screen": 2, **options})
 
 
-def sights(frame):
-    return [frame.see(user) for user in training().raw]
+def sights(preprocessor):
+    return [preprocessor.prepare(user) for user in training().raw]
 
 
 def test_additive_kernel():
@@ -33,12 +33,12 @@ def test_additive_kernel():
 def test_the_objective_is_the_sum_of_evidences():
     learner = pooled()
     theta = learner.hyperparameters.vector
-    each = [log_evidence(seen.whole, KERNEL, theta, block=seen.block)[0, 0] for seen in sights(learner.frame)]
+    each = [log_evidence(seen.whole, KERNEL, theta, block=seen.block)[0, 0] for seen in sights(learner.preprocessor)]
     np.testing.assert_allclose(learner.log_evidence, sum(each), rtol=1e-9)
 
 
 def test_summed_gradient_by_differences():
-    inputs = [inputs_for(seen.whole, KERNEL, block=seen.block) for seen in sights(pooled().frame)]
+    inputs = [inputs_for(seen.whole, KERNEL, block=seen.block) for seen in sights(pooled().preprocessor)]
     theta = PRIORS.moments(KERNEL)[0] + 0.1
     gradient = summed(inputs, theta[None])[1][0]
     h = 1e-5
@@ -49,8 +49,8 @@ def test_summed_gradient_by_differences():
 
 
 def test_the_optimum_is_one():
-    frame = pooled().frame
-    seen = sights(frame)
+    preprocessor = pooled().preprocessor
+    seen = sights(preprocessor)
     theta, log = fit_together(seen, KERNEL, PRIORS, np.random.default_rng(0), starts=2, screen=4)
     mean, variance = PRIORS.moments(KERNEL)
     inputs = [inputs_for(each.whole, KERNEL, block=each.block) for each in seen]
@@ -70,7 +70,7 @@ def test_prediction_by_hand(population_mean):
     user = User("ann", COVARIATES, X, y, (6,))
     new = rows(3, seed=3)[0]
     said = learner.fit(user, None).predict(new, None)
-    scaler = learner.frame.schema.scaler
+    scaler = learner.preprocessor.schema.scaler
     values = learner.hyperparameters
 
     def kernel(a, b):
@@ -80,7 +80,7 @@ def test_prediction_by_hand(population_mean):
         return lin + se + (0.0 if population_mean else 10.0)
 
     def mean(z):
-        return np.column_stack([np.ones(len(z)), z]) @ learner.frame.mean.weights
+        return np.column_stack([np.ones(len(z)), z]) @ learner.preprocessor.mean.weights
 
     z, z_new = scaler.transform(X), scaler.transform(new)
     rest = scaler.transform_target(y) - mean(z)
@@ -99,8 +99,8 @@ def test_somebody_without_rows_is_predicted_by_the_population_mean():
     X = rows(4, seed=3)[0]
     nobody = User("ann", COVARIATES, np.empty((0, 2)), [], ())
     said = learner.fit(nobody, None).predict(X, None)
-    z = learner.frame.schema.scaler.transform(X)
-    expected = learner.frame.schema.scaler.inverse_target(learner.frame.mean.at(z, None))
+    z = learner.preprocessor.schema.scaler.transform(X)
+    expected = learner.preprocessor.schema.scaler.inverse_target(learner.preprocessor.mean.at(z, None))
     np.testing.assert_allclose(said.mean, expected)
     assert np.ptp(said.mean) > 0.1
 
@@ -126,7 +126,7 @@ def test_needs_rows():
 
 
 def test_se_ard_has_a_lengthscale_for_each_covariate():
-    learner = se_ard(Frame.of(training()), PRIORS, starts=1, screen=4)
+    learner = se_ard(Preprocessor.of(training()), PRIORS, starts=1, screen=4)
     X, y, _ = rows(8, seed=2)
     fit = learner.fit(User("ann", COVARIATES, X, y, (8,)), None)
     names = set(fit.members[0])

@@ -10,7 +10,7 @@ from kerneltrail.data import Cohort, User
 from kerneltrail.errors import DataError, ModelFileError
 from kerneltrail.gp.population import PopulationMean
 from kerneltrail.kernels import Hyperparameters, Priors, parse
-from kerneltrail.methods import Following, Frame, build, methods, register
+from kerneltrail.methods import METHODS, Preprocessor, RefittingMethod, build, methods, register
 from kerneltrail.methods.preprocessing import priors_for
 
 from .common import COVARIATES, method, rows, training
@@ -22,37 +22,37 @@ def somebody(n=5):
 
 
 def test_users_are_scaled_on_their_own_rows():
-    frame = Frame.of(training())
-    seen = frame.see(somebody())
+    preprocessor = Preprocessor.of(training())
+    seen = preprocessor.prepare(somebody())
     np.testing.assert_allclose(seen.rows.X.min(axis=0), 0.0)
     np.testing.assert_allclose(seen.rows.X.max(axis=0), 1.0)
     np.testing.assert_allclose([seen.rows.y.mean(), seen.rows.y.std()], [0.0, 1.0], atol=1e-12)
 
 
 def test_before_the_first_row_as_the_group():
-    frame, group = Frame.of(training()), Frame.of(training(), scaling="group")
+    preprocessor, group = Preprocessor.of(training()), Preprocessor.of(training(), scaling="group")
     nobody = somebody().upto(0)
-    assert frame.see(nobody).scaler == group.see(nobody).scaler == training().scaler
+    assert preprocessor.prepare(nobody).scaler == group.prepare(nobody).scaler == training().scaler
 
 
 def test_not_scaled_where_the_cohort_is_not():
-    frame = Frame.of(training().rescaled("none", "none"))
-    np.testing.assert_array_equal(frame.see(somebody()).rows.X, somebody().X)
-    assert priors_for(frame.schema) == Priors.synthetic()
+    preprocessor = Preprocessor.of(training().rescaled("none", "none"))
+    np.testing.assert_array_equal(preprocessor.prepare(somebody()).rows.X, somebody().X)
+    assert priors_for(preprocessor.schema) == Priors.synthetic()
     assert priors_for(training().schema) == Priors.heartsteps()
 
 
 def test_a_constant_is_a_constant_covariance():
-    frame = Frame.of(training(), scaling="none", target_scaling="none", constant=4.0)
+    preprocessor = Preprocessor.of(training(), scaling="none", target_scaling="none", constant=4.0)
     theta = Hyperparameters.from_values(parse(""), [0.5])
-    seen = frame.see(somebody())
+    seen = preprocessor.prepare(somebody())
     total = 4.0 + 0.5 * np.eye(5)
     expected = (4.0 * np.ones(5)) @ np.linalg.solve(total, somebody().y)
     scaled, linear = seen.inputs_at(somebody().X, None)
     said = seen.posterior(theta).predict(scaled, linear=linear)
     np.testing.assert_allclose(said.mean, expected, rtol=1e-9)
     with pytest.raises(DataError, match="constant"):
-        Frame.of(training(), constant=-1.0)
+        Preprocessor.of(training(), constant=-1.0)
 
 
 def test_a_stored_user_is_refused_elsewhere():
@@ -85,19 +85,17 @@ def test_registry_refuses_by_name():
         build("xyz", training())
     with pytest.raises(DataError, match="no setting 'screens'; did you mean 'screen'"):
         build("se-ard", training(), {"screens": 3})
-    with pytest.raises(DataError, match="exists already"):
+    with pytest.raises(DataError, match="is registered already"):
         register("mean", lambda cohort, seed: None)
-    assert isinstance(build("mean", training(), {"pool": None, "reward": None}), Following)
+    assert isinstance(build("mean", training(), {"pool": None, "reward": None}), RefittingMethod)
 
 
-def test_registry_can_grow(monkeypatch):
-    from kerneltrail.methods import registry
-
-    monkeypatch.setattr(registry, "_FACTORIES", dict(registry._FACTORIES))
-    register("floor", lambda cohort, *, seed: build("mean", cohort, seed=seed))
-    assert "floor" in methods()
-    user = build("floor", training())("ann")
-    assert user.predict([[8.0, 1.0]]).mean.shape == (1,)
+def test_registry_can_grow():
+    with METHODS.temporarily("floor", lambda cohort, *, seed: build("mean", cohort, seed=seed)):
+        assert "floor" in methods()
+        user = build("floor", training())("ann")
+        assert user.predict([[8.0, 1.0]]).mean.shape == (1,)
+    assert "floor" not in methods()
 
 
 def test_final_and_trajectory_of_a_given_model():

@@ -8,27 +8,27 @@ import pytest
 from kerneltrail.data import User
 from kerneltrail.gp import Prediction, find_map
 from kerneltrail.kernels import Hyperparameters, Priors, parse
-from kerneltrail.methods.candidate_fits import Judged, Search
+from kerneltrail.methods.candidate_fits import CandidateEvidences, CandidateSearch
 from kerneltrail.methods.final import final_of_evidence, final_of_model
 from kerneltrail.methods.memoryless import Memoryless
 from kerneltrail.methods.mixture import Mixture, joined
-from kerneltrail.methods.preprocessing import Frame
+from kerneltrail.methods.preprocessing import Preprocessor
 from kerneltrail.methods.stratified import Stratified, step_distribution
 
 from .common import COVARIATES, POOL, QUICK, method, rows, training
 
 PRIORS = Priors.heartsteps()
-SEARCH = Search(2, 1, QUICK)
+SEARCH = CandidateSearch(2, 1, QUICK)
 
 
 @pytest.fixture(scope="module")
-def frame():
-    return Frame.of(training(), scaling="group")
+def preprocessor():
+    return Preprocessor.of(training(), scaling="group")
 
 
 @pytest.fixture(scope="module")
-def judged(frame):
-    return Judged(training(), frame, POOL, PRIORS, SEARCH)
+def judged(preprocessor):
+    return CandidateEvidences(training(), preprocessor, POOL, PRIORS, SEARCH)
 
 
 def somebody(n=12, seed=1, ends=None):
@@ -36,7 +36,7 @@ def somebody(n=12, seed=1, ends=None):
     return User("ann", COVARIATES, X, y, ends or (n,))
 
 
-def test_final_is_the_best_summed_evidence(judged, frame):
+def test_final_is_the_best_summed_evidence(judged, preprocessor):
     best, value = None, -np.inf
     for mask in judged.masks:
         total = POOL.log_h0(mask)
@@ -44,22 +44,22 @@ def test_final_is_the_best_summed_evidence(judged, frame):
             total += judged.table.get(m, mask).log_laplace[-1]
         if total > value:
             best, value = mask, total
-    chosen = final_of_evidence(judged, frame)
+    chosen = final_of_evidence(judged, preprocessor)
     assert chosen.composition == POOL.composition(best)
     np.testing.assert_allclose(chosen.prior.mean, judged.group(best).mean)
-    assert final_of_evidence(judged, frame, transfer=False).prior is PRIORS
+    assert final_of_evidence(judged, preprocessor, transfer=False).prior is PRIORS
 
 
-def test_final_of_a_model_is_its_most_frequent_end(frame):
+def test_final_of_a_model_is_its_most_frequent_end(preprocessor):
     model = method("trajectory").model
     ends = Counter(path[-1] for path in model.paths)
-    chosen = final_of_model(model, frame)
+    chosen = final_of_model(model, preprocessor)
     assert ends[model.pool.mask(chosen.composition)] == max(ends.values())
     assert chosen.prior is model.node(chosen.composition).group
 
 
-def test_final_never_changes(judged, frame):
-    learner = final_of_evidence(judged, frame)
+def test_final_never_changes(judged, preprocessor):
+    learner = final_of_evidence(judged, preprocessor)
     assert {learner.fit(somebody(n), None).composition for n in (1, 4, 12)} == {learner.composition}
 
 
@@ -86,13 +86,13 @@ def test_step_distribution_follows_the_evidence_and_keeps_h0():
     np.testing.assert_allclose(none, [0.5, 0.5])
 
 
-def test_stratified_weighs_by_its_step(judged, frame):
-    learner = Stratified.train(judged, frame)
+def test_stratified_weighs_by_its_step(judged, preprocessor):
+    learner = Stratified.train(judged, preprocessor)
     np.testing.assert_allclose(learner.steps.sum(axis=1), 1.0)
     assert len(learner.steps) == 2
     user = somebody(6, ends=(3, 6))
     fit = learner.fit(user, None)
-    seen = frame.see(user)
+    seen = preprocessor.prepare(user)
     log = []
     for composition, group, p in zip(learner.compositions, learner.groups, learner.steps[1], strict=True):
         found = find_map(
@@ -105,17 +105,17 @@ def test_stratified_weighs_by_its_step(judged, frame):
         assert fit.probabilities.get(composition, 0.0) == pytest.approx(weight, abs=2e-3)
 
 
-def test_stratified_goes_on_past_the_last_step(judged, frame):
-    learner = Stratified.train(judged, frame)
+def test_stratified_goes_on_past_the_last_step(judged, preprocessor):
+    learner = Stratified.train(judged, preprocessor)
     late, last = somebody(6, ends=(1, 2, 3, 4, 6)), somebody(6, ends=(2, 6))
     assert learner.fit(late, None).probabilities == learner.fit(last, None).probabilities
 
 
 def test_memoryless_by_enumeration():
-    frame = Frame.of(training())
-    learner = Memoryless(frame, POOL, PRIORS, Search(2, 1))
+    preprocessor = Preprocessor.of(training())
+    learner = Memoryless(preprocessor, POOL, PRIORS, CandidateSearch(2, 1))
     user = somebody(14)
-    seen = frame.see(user)
+    seen = preprocessor.prepare(user)
     log = {}
     for mask in POOL.masks():
         found = find_map(seen.whole, POOL.composition(mask), PRIORS, rng=np.random.default_rng(3))
@@ -129,16 +129,16 @@ def test_memoryless_by_enumeration():
 
 
 def test_memoryless_can_predict_by_the_selected_one_alone():
-    frame = Frame.of(training())
-    averaged = Memoryless(frame, POOL, PRIORS, SEARCH).fit(somebody(), None)
-    alone = Memoryless(frame, POOL, PRIORS, SEARCH, average=False).fit(somebody(), None)
+    preprocessor = Preprocessor.of(training())
+    averaged = Memoryless(preprocessor, POOL, PRIORS, SEARCH).fit(somebody(), None)
+    alone = Memoryless(preprocessor, POOL, PRIORS, SEARCH, average=False).fit(somebody(), None)
     assert len(alone.members) == 1
     assert alone.composition == averaged.composition
 
 
 def test_memoryless_knows_nothing_of_names():
-    frame = Frame.of(training())
-    learner = Memoryless(frame, POOL, PRIORS, SEARCH)
+    preprocessor = Preprocessor.of(training())
+    learner = Memoryless(preprocessor, POOL, PRIORS, SEARCH)
     assert learner.fit(somebody(), None).weights == learner.fit(somebody().with_name("bob"), None).weights
 
 
@@ -153,10 +153,10 @@ def test_joined_has_the_moments_of_the_mixture():
 
 
 def test_improbable_members_are_left_out():
-    frame = Frame.of(training())
+    preprocessor = Preprocessor.of(training())
     members = [
         Hyperparameters(parse(text), tuple(PRIORS.moments(parse(text))[0])) for text in ("LIN[hour]", "SE[hour]")
     ]
-    mixture = Mixture.weighed(frame.see(somebody()), members, [-20.0, 0.0])
+    mixture = Mixture.weighed(preprocessor.prepare(somebody()), members, [-20.0, 0.0])
     assert mixture.composition.text == "SE[hour]"
     assert mixture.weights == (1.0,)

@@ -8,11 +8,11 @@ from kerneltrail.data import Cohort, User
 from kerneltrail.errors import DataError
 from kerneltrail.gp import Reward
 from kerneltrail.kernels import Pool, Priors, layout_of
-from kerneltrail.methods.preprocessing import Frame
+from kerneltrail.methods.preprocessing import Preprocessor
 from kerneltrail.methods.shrinkage import Factors, Shrinkage
+from kerneltrail.methods.shrinkage.optima import maximise
 from kerneltrail.methods.shrinkage.scales import best_rates, bound, log_normal_entropy, slopes, standard_draws
-from kerneltrail.methods.shrinkage.search import search
-from kerneltrail.methods.shrinkage.starts import start_of
+from kerneltrail.methods.shrinkage.starting_points import start_of
 
 POOL = Pool.of("LIN[x]", "PER[x]", "SE[x]*PER[x]")
 M, V = np.array([0.3, -1.2, 0.5]), np.array([0.4, 1.5, 0.2])
@@ -27,13 +27,13 @@ def somebody(n=12, seed=0, *, covariates=("x",), action=False):
 
 def learner(pool=POOL, **options):
     user = somebody(covariates=pool.covariates)
-    frame = options.pop("frame", None) or Frame.of(Cohort.from_users([user], scaling="none"))
-    return Shrinkage(frame, pool, Priors.synthetic(), **options)
+    preprocessor = options.pop("frame", None) or Preprocessor.of(Cohort.from_users([user], scaling="none"))
+    return Shrinkage(preprocessor, pool, Priors.synthetic(), **options)
 
 
-def problem(pool=POOL, n=12, **options):
+def elbo(pool=POOL, n=12, **options):
     made = learner(pool, **options)
-    return made.problem(made.frame.see(somebody(n)))
+    return made.elbo(made.preprocessor.prepare(somebody(n)))
 
 
 def test_the_augmentation_is_a_half_cauchy():
@@ -110,9 +110,9 @@ def test_draws_are_antithetic_and_standardised():
 @pytest.mark.parametrize("reward", [None, Reward()])
 def test_gradient_by_differences(reward):
     user = somebody(action=True)
-    frame = Frame.of(Cohort.from_users([user], scaling="none"), reward=reward)
-    made = learner(frame=frame, pairs=3)
-    target = made.problem(frame.see(user))
+    preprocessor = Preprocessor.of(Cohort.from_users([user], scaling="none"), reward=reward)
+    made = learner(preprocessor=preprocessor, pairs=3)
+    target = made.elbo(preprocessor.prepare(user))
     rng = np.random.default_rng(1)
     factors = start_of(target.mean + 0.2 * rng.standard_normal(len(target.mean)), 3, 2.0)
     value, gradient = target.evaluate(factors)
@@ -128,7 +128,7 @@ def test_gradient_by_differences(reward):
 
 def test_bound_by_monte_carlo_on_a_tiny_problem():
     """Everything drawn from q, every density from scipy, kernels by loops."""
-    target = problem(Pool.of("LIN[x]", "SE[x]"), n=4, pairs=400)
+    target = elbo(Pool.of("LIN[x]", "SE[x]"), n=4, pairs=400)
     theta = target.mean + np.array([0.1, -0.2, 0.3])  # LIN's location, SE's lengthscale, noise
     factors = Factors(np.array([0.1, -0.5, 0.2]), np.array([0.3, 0.2, 0.4]), theta)
     x, y = target.inputs.X[:, 0], target.inputs.y
@@ -156,8 +156,8 @@ def test_bound_by_monte_carlo_on_a_tiny_problem():
 def test_bound_is_below_the_log_evidence():
     """One kernel, two scales: p(y, θ) by quadrature over log w² = log τ² + log λ²."""
     made = learner(Pool.of("LIN[x]"), pairs=64)
-    target = made.problem(made.frame.see(somebody(6)))
-    found = search(target, [start_of(target.mean, 1, 1.0)], iterations=200, tolerance=1e-9)
+    target = made.elbo(made.preprocessor.prepare(somebody(6)))
+    found = maximise(target, [start_of(target.mean, 1, 1.0)], iterations=200, tolerance=1e-9)[0]
     grid = np.linspace(-40.0, 40.0, 1601)
     step = grid[1] - grid[0]
     one = np.exp(-np.log(np.pi) - 0.5 * grid - np.log1p(np.exp(-grid)))  # density of log τ²
@@ -174,17 +174,17 @@ def test_bound_is_below_the_log_evidence():
 
 
 def test_search_climbs_and_is_deterministic():
-    target = problem()
+    target = elbo()
     start = start_of(target.mean, 3, 1.0)
-    found = search(target, [start], iterations=100, tolerance=1e-8)
+    found = maximise(target, [start], iterations=100, tolerance=1e-8)[0]
     assert found.bound > target.value(start)
     np.testing.assert_allclose(found.bound, target.value(found.factors), rtol=1e-10)
-    again = search(target, [start], iterations=100, tolerance=1e-8)
+    again = maximise(target, [start], iterations=100, tolerance=1e-8)[0]
     np.testing.assert_array_equal(found.factors.packed, again.factors.packed)
 
 
 def test_explained_by_naive_conditioning():
-    target = problem(pairs=2)
+    target = elbo(pairs=2)
     factors = start_of(target.mean, 3, 1.5)
     kernels, _ = target.kernels(factors.theta, gradient=False)
     n = target.inputs.rows

@@ -125,7 +125,7 @@ def search_stage(progress: SearchProgress, depth: int) -> tuple[str, int, int, s
 
 def sentences(found: CKSFit, target: str) -> list[str]:
     """What a kernel says in words, product by product, the largest first, and the noise last."""
-    from kerneltrail.methods.cks.expansion import multiplied_out
+    from kerneltrail.methods.cks.layout import multiplied_out
     from kerneltrail.report.words import describe
 
     parts = sorted(multiplied_out(found.in_data_units), key=lambda part: -_size(part, found))
@@ -140,12 +140,12 @@ def _size(part: Any, found: CKSFit) -> float:
     """A product's mean prior variance over the rows."""
     import numpy as np
 
-    rows = found.seen.scaler.inverse(found.seen.rows.X)
+    rows = found.prepared.scaler.inverse(found.prepared.rows.X)
     (product,) = part.composition
     values = part.values_array
     total = np.full(len(rows), values[0])
     for atom, place in zip(product.atoms, part.layout.atom_index[0], strict=True):
-        total *= atom.spec.diagonal(rows[:, found.seen.rows.column_index(atom.covariate)], values[place])
+        total *= atom.spec.diagonal(rows[:, found.prepared.rows.column_index(atom.covariate)], values[place])
     return float(total.mean())
 
 

@@ -46,9 +46,16 @@ def report(
         cohort = model.schema.read(data)
     check_writable(out)
     followed: Any = ()
+    refused: list[str] = []
     if cohort is not None and model is not None:
         with progress("users") as display:
-            followed = follow_users(model, cohort.raw, detailed=users, tell=display.counter("users", len(cohort)))
+            followed = follow_users(
+                model,
+                cohort.raw,
+                detailed=users,
+                tell=display.counter("users", len(cohort)),
+                leave_out=refused.append,
+            )
     with progress("writing the page"):
         written = write(out, trail_page(title, model, followed, comparison))
     lines = [f"Open {written}"]
@@ -57,6 +64,8 @@ def report(
         if len(cohort) > users:
             lines.insert(1, f"{users} of {len(cohort)} users are shown one by one; --users shows more")
     say(lines)
+    if refused:
+        raise DataError("\n".join(refused))
 
 
 def _model_and_comparison(source: Path) -> tuple[TrajectoryModel | None, Comparison | None]:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import csv
-import io
-from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -13,7 +11,9 @@ import typer
 
 if TYPE_CHECKING:
     from kerneltrail.data import User
+    from kerneltrail.evaluation import Failure
     from kerneltrail.trajectory.model import TrajectoryModel
+    from kerneltrail.trajectory.new_user import NewUser, Step
 
 
 class Selection(StrEnum):
@@ -44,11 +44,14 @@ def select(
     """Select a kernel for every user after every batch, and judge it by its prediction of the next batch.
 
     Values outside the range of the pilot users are taken as they are: nothing is clipped, and predictions there fall
-    back to the prior, with its uncertainty.
+    back to the prior, with its uncertainty. A user whose rows cannot be followed is named and left out of the tables,
+    and the others go on; the command then ends with exit code 2.
     """
     from kerneltrail.cli.terminal import progress, say
     from kerneltrail.data import Batching
     from kerneltrail.errors import DataError
+    from kerneltrail.evaluation.follow import left_out
+    from kerneltrail.evaluation.tables import csv_text
     from kerneltrail.store.atomic import check_writable, write
     from kerneltrail.trajectory.model_file import load
 
@@ -65,21 +68,27 @@ def select(
     changes = {} if selection is None else {"selection": selection.value}
     steps: list[dict[str, Any]] = []
     predicted: list[dict[str, Any]] = []
+    refused: list[str] = []
     with progress("users") as display:
         next_user = display.counter("users", len(cohort))
         for user in cohort.raw:
             next_user(user.name)
-            own_steps, own_predicted = follow(loaded, user, **changes)
-            steps += own_steps
-            predicted += own_predicted
+            own = follow(loaded, user, **changes)
+            if own.failure is not None:
+                refused.append(left_out(user, own.failure))
+                continue
+            steps += own.steps
+            predicted += own.predicted
     # All is computed before anything is written.
     if predictions is not None:
         columns = (*PREDICTED, *ADVANTAGE) if loaded.takes_action else PREDICTED
-        write(predictions, _csv(columns, predicted))
-    write(out, _csv([*STEP, *(_evidence(node.composition.text) for node in loaded.nodes)], steps))
-    say([str(cohort.report), f"{len(cohort)} users, {len(steps)} batches: {out}"])
+        write(predictions, csv_text(columns, predicted))
+    write(out, csv_text([*STEP, *(_evidence(node.composition.text) for node in loaded.nodes)], steps))
+    say([str(cohort.report), f"{len(cohort) - len(refused)} users, {len(steps)} batches: {out}"])
     if predictions is not None:
         say([f"{len(predicted)} rows predicted: {predictions}"])
+    if refused:
+        raise DataError("\n".join(refused))
 
 
 STEP = ("user", "batch", "rows", "composition", "probability", "next_rows", "next_rmse", "next_log_density")
@@ -96,37 +105,37 @@ def _evidence(text: str) -> str:
     return f"log_evidence {text}".rstrip()
 
 
-def follow(model: TrajectoryModel, user: User, **changes: Any) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    """One user in data units, followed from the first batch to the last: rows of selections and of predictions."""
+@dataclass(frozen=True)
+class Selections:
+    """What is written of one user.
+
+    Attributes:
+        steps, predicted: rows of selections and of predictions.
+        failure: what went wrong, if anything did: the rows are then not complete.
+    """
+
+    steps: list[dict[str, Any]]
+    predicted: list[dict[str, Any]]
+    failure: Failure | None
+
+
+def follow(model: TrajectoryModel, user: User, **changes: Any) -> Selections:
+    """One user in data units, followed from the first batch to the last."""
     import numpy as np
 
-    followed = model.new_user(user.name, **changes)
+    from kerneltrail.evaluation.follow import BAD_ROWS
+    from kerneltrail.evaluation.follow import follow as follow_batches
+    from kerneltrail.methods.trajectory import TrajectoryMethod
+
+    advantages: list[dict[str, float]] = []
     steps: list[dict[str, Any]] = []
-    predicted: list[dict[str, Any]] = []
-    for t in range(1, user.batches + 1):
-        batch = user.batch(t)
-        prediction = followed.predict(batch.X, action=batch.action)
-        if steps:
-            steps[-1]["next_rows"] = batch.rows
-            steps[-1]["next_rmse"] = float(np.sqrt(np.mean((batch.y - prediction.mean) ** 2)))
-            steps[-1]["next_log_density"] = float(prediction.log_density(batch.y).mean())
-        sd = np.sqrt(prediction.total)
-        for i in range(batch.rows):
-            predicted.append(
-                {
-                    "user": user.name,
-                    "batch": t,
-                    "row": followed.rows + i + 1,
-                    "mean": float(prediction.mean[i]),
-                    "sd": float(sd[i]),
-                    "y": float(batch.y[i]),
-                }
-            )
-        if model.takes_action:
-            told = followed.advantage(batch.X)
-            for row, *values in zip(predicted[-batch.rows :], told.mean, *told.interval(0.9), strict=True):
-                row.update(zip(ADVANTAGE, map(float, values), strict=True))
-        step = followed.update(batch.X, batch.y, action=batch.action)
+
+    def look_ahead(state: NewUser, batch: User) -> None:
+        told = state.advantage(batch.X)
+        for values in zip(told.mean, *told.interval(0.9), strict=True):
+            advantages.append(dict(zip(ADVANTAGE, map(float, values), strict=True)))
+
+    def look_back(state: NewUser, step: Step) -> None:
         steps.append(
             {
                 "user": user.name,
@@ -137,12 +146,25 @@ def follow(model: TrajectoryModel, user: User, **changes: Any) -> tuple[list[dic
                 **{_evidence(candidate.text): value for candidate, value in step.log_evidence.items()},
             }
         )
-    return steps, predicted
 
-
-def _csv(columns: Sequence[str], rows: Iterable[dict[str, Any]]) -> str:
-    text = io.StringIO(newline="")
-    writer = csv.DictWriter(text, columns, restval="")
-    writer.writeheader()
-    writer.writerows(rows)
-    return text.getvalue()
+    followed = follow_batches(
+        TrajectoryMethod(model, changes),
+        user,
+        catch=BAD_ROWS,
+        before_update=look_ahead if model.takes_action else None,
+        after_update=look_back,
+    )
+    if followed.failures:
+        return Selections([], [], followed.failures[0])
+    for row, after in zip(steps, followed.steps[1:-1], strict=False):  # nothing is known of a batch after the last
+        row |= {"next_rows": after.predicted, "next_rmse": after.rmse, "next_log_density": after.log_density}
+    predicted: list[dict[str, Any]] = []
+    for t, prediction in enumerate(followed.predictions, start=1):
+        assert prediction is not None  # there was no failure
+        batch, before = user.batch(t), user.upto(t - 1).rows
+        columns = (prediction.mean, np.sqrt(prediction.total), batch.y)
+        for i, (mean, sd, y) in enumerate(zip(*(column.tolist() for column in columns), strict=True), start=1):
+            predicted.append({"user": user.name, "batch": t, "row": before + i, "mean": mean, "sd": sd, "y": y})
+    for row, advantage in zip(predicted, advantages, strict=False):
+        row |= advantage
+    return Selections(steps, predicted, None)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from importlib.metadata import version
@@ -11,19 +11,18 @@ from multiprocessing import current_process
 from typing import Any
 
 import joblib
+import numpy as np
 
 from kerneltrail.data import Cohort, User
 from kerneltrail.errors import DataError
-from kerneltrail.evaluation.building import Built, Progress, Spec, build_all, plans_of
-from kerneltrail.evaluation.identity import cohort_digest, described, digest
+from kerneltrail.evaluation.follow import Followed, Step, follow
+from kerneltrail.evaluation.identity import cohort_digest, described
 from kerneltrail.evaluation.machine import machine
 from kerneltrail.evaluation.pieces import Pieces
-from kerneltrail.evaluation.prequential import Piece, prequential
 from kerneltrail.evaluation.result import Evaluation
-from kerneltrail.evaluation.steps import Step
+from kerneltrail.evaluation.training import Progress, Spec, TrainedMethod, Truth, specs_of, train_all
 from kerneltrail.gp import keep_freed_memory, one_blas_thread
 from kerneltrail.gp.compilation import ensure_compiled
-from kerneltrail.kernels import Composition
 from kerneltrail.methods.protocol import Method
 
 
@@ -34,7 +33,7 @@ def evaluate(
     *,
     seed: int = 0,
     workers: int | None = None,
-    truth: Mapping[str, Composition] | None = None,
+    truth: Truth | None = None,
     out: str | os.PathLike[str] | None = None,
     share: str | os.PathLike[str] | None = None,
     run: str = "",
@@ -70,17 +69,18 @@ def evaluate(
     count = workers if workers is not None else (os.cpu_count() or 1)
     kept = None if out is None else Pieces.at(out)
     shared = kept if share is None else Pieces.at(share)
-    plans = plans_of(train, methods, seed, count)
+    true = truth or {}
+    specs = specs_of(train, methods, seed, count)
     with joblib.Parallel(n_jobs=count, return_as="generator_unordered") as parallel:
-        built, failures = build_all(parallel, train, plans, users, kept, tell)
-        pieces = _follow_all(parallel, built, users, kept, shared, tell)
+        trained, failures = train_all(parallel, train, specs, users, true, kept, tell)
+        followed = _follow_all(parallel, trained, users, true, kept, shared, tell)
     steps: list[Step] = []
-    for each in built:
+    for each in trained:
+        label = each.spec.label
         for user in users:
-            piece = pieces[each.plan.label, user.name]
-            right = None if truth is None else truth.get(user.name)
-            steps += [_labelled(step, run, each.plan.label, right) for step in piece.steps]
-            failures += [replace(failure, method=each.plan.label) for failure in piece.failures]
+            one = followed[label, user.name]
+            steps += [replace(step, run=run, method=label) for step in one.steps]
+            failures += [replace(failure, method=label) for failure in one.failures]
     about = {
         "version": version("kerneltrail"),
         "machine": machine(),
@@ -93,8 +93,8 @@ def evaluate(
                 "ended": datetime.now(UTC).isoformat(timespec="seconds"),
                 "train": {"digest": cohort_digest(train), "users": list(train.names)},
                 "test": {user.name: user.fingerprint for user in users},
-                "methods": {plan.label: {"method": plan.name, "settings": _told(plan.settings)} for plan in plans},
-                "build_seconds": {each.plan.label: each.seconds for each in built},
+                "methods": {spec.label: {"method": spec.name, "settings": _shown(spec.settings)} for spec in specs},
+                "build_seconds": {each.spec.label: each.seconds for each in trained},
             }
         ],
     }
@@ -120,46 +120,59 @@ def _check(train: Cohort, users: Sequence[User]) -> None:
         raise DataError(f"user {both!r} is both a training and a test user")
 
 
+def splits(names: Sequence[str], test: int, count: int, *, seed: int = 0) -> Iterator[tuple[str, ...]]:
+    """Test users of so many random splits; each is drawn anew, so users may come again."""
+    if not 0 < test < len(names):
+        raise DataError(f"a split of {len(names)} users needs 1 to {len(names) - 1} test users, got {test}")
+    rng = np.random.default_rng(seed)
+    for _ in range(count):
+        chosen = set(rng.permutation(len(names))[:test].tolist())
+        yield tuple(name for i, name in enumerate(names) if i in chosen)
+
+
 def _follow_all(
     parallel: joblib.Parallel,
-    built: Sequence[Built],
+    trained: Sequence[TrainedMethod],
     users: Sequence[User],
+    truth: Truth,
     kept: Pieces | None,
     shared: Pieces | None,
     tell: Callable[[Progress], None],
-) -> dict[tuple[str, str], Piece]:
-    found: dict[tuple[str, str], Piece] = {}
-    total = len(built) * len(users)
+) -> dict[tuple[str, str], Followed]:
+    ended: dict[tuple[str, str], Followed] = {}
+    total = len(trained) * len(users)
     # User by user, so that a look at what is there so far compares all methods.
-    jobs = (joblib.delayed(_follow)(each, user, kept, shared) for user in users for each in built)
-    for label, name, piece in parallel(jobs):
-        found[label, name] = piece
-        tell(Progress("follow", len(found), total, f"{label}: {name}"))
-    return found
+    jobs = (joblib.delayed(_follow)(each, user, truth, kept, shared) for user in users for each in trained)
+    for label, name, followed in parallel(jobs):
+        ended[label, name] = followed
+        tell(Progress("follow", len(ended), total, f"{label}: {name}"))
+    return ended
 
 
-def _follow(each: Built, user: User, kept: Pieces | None, shared: Pieces | None) -> tuple[str, str, Piece]:
-    """One piece: as it was kept, or computed and then kept."""
+def _follow(
+    trained: TrainedMethod, user: User, truth: Truth, kept: Pieces | None, shared: Pieces | None
+) -> tuple[str, str, Followed]:
+    """One user under one method: as it was kept, or computed and then kept."""
     if current_process().name != "MainProcess":
         keep_freed_memory()  # ours to decide in a process of our own
-    place = kept if each.own is None else shared
-    base = each.plan.key if each.own is None else each.own
-    key = None if base is None else digest(base, user.fingerprint)
-    piece = None if place is None or key is None else place.get(key)
-    if piece is not None and each.own is None:
-        return each.plan.label, user.name, piece
-    assert each.method is not None  # only methods whose pieces are all there are not built
+    label, true = trained.spec.label, truth.get(user.name)
+    folder = kept if trained.own_key is None else shared
+    key = trained.key(user, truth)
+    followed = None if folder is None or key is None else folder.get(key)
+    if followed is not None and trained.own_key is None:
+        return label, user.name, followed
+    assert trained.method is not None  # only methods whose results are all there are not trained
     with one_blas_thread():
-        if piece is None:
-            _warm_up(each.plan.label, each.method, user)
-            piece = prequential(each.method, user)
-            if place is not None and key is not None:
-                place.put(key, piece)
+        if followed is None:
+            _warm_up(label, trained.method, user)
+            followed = replace(follow(trained.method, user, truth=true), predictions=())
+            if folder is not None and key is not None:
+                folder.put(key, followed)
         else:
             # Kept with other training users, perhaps: before the first row their scaler matters.
-            opening = prequential(each.method, user, last=0)
-            piece = Piece((*opening.steps[:1], *piece.steps[1:]), opening.failures)
-    return each.plan.label, user.name, piece
+            opening = follow(trained.method, user, truth=true, last=0)
+            followed = Followed((*opening.steps[:1], *followed.steps[1:]), opening.failures)
+    return label, user.name, followed
 
 
 _WARM: set[str] = set()
@@ -170,20 +183,15 @@ def _warm_up(label: str, method: Method, user: User) -> None:
     if label in _WARM or not user.batches:
         return
     _WARM.add(label)
-    prequential(method, user.upto(1))
+    follow(method, user.upto(1))
 
 
-def _labelled(step: Step, run: str, label: str, truth: Composition | None) -> Step:
-    right = None if truth is None else step.composition == truth.text
-    return replace(step, run=run, method=label, right=right)
-
-
-def _told(settings: Mapping[str, Any]) -> Any:
+def _shown(settings: Mapping[str, Any]) -> dict[str, Any]:
     """Settings for people to read, whatever they are."""
-    told = {}
+    shown = {}
     for name, value in settings.items():
         try:
-            told[name] = described(value)
+            shown[name] = described(value)
         except DataError:
-            told[name] = repr(value)
-    return told
+            shown[name] = repr(value)
+    return shown

@@ -15,9 +15,9 @@ import numpy as np
 from kerneltrail.data import Cohort, Scaler, User
 from kerneltrail.errors import DataError
 from kerneltrail.kernels import Composition, Product
-from kerneltrail.methods.preprocessing import Frame
+from kerneltrail.methods.preprocessing import Preprocessor
 from kerneltrail.methods.protocol import Method
-from kerneltrail.methods.refit import Following
+from kerneltrail.methods.refit import RefittingMethod
 from kerneltrail.store.digest import library
 from kerneltrail.trajectory.model import TrajectoryModel
 from kerneltrail.trajectory.model_file import fingerprint
@@ -72,11 +72,11 @@ def own_digest(method: Method) -> str | None:
     Two methods with the same one do the same from the first batch on, whoever the training users were; before the first
     row, their scaler matters. None where the method is of another kind.
     """
-    if not isinstance(method, Following):
+    if not isinstance(method, RefittingMethod):
         return None
     learner: Any = method.learner
-    frame = getattr(learner, "frame", None)
-    if not is_dataclass(learner) or not isinstance(frame, Frame):
+    frame = getattr(learner, "preprocessor", None)
+    if not is_dataclass(learner) or not isinstance(frame, Preprocessor):
         return None
     seen = replace(frame, before=Scaler.identity(frame.covariates))
-    return digest(library(), method.method, replace(learner, frame=seen))  # type: ignore[type-var]
+    return digest(library(), method.method, replace(learner, preprocessor=seen))  # type: ignore[type-var]

@@ -60,11 +60,11 @@ def over_users(
     """
     every = np.asarray(values, dtype=np.float64)
     whose = range(len(every)) if persons is None else persons
-    place = {person: i for i, person in enumerate(dict.fromkeys(whose))}
-    sums, counts = np.zeros(len(place)), np.zeros(len(place))
+    index = {person: i for i, person in enumerate(dict.fromkeys(whose))}
+    sums, counts = np.zeros(len(index)), np.zeros(len(index))
     for person, value in zip(whose, every.tolist(), strict=True):
-        sums[place[person]] += value
-        counts[place[person]] += 1.0
+        sums[index[person]] += value
+        counts[index[person]] += 1.0
     n = len(sums)
     rng = np.random.default_rng(seed)
     drawn = rng.integers(n, size=(draws, n), dtype=np.int32)
@@ -77,8 +77,8 @@ def over_users(
 def paired(first: ArrayLike, second: ArrayLike, *, level: float = 0.9, draws: int = DRAWS, seed: int = 0) -> Interval:
     """The mean of first - second over users, with the interval of `over_users`.
 
-    >>> found = paired([2.0, 3.0, 4.0], [1.0, 2.0, 3.0])
-    >>> found.mean, found.low, found.high
+    >>> interval = paired([2.0, 3.0, 4.0], [1.0, 2.0, 3.0])
+    >>> interval.mean, interval.low, interval.high
     (1.0, 1.0, 1.0)
     """
     difference = np.asarray(first, dtype=np.float64) - np.asarray(second, dtype=np.float64)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from kerneltrail.errors import KerneltrailError, ModelFileError
-from kerneltrail.evaluation.prequential import Piece
+from kerneltrail.evaluation.follow import Followed as Piece
 from kerneltrail.store.atomic import write
 from kerneltrail.trajectory.model import TrajectoryModel
 from kerneltrail.trajectory.model_file import load, save

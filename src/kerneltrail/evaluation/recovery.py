@@ -1,174 +1,32 @@
-"""Presets side by side where the truth is known: who is followed how well, per batch, with paired differences."""
+"""Presets of the trajectory model side by side where the truth is known: who gets to the true kernel, and when."""
 
 from __future__ import annotations
 
-import sys
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
-from itertools import pairwise
-from typing import Any
-
-import numpy as np
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+from typing import Any, TypeVar
 
 from kerneltrail.data import Cohort
 from kerneltrail.data.simulate import Simulation
-from kerneltrail.evaluation.calibration import Bin, reliability
-from kerneltrail.evaluation.follow import Followed, follow
-from kerneltrail.evaluation.intervals import Interval, paired
-from kerneltrail.gp import one_blas_thread
+from kerneltrail.evaluation.harness import evaluate
+from kerneltrail.evaluation.result import Average, Difference, Evaluation, merged
+from kerneltrail.evaluation.training import Spec
 from kerneltrail.kernels import Pool, Priors
 from kerneltrail.trajectory.fit import fit
 from kerneltrail.trajectory.model import TrajectoryModel
 from kerneltrail.trajectory.settings import Settings
 
+R = TypeVar("R", Average, Difference)
 Learner = Callable[[Cohort, Pool, Priors, Settings], TrajectoryModel]
-
-MEASURES = ("right", "log_density", "rmse", "products", "hyperparameters", "brier")
-"""What is averaged over users and compared in pairs, per batch."""
 
 OF_SELECTION = ("selection", "memory", "refine")
 """Settings that matter for new users only: presets that differ in nothing else share one model."""
 
+AHEAD = ("rmse", "log_density", "changed")
+"""Metrics of a batch that stand at the step before it: how it was predicted, and whether the selection changed."""
 
-@dataclass(frozen=True)
-class Learnt:
-    """The graph that a preset learnt from one simulation's pilot users.
-
-    Attributes:
-        preset, seed: which.
-        edges: "parent -> child count/total", root first; the root's text is empty.
-        paths: each pilot user's compositions.
-        truth: each pilot user's true kernel.
-        rhat: of the log joint.
-        sweeps: of each chain.
-        seconds: for the fit, or 0 where it was shared with an earlier preset.
-    """
-
-    preset: str
-    seed: int
-    edges: tuple[str, ...]
-    paths: tuple[tuple[str, ...], ...]
-    truth: tuple[str, ...]
-    rhat: float
-    sweeps: int
-    seconds: float
-
-    def to_json(self) -> dict[str, Any]:
-        """As plain values."""
-        return asdict(self)
-
-
-@dataclass(frozen=True)
-class Summary:
-    """One preset over all users and seeds; tuples have one entry per batch unless said otherwise.
-
-    Attributes:
-        preset: its name.
-        users: how many were followed.
-        rows: rows seen after each batch.
-        right: share of users whose composition is the truth.
-        right_by_seed: the same at the last batch, one entry per seed.
-        log_density, rmse: of the batch's rows, predicted before they were seen.
-        products, hyperparameters: mean size of the selected composition.
-        changed: share of users whose composition is another than after the batch before; nothing for the first.
-        recovered: of the users wrong after the first batch, the share right after the last; None if nobody was wrong.
-        brier: of the node probabilities.
-        bins: reliability of the most probable node, all batches together.
-    """
-
-    preset: str
-    users: int
-    rows: tuple[int, ...]
-    right: tuple[float, ...]
-    right_by_seed: tuple[float, ...]
-    log_density: tuple[float, ...]
-    rmse: tuple[float, ...]
-    products: tuple[float, ...]
-    hyperparameters: tuple[float, ...]
-    changed: tuple[float, ...]
-    recovered: float | None
-    brier: tuple[float, ...]
-    bins: tuple[Bin, ...]
-
-    def to_json(self) -> dict[str, Any]:
-        """As plain values."""
-        return asdict(self)
-
-
-@dataclass(frozen=True)
-class Comparison:
-    """All that was measured.
-
-    Attributes:
-        followed: every user under every preset.
-        learnt: every graph.
-    """
-
-    followed: tuple[Followed, ...]
-    learnt: tuple[Learnt, ...]
-
-    @property
-    def presets(self) -> tuple[str, ...]:
-        """Their names, in the order given."""
-        return tuple(dict.fromkeys(each.preset for each in self.followed))
-
-    def of(self, preset: str) -> tuple[Followed, ...]:
-        """The users under one preset, in the same order for every preset."""
-        return tuple(each for each in self.followed if each.preset == preset)
-
-    def summary(self, preset: str) -> Summary:
-        """Averages over the users of all seeds."""
-        own = self.of(preset)
-        means = {name: tuple(np.mean([getattr(f, name) for f in own], axis=0).tolist()) for name in MEASURES}
-        changed = np.mean([_changes(f) for f in own], axis=0)
-        wrong = [f for f in own if not f.right[0]]
-        by_seed = {seed: [f.right[-1] for f in own if f.seed == seed] for seed in dict.fromkeys(f.seed for f in own)}
-        return Summary(
-            preset=preset,
-            users=len(own),
-            rows=own[0].ends,
-            right_by_seed=tuple(float(np.mean(right)) for right in by_seed.values()),
-            changed=tuple(changed.tolist()),
-            recovered=float(np.mean([f.right[-1] for f in wrong])) if wrong else None,
-            bins=reliability((p, right) for f in own for p, right in zip(f.top, f.right, strict=True)),
-            **means,
-        )
-
-    def difference(self, measure: str, first: str, second: str, *, level: float = 0.9) -> tuple[Interval, ...]:
-        """First minus second over the same users, per batch. Measures: those of `MEASURES`, and ``changed``."""
-        values = []
-        for preset in (first, second):
-            own = self.of(preset)
-            rows = [_changes(f) if measure == "changed" else getattr(f, measure) for f in own]
-            values.append(np.array(rows, dtype=np.float64))
-        ours, theirs = values
-        return tuple(paired(ours[:, t], theirs[:, t], level=level) for t in range(ours.shape[1]))
-
-    def to_json(self) -> dict[str, Any]:
-        """As plain values, with the summaries and the differences of each preset from the first."""
-        first, *others = self.presets
-        return {
-            "summaries": [self.summary(preset).to_json() for preset in self.presets],
-            "differences": [
-                {
-                    "first": first,
-                    "second": other,
-                    "measure": measure,
-                    "per_batch": [interval.to_json() for interval in self.difference(measure, first, other)],
-                }
-                for other in others
-                for measure in (*MEASURES, "changed")
-            ],
-            "learnt": [each.to_json() for each in self.learnt],
-            "followed": [each.to_json() for each in self.followed],
-        }
-
-
-def _changes(followed: Followed) -> list[float]:
-    """1 for each batch after which the composition is another than before it; nobody changes at the first."""
-    pairs = pairwise(followed.compositions)
-    return [0.0, *(float(before != after) for before, after in pairs)]
+_PLAIN = Settings()
 
 
 def learn(cohort: Cohort, pool: Pool, priors: Priors, settings: Settings) -> TrajectoryModel:
@@ -184,9 +42,11 @@ def compare_presets(
     pool: Pool,
     priors: Priors,
     learner: Learner = learn,
-    tick: Callable[[str], None] | None = None,
-) -> Comparison:
+    tick: Callable[[str], None] = lambda said: None,
+) -> Evaluation:
     """Learn from each seed's training users under each preset, and follow its test users batch by batch.
+
+    Presets are the methods of the evaluation, seeds its runs; each run's ``models`` say what graph was learnt.
 
     Args:
         simulate: a simulation from a seed.
@@ -195,57 +55,68 @@ def compare_presets(
         pool: products on offer.
         priors: over hyperparameters.
         learner: makes a model; to replace where fits are to be shared between presets.
-        tick: called with what comes next; if None, said on standard error where that is a terminal.
+        tick: called with what comes next.
     """
-    say = tick or _say
-    followed: list[Followed] = []
-    learnt: list[Learnt] = []
+    every = []
     for seed in seeds:
         simulation = simulate(seed)
         models: dict[str, TrajectoryModel] = {}
+        specs: dict[str, Spec] = {}
+        graphs: dict[str, Any] = {}
         for preset, settings in presets.items():
-            say(f"seed {seed}, {preset}")
+            tick(f"seed {seed}, {preset}")
             key = repr(replace(settings, **{name: getattr(_PLAIN, name) for name in OF_SELECTION}).to_json())
             began = time.perf_counter()
             if key not in models:
                 models[key] = learner(simulation.train, pool, priors, settings)
-            model = models[key]
-            learnt.append(_learnt(preset, seed, model, simulation, time.perf_counter() - began))
+            graphs[preset] = _graph(models[key], simulation, time.perf_counter() - began)
             changes = {name: getattr(settings, name) for name in OF_SELECTION}
-            with one_blas_thread():
-                followed += [
-                    follow(model, user, simulation.truth[user.name], preset=preset, seed=seed, **changes)
-                    for user in simulation.test.users
-                ]
-    return Comparison(tuple(followed), tuple(learnt))
+            specs[preset] = ("trajectory", {"model": models[key], "changes": changes})
+        evaluation = evaluate(
+            simulation.train, simulation.test, specs, seed=seed, workers=1, truth=simulation.truth, run=f"seed {seed}"
+        )
+        (run,) = evaluation.about["runs"]
+        every.append(replace(evaluation, about={**evaluation.about, "runs": [{**run, "models": graphs}]}))
+    return merged(every)
 
 
-_PLAIN = Settings()
-
-
-def _learnt(preset: str, seed: int, model: TrajectoryModel, simulation: Simulation, seconds: float) -> Learnt:
+def _graph(model: TrajectoryModel, simulation: Simulation, seconds: float) -> dict[str, Any]:
+    """The graph that was learnt, beside the pilot users' true kernels; 0 seconds where it was shared."""
     table = model.table()
-    return Learnt(
-        preset,
-        seed,
-        tuple(f"{e.parent.text if e.parent else ''} -> {e.child.text} {e.label}".strip() for e in model.edges),
-        tuple(tuple(composition.text for composition in path) for _, path in table),
-        tuple(simulation.truth[name].text for name, _ in table),
-        float(model.diagnostics.rhat["log_joint"]),
-        model.diagnostics.sweeps,
-        seconds,
-    )
+    return {
+        "edges": [f"{e.parent.text if e.parent else ''} -> {e.child.text} {e.label}".strip() for e in model.edges],
+        "paths": [[composition.text for composition in path] for _, path in table],
+        "truth": [simulation.truth[name].text for name, _ in table],
+        "rhat": float(model.diagnostics.rhat["log_joint"]),
+        "sweeps": model.diagnostics.sweeps,
+        "seconds": seconds,
+    }
 
 
-def _say(what: str) -> None:
-    if sys.stderr.isatty():
-        sys.stderr.write(f"\r\033[K{what}")
-        sys.stderr.flush()
+def of_batch(rows: Iterable[R], t: int) -> dict[str, R]:
+    """Averages or differences of one method by metric, as told of batch t from 1.
+
+    That is: the selection after the batch, how well the batch was predicted before it was seen, and how many
+    selections changed with it; with the first batch there is none to change.
+    """
+    return {row.metric: row for row in rows if row.t == (t - 1 if row.metric in AHEAD else t)}
 
 
-def merged(comparisons: Sequence[Comparison]) -> Comparison:
-    """Comparisons of the same presets over other seeds, as one."""
-    return Comparison(
-        tuple(f for comparison in comparisons for f in comparison.followed),
-        tuple(each for comparison in comparisons for each in comparison.learnt),
-    )
+def right_by_run(evaluation: Evaluation, method: str) -> dict[str, float]:
+    """The share of users whose last selection is the true kernel, for each run."""
+    by_run: dict[str, list[float]] = {}
+    for step in _last(evaluation, method).values():
+        by_run.setdefault(step.run, []).append(step.value("right"))
+    return {run: sum(values) / len(values) for run, values in by_run.items()}
+
+
+def recovered(evaluation: Evaluation, method: str) -> float | None:
+    """Of the users wrong after the first batch, the share right after the last; None if nobody was wrong."""
+    last = _last(evaluation, method)
+    ends = [last[step.run, step.user].value("right") for step in evaluation.at(method, 1) if step.right is False]
+    return sum(ends) / len(ends) if ends else None
+
+
+def _last(evaluation: Evaluation, method: str) -> dict[tuple[str, str], Any]:
+    """Each user's last step."""
+    return {(step.run, step.user): step for step in evaluation.steps if step.method == method}

@@ -1,19 +1,31 @@
-"""The result of an evaluation: a tidy table of steps, what failed, averages over users, and paired differences."""
+"""The result of an evaluation: a tidy table of steps, what failed, averages over users, and paired differences.
+
+It is written as tidy tables for people and other programs, and as one JSON file that reads back.
+"""
 
 from __future__ import annotations
 
+import json
 import math
 import os
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from functools import cached_property
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 from kerneltrail.errors import DataError
+from kerneltrail.evaluation.follow import METRICS, Failure, Step
 from kerneltrail.evaluation.intervals import Interval, over_users
-from kerneltrail.evaluation.steps import METRICS, Failure, Step
+from kerneltrail.evaluation.tables import csv_text, parquet_table
 from kerneltrail.names import nearest
+from kerneltrail.store.atomic import write
+
+SCHEMA = 1
+"""Version of the JSON file."""
+
+NAME = "evaluation.json"
 
 
 @dataclass(frozen=True)
@@ -65,6 +77,11 @@ class Difference:
     users: int
     values: int
 
+    @property
+    def interval(self) -> Interval:
+        """The mean with its interval."""
+        return Interval(self.mean, self.low, self.high, self.level, self.users)
+
     def to_json(self) -> dict[str, Any]:
         """As plain values."""
         return asdict(self)
@@ -101,10 +118,10 @@ class Evaluation:
 
     @cached_property
     def _by_time(self) -> Mapping[tuple[str, int], tuple[Step, ...]]:
-        found: dict[tuple[str, int], list[Step]] = {}
+        by_time: dict[tuple[str, int], list[Step]] = {}
         for step in self.steps:
-            found.setdefault((step.method, step.t), []).append(step)
-        return {key: tuple(steps) for key, steps in found.items()}
+            by_time.setdefault((step.method, step.t), []).append(step)
+        return {key: tuple(steps) for key, steps in by_time.items()}
 
     @property
     def times(self) -> tuple[int, ...]:
@@ -146,18 +163,57 @@ class Evaluation:
         )
 
     def save(self, folder: str | os.PathLike[str], *, against: str | None = None) -> tuple[Path, ...]:
-        """Write the tables and everything as JSON into a folder; `load_evaluation` reads it back."""
-        from kerneltrail.evaluation.tables import save
+        """Write steps.csv, steps.parquet (with pyarrow), summary.csv, paired.csv, failures.csv and evaluation.json.
 
-        return save(self, folder, against=against)
+        Args:
+            folder: made if it is not there; `load_evaluation` reads it back.
+            against: the method that differences are taken from; ``trajectory``, or else the first, if None.
+        """
+        goal = Path(folder)
+        tables: dict[str, tuple[type, list[dict[str, Any]]]] = {
+            "steps": (Step, [step.to_json() for step in self.steps]),
+            "summary": (Average, [row.to_json() for row in self.summary()]),
+            "paired": (Difference, [row.to_json() for row in self.paired(against)]),
+            "failures": (Failure, [row.to_json() for row in self.failures]),
+        }
+        written = [
+            write(goal / f"{name}.csv", csv_text([each.name for each in fields(kind)], rows))
+            for name, (kind, rows) in tables.items()
+        ]
+        if find_spec("pyarrow") is not None and self.steps:
+            written.append(write(goal / "steps.parquet", parquet_table(self.steps)))
+        content = {"schema": SCHEMA, "about": self.about, **{name: rows for name, (_, rows) in tables.items()}}
+        text = json.dumps(content, indent=1, ensure_ascii=False, allow_nan=False)
+        return (*written, write(goal / NAME, text + "\n"))
+
+
+def load_evaluation(folder: str | os.PathLike[str]) -> Evaluation:
+    """The evaluation that `Evaluation.save` wrote into a folder."""
+    path = Path(folder) / NAME
+    try:
+        stored = json.loads(path.read_text(encoding="utf-8"))
+        if stored["schema"] != SCHEMA:
+            raise DataError(f"{path} has schema {stored['schema']}; this version reads {SCHEMA}")
+        return Evaluation(
+            tuple(Step.from_json(step) for step in stored["steps"]),
+            tuple(Failure(**failure) for failure in stored["failures"]),
+            stored["about"],
+        )
+    except OSError as problem:
+        raise DataError(f"{path} cannot be read: {problem.strerror or problem}") from None
+    except DataError:
+        raise
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as problem:
+        raise DataError(f"{path} is not an evaluation: {problem!r}") from None
 
 
 def merged(evaluations: Iterable[Evaluation]) -> Evaluation:
-    """Evaluations over other seeds or splits, as one. Their runs must have different labels."""
+    """Evaluations over other seeds or splits, or of other methods, as one; no method has a run label twice."""
     every = list(evaluations)
-    labels = [run for evaluation in every for run in evaluation.runs]
+    labels = [(run, method) for evaluation in every for run in evaluation.runs for method in evaluation.methods]
     if len(set(labels)) < len(labels):
-        raise DataError(f"evaluations to be joined need a run label each, got {', '.join(map(repr, labels))}")
+        runs = ", ".join(repr(run) for evaluation in every for run in evaluation.runs)
+        raise DataError(f"evaluations to be joined need a run label each, got {runs}")
     about = dict(every[0].about) if every else {}
     about["runs"] = [run for evaluation in every for run in evaluation.about.get("runs", ())]
     return Evaluation(

@@ -1,87 +1,55 @@
-"""An evaluation as files: tidy tables for people and other programs, and one JSON file that reads back."""
+"""Rows as tables that other programs open: CSV and Parquet."""
 
 from __future__ import annotations
 
 import csv
 import io
-import json
-import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields
-from importlib.util import find_spec
-from pathlib import Path
 from typing import Any
 
-from kerneltrail.errors import DataError
-from kerneltrail.evaluation.result import Average, Difference, Evaluation
-from kerneltrail.evaluation.steps import Failure, Step
-from kerneltrail.store.atomic import write
-
-SCHEMA = 1
-"""Version of the JSON file."""
-
-NAME = "evaluation.json"
-
-
-def save(evaluation: Evaluation, folder: str | os.PathLike[str], *, against: str | None = None) -> tuple[Path, ...]:
-    """Write steps.csv, steps.parquet (with pyarrow), summary.csv, paired.csv, failures.csv and evaluation.json.
-
-    Args:
-        evaluation: what to write.
-        folder: made if it is not there.
-        against: the method that differences are taken from; ``trajectory``, or else the first, if None.
-    """
-    goal = Path(folder)
-    steps = [step.to_json() for step in evaluation.steps]
-    tables: dict[str, tuple[type, list[dict[str, Any]]]] = {
-        "steps": (Step, steps),
-        "summary": (Average, [row.to_json() for row in evaluation.summary()]),
-        "paired": (Difference, [row.to_json() for row in evaluation.paired(against)]),
-        "failures": (Failure, [row.to_json() for row in evaluation.failures]),
-    }
-    written = [
-        write(goal / f"{name}.csv", csv_text([field.name for field in fields(kind)], rows))
-        for name, (kind, rows) in tables.items()
-    ]
-    if find_spec("pyarrow") is not None and steps:
-        written.append(write(goal / "steps.parquet", _parquet(evaluation.steps)))
-    content = {"schema": SCHEMA, "about": evaluation.about, **{name: rows for name, (_, rows) in tables.items()}}
-    text = json.dumps(content, indent=1, ensure_ascii=False, allow_nan=False)
-    return (*written, write(goal / NAME, text + "\n"))
-
-
-def load_evaluation(folder: str | os.PathLike[str]) -> Evaluation:
-    """The evaluation that `save` wrote into a folder."""
-    path = Path(folder) / NAME
-    try:
-        stored = json.loads(path.read_text(encoding="utf-8"))
-        if stored["schema"] != SCHEMA:
-            raise DataError(f"{path} has schema {stored['schema']}; this version reads {SCHEMA}")
-        return Evaluation(
-            tuple(Step.from_json(step) for step in stored["steps"]),
-            tuple(Failure(**failure) for failure in stored["failures"]),
-            stored["about"],
-        )
-    except OSError as problem:
-        raise DataError(f"{path} cannot be read: {problem.strerror or problem}") from None
-    except DataError:
-        raise
-    except (ValueError, KeyError, TypeError) as problem:
-        raise DataError(f"{path} is not an evaluation: {problem!r}") from None
+FORMULA = ("=", "+", "-", "@", "\t", "\r")
+"""A text that begins with one of these is run by a spreadsheet as a formula."""
 
 
 def csv_text(columns: Sequence[str], rows: Iterable[Mapping[str, Any]]) -> str:
-    """A CSV file's text; lists are joined by semicolons, what is missing is empty."""
+    r"""A CSV file's text; lists are joined by semicolons, what is missing is empty, texts are never formulas.
+
+    >>> csv_text(["user", "change"], [{"user": "=1+1", "change": -0.5}])
+    "user,change\n'=1+1,-0.5\n"
+    """
     text = io.StringIO(newline="")
-    writer = csv.DictWriter(text, columns, restval="", lineterminator="\n")
-    writer.writeheader()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(_cell(name) for name in columns)
     for row in rows:
-        writer.writerow({name: ";".join(v) if isinstance(v, list) else v for name, v in row.items()})
+        unknown = row.keys() - set(columns)
+        if unknown:
+            raise ValueError(f"a row has columns that the table has not: {', '.join(sorted(unknown))}")
+        writer.writerow(_cell(row.get(name, "")) for name in columns)
     return text.getvalue()
 
 
-def _parquet(steps: Sequence[Step]) -> bytes:
-    """Types are told, so that columns without a value have the same ones in every file."""
+def _cell(value: Any) -> Any:
+    """A value as a cell holds it: an apostrophe makes a spreadsheet take a text for a text."""
+    if isinstance(value, list):
+        value = ";".join(value)
+    return f"'{value}" if isinstance(value, str) and value.startswith(FORMULA) and not _is_number(value) else value
+
+
+def _is_number(text: str) -> bool:
+    """Whether a text is only a number: -inf is written as one, and evaluates to itself."""
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
+def parquet_table(rows: Sequence[Any]) -> bytes:
+    """Dataclass instances of one kind as a Parquet file; needs pyarrow.
+
+    Types are those of the fields, so that columns without a value have the same ones in every file.
+    """
     import pyarrow
     import pyarrow.parquet
 
@@ -92,12 +60,11 @@ def _parquet(steps: Sequence[Step]) -> bytes:
         "bool": pyarrow.bool_(),
         "tuple[str, ...]": pyarrow.list_(pyarrow.string()),
     }
-    columns = [(field.name, kinds[str(field.type).removesuffix(" | None")]) for field in fields(Step)]
-    rows = {name: [getattr(step, name) for step in steps] for name, _ in columns}
+    columns = {each.name: kinds[str(each.type).removesuffix(" | None")] for each in fields(rows[0])}
     arrays = [
-        pyarrow.array([list(v) for v in rows[name]] if name == "covariate_names" else rows[name], kind)
-        for name, kind in columns
+        pyarrow.array([list(v) if isinstance(v, tuple) else v for v in (getattr(row, name) for row in rows)], kind)
+        for name, kind in columns.items()
     ]
     buffer = io.BytesIO()
-    pyarrow.parquet.write_table(pyarrow.Table.from_arrays(arrays, names=[name for name, _ in columns]), buffer)
+    pyarrow.parquet.write_table(pyarrow.Table.from_arrays(arrays, names=list(columns)), buffer)
     return buffer.getvalue()

@@ -1,6 +1,6 @@
 """A hyperparameter vector's entries by name: what each is, and the vector as a mapping to natural values.
 
-A composition (`layout`) and an expression with brackets (`kerneltrail.methods.cks.form`) order their entries each in
+A composition (`layout`) and an expression with brackets (`kerneltrail.methods.cks.layout`) order their entries each in
 their own way; what can be said of any order is here.
 """
 

@@ -1,8 +1,40 @@
-"""Methods that the trajectory model is compared with (SPEC §10), all behind one protocol and found by name."""
+"""Methods that the trajectory model is compared with (SPEC §10), all behind one protocol and found by name.
 
-from kerneltrail.methods.preprocessing import Frame
-from kerneltrail.methods.protocol import Fit, Learner, Method, Selector
-from kerneltrail.methods.refit import Follower, Following
-from kerneltrail.methods.registry import build, methods, register
+Importing a method's module registers it; the order here is the order in which they are listed.
+"""
 
-__all__ = ["Fit", "Follower", "Following", "Frame", "Learner", "Method", "Selector", "build", "methods", "register"]
+# isort: off
+from kerneltrail.methods import trajectory as _trajectory  # noqa: F401
+from kerneltrail.methods import mean as _mean  # noqa: F401
+from kerneltrail.methods import linear as _linear  # noqa: F401
+from kerneltrail.methods import ard as _ard  # noqa: F401
+from kerneltrail.methods import pooled as _pooled  # noqa: F401
+from kerneltrail.methods import final as _final  # noqa: F401
+from kerneltrail.methods import stratified as _stratified  # noqa: F401
+from kerneltrail.methods import memoryless as _memoryless  # noqa: F401
+from kerneltrail.methods import cks as _cks  # noqa: F401
+from kerneltrail.methods import shrinkage as _shrinkage  # noqa: F401
+# isort: on
+
+from kerneltrail.methods.builder import LearnsFrom, MethodBuilder
+from kerneltrail.methods.preprocessing import Preprocessor
+from kerneltrail.methods.protocol import Fit, FollowedUser, Learner, Method
+from kerneltrail.methods.refit import RefittedUser, RefittingMethod
+from kerneltrail.methods.registry import METHODS, build, methods, register, register_learner
+
+__all__ = [
+    "Fit",
+    "FollowedUser",
+    "Learner",
+    "LearnsFrom",
+    "METHODS",
+    "Method",
+    "MethodBuilder",
+    "Preprocessor",
+    "RefittedUser",
+    "RefittingMethod",
+    "build",
+    "methods",
+    "register",
+    "register_learner",
+]

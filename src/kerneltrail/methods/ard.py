@@ -11,8 +11,9 @@ from kerneltrail.gp import find_map
 from kerneltrail.gp.map import Prior
 from kerneltrail.kernels import Atom, Composition, Hyperparameters, Priors, Product
 from kerneltrail.methods.mixture import Mixture, MixtureLearner
-from kerneltrail.methods.preprocessing import Frame, Seen
+from kerneltrail.methods.preprocessing import PreparedRows, Preprocessor
 from kerneltrail.methods.protocol import Fit
+from kerneltrail.methods.registry import register_learner
 
 
 @dataclass(frozen=True)
@@ -22,14 +23,14 @@ class SingleKernel(MixtureLearner):
     Every batch is fitted afresh, so that it does not matter how the rows came.
 
     Attributes:
-        frame: how rows are seen.
+        preprocessor: how rows are seen.
         composition: the kernel.
         prior: over its hyperparameters: given ones, or what training users say of them.
         starts, screen: of each search.
         seed: of its starts.
     """
 
-    frame: Frame
+    preprocessor: Preprocessor
     composition: Composition
     prior: Prior
     starts: int = 2
@@ -40,33 +41,40 @@ class SingleKernel(MixtureLearner):
 
     def fit(self, rows: User, before: Fit | None) -> Mixture:
         """The kernel at its MAP hyperparameters; at the prior's mean before any row."""
-        seen = self.frame.see(rows)
-        return Mixture.single(seen, fitted(seen, self.composition, self.prior, self.starts, self.screen, self.seed)[0])
+        prepared = self.preprocessor.prepare(rows)
+        return Mixture.single(
+            prepared, fitted(prepared, self.composition, self.prior, self.starts, self.screen, self.seed)[0]
+        )
 
 
 def fitted(
-    seen: Seen, composition: Composition, prior: Prior, starts: int, screen: int, seed: int
+    prepared: PreparedRows, composition: Composition, prior: Prior, starts: int, screen: int, seed: int
 ) -> tuple[Hyperparameters, float]:
     """MAP hyperparameters and Laplace log evidence of a composition; the prior's mean and 0 without rows."""
     mean, _ = prior.moments(composition)
-    if not seen.rows.rows:
+    if not prepared.rows.rows:
         return Hyperparameters(composition, tuple(mean)), 0.0
     found = find_map(
-        seen.whole,
+        prepared.whole,
         composition,
         prior,
-        rng=np.random.default_rng([seed, seen.rows.rows]),
+        rng=np.random.default_rng([seed, prepared.rows.rows]),
         starts=starts,
         screen=screen,
         warm=[mean],
-        block=seen.block,
+        block=prepared.block,
         tol=1e-6,
         accuracy=1e-6,
     )
     return found.hyperparameters, found.log_laplace
 
 
-def se_ard(frame: Frame, priors: Priors, *, starts: int = 2, screen: int = 16, seed: int = 0) -> SingleKernel:
-    """SE-ARD on all covariates of a frame."""
-    product = Product(tuple(Atom("SE", name) for name in frame.covariates))
-    return SingleKernel(frame, Composition((product,)), priors, starts, screen, seed)
+def se_ard(
+    preprocessor: Preprocessor, priors: Priors, *, starts: int = 2, screen: int = 16, seed: int = 0
+) -> SingleKernel:
+    """SE-ARD on all covariates."""
+    product = Product(tuple(Atom("SE", name) for name in preprocessor.covariates))
+    return SingleKernel(preprocessor, Composition((product,)), priors, starts, screen, seed)
+
+
+register_learner("se-ard", se_ard, "own rows")

@@ -8,68 +8,68 @@ from inspect import Parameter, Signature, signature
 from typing import Any, Literal
 
 from kerneltrail.data import Cohort
-from kerneltrail.gp import Reward
 from kerneltrail.kernels import Pool
-from kerneltrail.methods.preprocessing import Frame, Scaled, priors_for
+from kerneltrail.methods.preprocessing import Preprocessor, group_preprocessor, priors_for
 from kerneltrail.methods.protocol import Learner
-from kerneltrail.methods.refit import Following
+from kerneltrail.methods.refit import RefittingMethod
 
-Rows = Literal["own", "group"]
-"""Whose scaling a learner sees rows in: each user's own (SPEC §8, the baselines), or the training users'."""
+LearnsFrom = Literal["own rows", "group"]
+"""Whose rows a method learns from. ``own rows``: the followed user's alone, scaled by themselves (SPEC §8, the
+baselines); of the training users it takes nothing but how rows are scaled before the first. ``group``: the training
+users' too, in their units."""
 
-
-def group_rows(cohort: Cohort, *, reward: Reward | None = None, constant: float = 0.0) -> Frame:
-    """As the trajectory model sees rows: what is learnt of hyperparameters is in the group's units."""
-    scaling: Scaled = "none" if cohort.schema.scaling == "none" else "group"
-    return Frame.of(cohort, scaling=scaling, reward=reward, constant=constant)
-
-
-_FRAMES: Mapping[Rows, Callable[..., Frame]] = {"own": Frame.of, "group": group_rows}
+_PREPROCESSORS: Mapping[LearnsFrom, Callable[..., Preprocessor]] = {
+    "own rows": Preprocessor.of,
+    "group": group_preprocessor,
+}
 
 
 @dataclass(frozen=True)
-class Recipe:
-    """A factory of methods made of a learner; `registry.register` takes it.
+class MethodBuilder:
+    """Builds a method from a learner; `kerneltrail.methods.register` takes it.
 
-    The learner's `cohort`, `frame`, `pool`, `priors` and `seed` are given to it, as far as it has parameters of these
-    names; its other parameters are settings, with the defaults that they have there.
+    The learner's `cohort`, `preprocessor`, `pool`, `priors` and `seed` are given to it, as far as it has parameters of
+    these names; its other parameters are settings, with the defaults that they have there. A learner that takes a
+    preprocessor has the preprocessor's settings too.
 
     Attributes:
         name: of the method.
         learn: makes the learner: a function, a class, or a class's `train`.
-        rows: how rows are seen, for a learner that takes a frame; it adds the frame's settings.
+        learns_from: whose rows, and so how they are scaled.
         fixed: parameters that are decided here.
     """
 
     name: str
     learn: Callable[..., Learner]
-    rows: Rows | None = None
+    learns_from: LearnsFrom = "group"
     fixed: Mapping[str, Any] = field(default_factory=dict)
 
-    def __call__(self, cohort: Cohort, *, seed: int, **settings: Any) -> Following:
+    def __call__(self, cohort: Cohort, *, seed: int, **settings: Any) -> RefittingMethod:
         """The method, learnt from training users."""
         self.__signature__.bind(cohort, seed=seed, **settings)  # a setting that nobody has is a mistake
         wanted = signature(self.learn).parameters
         said = {name: value for name, value in settings.items() if value is not None}  # None is to leave it out
         given: dict[str, Any] = {"cohort": cohort, "seed": seed}
-        if self.rows is not None:
-            framed = set(signature(_FRAMES[self.rows]).parameters)
-            given["frame"] = _FRAMES[self.rows](cohort, **{k: v for k, v in said.items() if k in framed})
+        if "preprocessor" in wanted:
+            prepare = _PREPROCESSORS[self.learns_from]
+            known = set(signature(prepare).parameters)
+            given["preprocessor"] = prepare(cohort, **{k: v for k, v in said.items() if k in known})
             given["pool"] = settings.get("pool") or Pool.atoms(cohort.covariates)
             given["priors"] = settings.get("priors") or priors_for(cohort.schema)
         every = {**said, **given, **self.fixed}
-        return Following(self.name, self.learn(**{name: value for name, value in every.items() if name in wanted}))
+        learner = self.learn(**{name: value for name, value in every.items() if name in wanted})
+        return RefittingMethod(self.name, learner)
 
     @property
     def __signature__(self) -> Signature:
-        """What the settings are: those of the learner and of its frame."""
-        own = signature(self.learn).parameters
+        """What the settings are: those of the learner and of its preprocessor."""
+        wanted = signature(self.learn).parameters
         every = {"seed": Parameter("seed", Parameter.KEYWORD_ONLY)}
-        if self.rows is not None:
-            every |= dict(signature(_FRAMES[self.rows]).parameters)
-            offered = [key for key in ("pool", "priors") if key in own]  # if not given, what fits the cohort
+        if "preprocessor" in wanted:
+            every |= dict(signature(_PREPROCESSORS[self.learns_from]).parameters)
+            offered = [key for key in ("pool", "priors") if key in wanted]  # if not given, what fits the cohort
             every |= {key: Parameter(key, Parameter.KEYWORD_ONLY, default=None) for key in offered}
-        handed = {"cohort", "frame", *every, *self.fixed}
-        every |= {key: value.replace(kind=Parameter.KEYWORD_ONLY) for key, value in own.items() if key not in handed}
-        every.pop("cohort", None)  # of the frame
+        handed = {"cohort", "preprocessor", *every, *self.fixed}
+        every |= {key: value.replace(kind=Parameter.KEYWORD_ONLY) for key, value in wanted.items() if key not in handed}
+        every.pop("cohort", None)  # of the preprocessor
         return Signature([Parameter("cohort", Parameter.POSITIONAL_OR_KEYWORD), *every.values()])

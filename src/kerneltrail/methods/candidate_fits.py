@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from kerneltrail.data import Cohort
 from kerneltrail.errors import DataError
 from kerneltrail.kernels import Composition, Pool, Priors
-from kerneltrail.methods.preprocessing import Frame
+from kerneltrail.methods.preprocessing import Preprocessor
 from kerneltrail.trajectory.candidates import support
 from kerneltrail.trajectory.group import Group, group_of
 from kerneltrail.trajectory.map_table import MapSettings, MapTable
@@ -20,7 +20,7 @@ Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class Search:
+class CandidateSearch:
     """How compositions are searched for, as the trajectory model does it.
 
     Attributes:
@@ -36,7 +36,7 @@ class Search:
     workers: int = 1
 
 
-class Judged:
+class CandidateEvidences:
     """The training users' evidences under every candidate, at every batch.
 
     Attributes:
@@ -44,12 +44,14 @@ class Judged:
         masks: the candidates.
     """
 
-    def __init__(self, cohort: Cohort, frame: Frame, pool: Pool, priors: Priors, search: Search) -> None:
+    def __init__(
+        self, cohort: Cohort, preprocessor: Preprocessor, pool: Pool, priors: Priors, search: CandidateSearch
+    ) -> None:
         # Batches are needed in the group's units, and rows of a user without any say nothing.
-        users = [frame.see(user).rows for user in cohort.raw if user.rows]
+        users = [preprocessor.prepare(user).rows for user in cohort.raw if user.rows]
         if not users:
             raise DataError("training needs at least one row")
-        self.table = MapTable(users, pool, priors, search.maps, frame.reward)
+        self.table = MapTable(users, pool, priors, search.maps, preprocessor.reward)
         self.masks = support(self.table, search.largest, search.width, workers=search.workers)
 
     @property

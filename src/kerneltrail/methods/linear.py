@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -14,8 +14,15 @@ from kerneltrail.errors import DataError
 from kerneltrail.gp import Prediction, Reward
 from kerneltrail.gp.population import design
 from kerneltrail.kernels import Atom, Composition, Priors, Product
-from kerneltrail.methods.preprocessing import Frame, Seen, priors_for
+from kerneltrail.methods.preprocessing import (
+    PreparedRows,
+    PreprocessedLearner,
+    Preprocessor,
+    group_preprocessor,
+    priors_for,
+)
 from kerneltrail.methods.protocol import Fit
+from kerneltrail.methods.registry import register_learner
 
 Array = NDArray[np.float64]
 
@@ -55,33 +62,33 @@ class LinearFit:
     """What a linear regression makes of the rows; a `Fit`.
 
     Attributes:
-        seen: the rows.
+        prepared: the rows.
         weights: their posterior.
         composition: LIN on every covariate: what the model is among kernels.
     """
 
-    seen: Seen
+    prepared: PreparedRows
     weights: Weights
     composition: Composition
     reward: Reward | None
 
     def predict(self, X: Array, action: Array | None) -> Prediction:
         """Mean and variance in data units."""
-        scaled = self.seen.scaler.transform(X)
-        features = design(scaled, self.seen.rows.covariates, self.reward, action)
+        scaled = self.prepared.scaler.transform(X)
+        features = design(scaled, self.prepared.rows.covariates, self.reward, action)
         variance = np.maximum(np.einsum("ij,jk,ik->i", features, self.weights.covariance, features), 0.0)
         said = Prediction(features @ self.weights.mean, variance, self.weights.noise)
-        return self.seen.in_data_units(said, scaled, action)
+        return self.prepared.in_data_units(said, scaled, action)
 
     def advantage(self, X: Array) -> tuple[Array, Array]:
         """Mean and variance of what the action adds at the rows of X, in data units."""
         if self.reward is None or not self.reward.acts:
             raise DataError("this regression has no reward model, so there is no advantage")
-        covariates = self.seen.rows.covariates
-        contexts = self.reward.contexts(self.seen.scaler.transform(X), covariates)
+        covariates = self.prepared.rows.covariates
+        contexts = self.reward.contexts(self.prepared.scaler.transform(X), covariates)
         own = slice(1 + len(covariates), None)
         variance = np.einsum("ij,jk,ik->i", contexts, self.weights.covariance[own, own], contexts)
-        scale = self.seen.scaler.scale
+        scale = self.prepared.scaler.scale
         return scale * (contexts @ self.weights.mean[own]), scale**2 * np.maximum(variance, 0.0)
 
     def to_json(self) -> dict[str, Any]:
@@ -90,16 +97,16 @@ class LinearFit:
 
 
 @dataclass(frozen=True)
-class LinearRegression:
+class LinearRegression(PreprocessedLearner):
     """Bayesian linear regression with a known prior; a `Learner` in closed form.
 
     Attributes:
-        frame: how rows are seen, always by the training group's scaler: the prior is about its units.
+        preprocessor: how rows are seen, always by the training group's scaler: the prior is about its units.
         reward: the reward model, or None.
         prior: weights and noise before any row.
     """
 
-    frame: Frame
+    preprocessor: Preprocessor
     reward: Reward | None
     prior: Weights
 
@@ -126,34 +133,24 @@ class LinearRegression:
             reward: adds a·[1, φ] to the features.
             variance: prior variance of each weight; under ``group`` it counts as one user's spread.
         """
-        base = Frame.of(cohort, scaling="none" if cohort.schema.scaling == "none" else "group")
-        frame = Frame(base.schema, base.before, takes_action=reward is not None and reward.acts)
-        sight = [frame.see(user).rows for user in cohort.raw if user.rows]
-        blocks = [(design(user.X, user.covariates, reward, user.action), user.y) for user in sight]
+        base = group_preprocessor(cohort)
+        preprocessor = replace(base, takes_action=reward is not None and reward.acts)
+        users = [preprocessor.prepare(user).rows for user in cohort.raw if user.rows]
+        blocks = [(design(user.X, user.covariates, reward, user.action), user.y) for user in users]
         q = blocks[0][0].shape[1]
         known = (priors or priors_for(base.schema)).of("noise")
         noise = float(np.exp(known.mean)) if known is not None else 1.0
         start = Weights(np.zeros(q), variance * np.eye(q), noise)
         if prior not in ("group", "vague"):
             raise DataError(f"the prior of a linear regression is 'group' or 'vague', not {prior!r}")
-        return cls(frame, reward, learn_prior(blocks, start) if prior == "group" else start)
-
-    @property
-    def covariates(self) -> tuple[str, ...]:
-        """Columns of X, in order."""
-        return self.frame.covariates
-
-    @property
-    def takes_action(self) -> bool:
-        """Whether there is a reward model with an action."""
-        return self.frame.takes_action
+        return cls(preprocessor, reward, learn_prior(blocks, start) if prior == "group" else start)
 
     def fit(self, rows: User, before: Fit | None) -> LinearFit:
         """The posterior of the weights."""
-        seen = self.frame.see(rows)
-        features = design(seen.rows.X, seen.rows.covariates, self.reward, _actions(seen.rows))
+        prepared = self.preprocessor.prepare(rows)
+        features = design(prepared.rows.X, prepared.rows.covariates, self.reward, _actions(prepared.rows))
         lines = Composition(tuple(Product((Atom("LIN", name),)) for name in self.covariates))
-        return LinearFit(seen, self.prior.given(features, seen.rows.y), lines, self.reward)
+        return LinearFit(prepared, self.prior.given(features, prepared.rows.y), lines, self.reward)
 
     def restore(self, rows: User, stored: Mapping[str, Any]) -> LinearFit:
         """The same from the rows."""
@@ -188,3 +185,6 @@ def learn_prior(blocks: Sequence[tuple[Array, Array]], start: Weights) -> Weight
         ):
             break
     return now
+
+
+register_learner("linear", LinearRegression.train)

@@ -13,6 +13,7 @@ from kerneltrail.data import Cohort, User
 from kerneltrail.gp import Prediction
 from kerneltrail.kernels import Composition
 from kerneltrail.methods.protocol import Fit
+from kerneltrail.methods.registry import register_learner
 
 Array = NDArray[np.float64]
 
@@ -88,3 +89,6 @@ class RunningMean:
     def restore(self, rows: User, stored: Mapping[str, Any]) -> MeanFit:
         """The same from the rows."""
         return self.fit(rows, None)
+
+
+register_learner("mean", RunningMean.train)

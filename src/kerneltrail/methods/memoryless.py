@@ -6,10 +6,11 @@ from dataclasses import dataclass, field
 
 from kerneltrail.data import User
 from kerneltrail.kernels import Hyperparameters, Pool, Priors
-from kerneltrail.methods.candidate_fits import Search
+from kerneltrail.methods.candidate_fits import CandidateSearch
 from kerneltrail.methods.mixture import Mixture, MixtureLearner
-from kerneltrail.methods.preprocessing import Frame
+from kerneltrail.methods.preprocessing import Preprocessor
 from kerneltrail.methods.protocol import Fit
+from kerneltrail.methods.registry import register_learner
 from kerneltrail.trajectory.candidates import support
 from kerneltrail.trajectory.map_table import MapTable
 
@@ -22,31 +23,33 @@ class Memoryless(MixtureLearner):
     sampling compositions for the user alone would converge to. Restarted on every cumulative set.
 
     Attributes:
-        frame: how rows are seen.
+        preprocessor: how rows are seen.
         pool: products with H0.
         priors: over hyperparameters.
         search: how candidates are found.
         average: whether predictions are averaged over compositions, or come from the selected one.
     """
 
-    frame: Frame
+    preprocessor: Preprocessor
     pool: Pool
     priors: Priors
-    search: Search = field(default_factory=Search)
+    search: CandidateSearch = field(default_factory=CandidateSearch)
     average: bool = True
 
     in_pieces = True
 
     def fit(self, rows: User, before: Fit | None) -> Mixture:
         """The candidates weighed by H0 times their evidence; before any row, single products by H0."""
-        seen = self.frame.see(rows)
+        prepared = self.preprocessor.prepare(rows)
         if not rows.rows:
             masks = [1 << i for i in range(len(self.pool))]
             compositions = [self.pool.composition(mask) for mask in masks]
             means = [Hyperparameters(each, tuple(self.priors.moments(each)[0])) for each in compositions]
-            return self._weighed(Mixture.weighed(seen, means, [self.pool.log_h0(mask) for mask in masks]))
+            return self._weighed(Mixture.weighed(prepared, means, [self.pool.log_h0(mask) for mask in masks]))
         # One name for everybody: starts are seeded by the content of the rows, and the name is none of it.
-        table = MapTable([seen.whole.with_name("one")], self.pool, self.priors, self.search.maps, self.frame.reward)
+        table = MapTable(
+            [prepared.whole.with_name("one")], self.pool, self.priors, self.search.maps, self.preprocessor.reward
+        )
         found = support(table, self.search.largest, self.search.width)
         fits = [table.get(0, mask) for mask in found]
         members = [
@@ -54,10 +57,13 @@ class Memoryless(MixtureLearner):
             for mask, fit in zip(found, fits, strict=True)
         ]
         log = [self.pool.log_h0(mask) + float(fit.log_laplace[-1]) for mask, fit in zip(found, fits, strict=True)]
-        return self._weighed(Mixture.weighed(seen, members, log))
+        return self._weighed(Mixture.weighed(prepared, members, log))
 
     def _weighed(self, mixture: Mixture) -> Mixture:
         if self.average:
             return mixture
         best = next(member for member in mixture.members if member.composition == mixture.composition)
-        return Mixture.single(mixture.seen, best)
+        return Mixture.single(mixture.prepared, best)
+
+
+register_learner("memoryless", Memoryless, "own rows")

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from kerneltrail.data import User
 from kerneltrail.gp import Posterior, Prediction
 from kerneltrail.kernels import Composition, Hyperparameters, parse
-from kerneltrail.methods.preprocessing import Framed, Seen
+from kerneltrail.methods.preprocessing import PreparedRows, PreprocessedLearner
 
 Array = NDArray[np.float64]
 
@@ -26,24 +26,26 @@ class Mixture:
     """Gaussian processes with known hyperparameters on the same rows, with weights that add up to 1; a `Fit`.
 
     Attributes:
-        seen: the rows.
+        prepared: the rows.
         members: hyperparameters of each.
         weights: of each.
         composition: what is said to be selected.
     """
 
-    seen: Seen
+    prepared: PreparedRows
     members: tuple[Hyperparameters, ...]
     weights: tuple[float, ...]
     composition: Composition
 
     @classmethod
-    def single(cls, seen: Seen, hyperparameters: Hyperparameters) -> Mixture:
+    def single(cls, prepared: PreparedRows, hyperparameters: Hyperparameters) -> Mixture:
         """One Gaussian process."""
-        return cls(seen, (hyperparameters,), (1.0,), hyperparameters.composition)
+        return cls(prepared, (hyperparameters,), (1.0,), hyperparameters.composition)
 
     @classmethod
-    def weighed(cls, seen: Seen, members: Sequence[Hyperparameters], log_weights: Sequence[float]) -> Mixture:
+    def weighed(
+        cls, prepared: PreparedRows, members: Sequence[Hyperparameters], log_weights: Sequence[float]
+    ) -> Mixture:
         """Several, by unnormalised log weights; the most probable is the one selected."""
         log = np.array(log_weights, dtype=np.float64)
         weights = np.exp(log - log.max())
@@ -52,7 +54,7 @@ class Mixture:
         kept = [i for i in range(len(members)) if weights[i] >= SMALL or i == best]
         total = float(weights[kept].sum())
         return cls(
-            seen,
+            prepared,
             tuple(members[i] for i in kept),
             tuple(float(weights[i]) / total for i in kept),
             members[best].composition,
@@ -67,13 +69,13 @@ class Mixture:
     @cached_property
     def posteriors(self) -> tuple[Posterior, ...]:
         """Each member given the rows."""
-        return tuple(self.seen.posterior(member) for member in self.members)
+        return tuple(self.prepared.posterior(member) for member in self.members)
 
     def predict(self, X: Array, action: Array | None) -> Prediction:
         """Mean and variance in data units; several members are joined by mean and variance."""
-        scaled, linear = self.seen.inputs_at(X, action)
+        scaled, linear = self.prepared.inputs_at(X, action)
         parts = [posterior.predict(scaled, linear=linear) for posterior in self.posteriors]
-        return self.seen.in_data_units(joined(parts, self.weights), scaled, action)
+        return self.prepared.in_data_units(joined(parts, self.weights), scaled, action)
 
     def to_json(self) -> dict[str, Any]:
         """As plain values."""
@@ -84,18 +86,18 @@ class Mixture:
         }
 
     @classmethod
-    def from_json(cls, seen: Seen, stored: Mapping[str, Any]) -> Mixture:
+    def from_json(cls, prepared: PreparedRows, stored: Mapping[str, Any]) -> Mixture:
         """The mixture that `to_json` described, on the same rows."""
         members = tuple(Hyperparameters(parse(text), tuple(theta)) for text, theta in stored["members"])
-        return cls(seen, members, tuple(stored["weights"]), parse(stored["composition"]))
+        return cls(prepared, members, tuple(stored["weights"]), parse(stored["composition"]))
 
 
-class MixtureLearner(Framed):
+class MixtureLearner(PreprocessedLearner):
     """What learners whose fits are mixtures have in common."""
 
     def restore(self, rows: User, stored: Mapping[str, Any]) -> Mixture:
         """The fit that was kept."""
-        return Mixture.from_json(self.frame.see(rows), stored)
+        return Mixture.from_json(self.preprocessor.prepare(rows), stored)
 
 
 def joined(parts: Sequence[Prediction], weights: Sequence[float]) -> Prediction:

@@ -18,8 +18,15 @@ from kerneltrail.gp.population import PopulationMean
 from kerneltrail.gp.quasi_newton import minimise
 from kerneltrail.kernels import Atom, Composition, Hyperparameters, Priors, Product, parse
 from kerneltrail.methods.mixture import Mixture
-from kerneltrail.methods.preprocessing import Frame, Seen, priors_for
+from kerneltrail.methods.preprocessing import (
+    PreparedRows,
+    PreprocessedLearner,
+    Preprocessor,
+    group_preprocessor,
+    priors_for,
+)
 from kerneltrail.methods.protocol import Fit
+from kerneltrail.methods.registry import register_learner
 
 Array = NDArray[np.float64]
 
@@ -28,16 +35,16 @@ CONSTANT = 10.0
 
 
 @dataclass(frozen=True)
-class PooledGP:
+class PooledGP(PreprocessedLearner):
     """A Gaussian process with hyperparameters shared by everybody; a `Learner` in closed form.
 
     Attributes:
-        frame: how rows are seen, always by the training group's scaler.
+        preprocessor: how rows are seen, always by the training group's scaler.
         hyperparameters: of everybody.
         log_evidence: summed over the training users, at the optimum.
     """
 
-    frame: Frame
+    preprocessor: Preprocessor
     hyperparameters: Hyperparameters
     log_evidence: float
 
@@ -71,32 +78,21 @@ class PooledGP:
         """
         if constant is None:
             constant = 0.0 if population_mean else CONSTANT
-        scaling = "none" if cohort.schema.scaling == "none" else "group"
-        frame = Frame.of(cohort, scaling=scaling, reward=reward, constant=constant)  # type: ignore[arg-type]
-        scaled = [frame.see(user).rows for user in cohort.raw]
+        preprocessor = group_preprocessor(cohort, reward=reward, constant=constant)
+        scaled = [preprocessor.prepare(user).rows for user in cohort.raw]
         mean = PopulationMean.train(scaled, reward) if population_mean else PopulationMean.constant(scaled)
-        frame = replace(frame, mean=mean)
+        preprocessor = replace(preprocessor, mean=mean)
         composition = additive(cohort.covariates) if kernel is None else kernel
         composition = parse(composition) if isinstance(composition, str) else composition
-        seen = [frame.see(user) for user in cohort.raw if user.rows]
+        prepared = [preprocessor.prepare(user) for user in cohort.raw if user.rows]
         rng = np.random.default_rng(seed)
         prior = priors or priors_for(cohort.schema)
-        theta, log = fit_together(seen, composition, prior, rng, starts=starts, screen=screen)
-        return cls(frame, Hyperparameters(composition, tuple(theta)), log)
-
-    @property
-    def covariates(self) -> tuple[str, ...]:
-        """Columns of X, in order."""
-        return self.frame.covariates
-
-    @property
-    def takes_action(self) -> bool:
-        """Whether there is a reward model."""
-        return self.frame.takes_action
+        theta, log = fit_together(prepared, composition, prior, rng, starts=starts, screen=screen)
+        return cls(preprocessor, Hyperparameters(composition, tuple(theta)), log)
 
     def fit(self, rows: User, before: Fit | None) -> Mixture:
         """The posterior given the user's rows."""
-        return Mixture.single(self.frame.see(rows), self.hyperparameters)
+        return Mixture.single(self.preprocessor.prepare(rows), self.hyperparameters)
 
     def restore(self, rows: User, stored: Mapping[str, Any]) -> Mixture:
         """The same from the rows."""
@@ -115,7 +111,7 @@ def summed(inputs: Sequence[Inputs], thetas: Array) -> tuple[Array, Array]:
 
 
 def fit_together(
-    seen: Sequence[Seen],
+    prepared: Sequence[PreparedRows],
     composition: Composition,
     prior: Prior,
     rng: np.random.Generator,
@@ -124,9 +120,9 @@ def fit_together(
     screen: int,
 ) -> tuple[Array, float]:
     """θ that maximises Σ_m log p(y_m|θ) + log p(θ), and the sum of log evidences there."""
-    if not seen:
+    if not prepared:
         raise DataError("a pooled GP needs at least one training row")
-    inputs = [inputs_for(each.whole, composition, block=each.block) for each in seen]
+    inputs = [inputs_for(each.whole, composition, block=each.block) for each in prepared]
     mean, variance = prior.moments(composition)
     scale = np.sqrt(variance)
 
@@ -151,3 +147,7 @@ def fit_together(
         raise NumericalError(f"no start gave a finite evidence of {composition} for the training users together")
     theta = mean + scale * found.point[best]
     return theta, float(summed(inputs, theta[None])[0][0])
+
+
+register_learner("pooled", PooledGP.train, population_mean=False)
+register_learner("pooled-mean", PooledGP.train, population_mean=True)

@@ -1,4 +1,4 @@
-"""How a learner sees a user's rows: scaled, with a linear block, around a population mean; and predictions back."""
+"""How a user's rows are prepared for a learner: scaled, with a linear block, around a population mean; and back."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ class Mean(Protocol):
 
 
 @dataclass(frozen=True)
-class Frame:
-    """How rows are seen. Build it with `Frame.of`.
+class Preprocessor:
+    """How rows are prepared for a learner. Build it with `Preprocessor.of` or `group_preprocessor`.
 
     Attributes:
         schema: covariates and scaling; under ``user`` scaling, each user's own rows so far say what low and high are.
@@ -57,8 +57,8 @@ class Frame:
         target_scaling: TargetScaling | None = None,
         reward: Reward | None = None,
         constant: float = 0.0,
-    ) -> Frame:
-        """The frame that a training cohort sets.
+    ) -> Preprocessor:
+        """The preprocessor that a training cohort sets.
 
         Args:
             cohort: the training users.
@@ -84,38 +84,38 @@ class Frame:
         """Columns of X, in order."""
         return self.schema.covariates
 
-    def see(self, rows: User) -> Seen:
-        """A user's rows, in data units, seen through this frame."""
+    def prepare(self, rows: User) -> PreparedRows:
+        """A user's rows, given in data units, as a learner takes them."""
         own = self.schema.scaling == "user"
         scaler = self.before if own and not rows.rows else self.schema.scaler_for(rows)
         scaled = scaler.apply(rows)
         if self.mean is not None and rows.rows:
             scaled = scaled.with_y(scaled.y - self.mean.at(scaled.X, scaled.action))
-        return Seen(self, scaler, scaled)
+        return PreparedRows(self, scaler, scaled)
 
 
 @dataclass(frozen=True)
-class Seen:
-    """A user's rows through a frame.
+class PreparedRows:
+    """A user's rows as a learner takes them.
 
     Attributes:
-        frame: the frame.
+        preprocessor: how they were prepared.
         scaler: between data units and these rows.
         rows: scaled, the population mean subtracted.
     """
 
-    frame: Frame
+    preprocessor: Preprocessor
     scaler: Scaler
     rows: User
 
     @cached_property
     def block(self) -> LinearBlock | None:
         """The linear block at these rows."""
-        if self.frame.reward is None:
+        if self.preprocessor.reward is None:
             return None
         if not self.rows.rows:
-            return self.frame.reward.block(self.rows.X, self.rows.covariates, np.empty(0))
-        return block_of(self.rows, self.frame.reward)
+            return self.preprocessor.reward.block(self.rows.X, self.rows.covariates, np.empty(0))
+        return block_of(self.rows, self.preprocessor.reward)
 
     @cached_property
     def whole(self) -> User:
@@ -131,7 +131,7 @@ class Seen:
     def inputs_at(self, X: Array, action: Array | None) -> tuple[Array, Array | None]:
         """Rows in data units, scaled, and the linear block's features at them."""
         scaled = self.scaler.transform(X)
-        reward = self.frame.reward
+        reward = self.preprocessor.reward
         if reward is None:
             return scaled, None
         return scaled, reward.design(scaled, self.rows.covariates, action)
@@ -139,8 +139,8 @@ class Seen:
     def in_data_units(self, said: Prediction, scaled: Array, action: Array | None) -> Prediction:
         """A prediction of the scaled rest as one of the target."""
         mean = said.mean
-        if self.frame.mean is not None:
-            mean = mean + self.frame.mean.at(scaled, action)
+        if self.preprocessor.mean is not None:
+            mean = mean + self.preprocessor.mean.at(scaled, action)
         return Prediction(
             self.scaler.inverse_target(mean),
             self.scaler.inverse_variance(said.variance),
@@ -148,8 +148,14 @@ class Seen:
         )
 
 
-def own_frame(covariates: Sequence[str], scaling: Preparation = "automatic") -> Frame:
-    """A frame for rows of one's own: scaled by themselves, with no training users behind them."""
+def group_preprocessor(cohort: Cohort, *, reward: Reward | None = None, constant: float = 0.0) -> Preprocessor:
+    """As the trajectory model sees rows: what is learnt of hyperparameters is in the group's units."""
+    scaling: Scaled = "none" if cohort.schema.scaling == "none" else "group"
+    return Preprocessor.of(cohort, scaling=scaling, reward=reward, constant=constant)
+
+
+def own_preprocessor(covariates: Sequence[str], scaling: Preparation = "automatic") -> Preprocessor:
+    """A preprocessor for rows of one's own: scaled by themselves, with no training users behind them."""
     names = tuple(covariates)
     # A schema names columns of a table; here there is none, so any names do that are not covariates'.
     user, order, target = (label + "_" * sum(map(len, names)) for label in ("user", "order", "target"))
@@ -162,7 +168,7 @@ def own_frame(covariates: Sequence[str], scaling: Preparation = "automatic") -> 
         scaling="none" if scaling == "none" else "user",
         target_scaling="standard" if scaling == "automatic" else "none",
     )
-    return Frame(schema, Scaler.identity(names))
+    return Preprocessor(schema, Scaler.identity(names))
 
 
 def priors_for(schema: Schema) -> Priors:
@@ -170,17 +176,17 @@ def priors_for(schema: Schema) -> Priors:
     return Priors.synthetic() if schema.scaling == "none" else Priors.heartsteps()
 
 
-class Framed:
-    """What learners that see rows through a frame have in common."""
+class PreprocessedLearner:
+    """What learners with a preprocessor have in common."""
 
-    frame: Frame
+    preprocessor: Preprocessor
 
     @property
     def covariates(self) -> tuple[str, ...]:
         """Columns of X, in order."""
-        return self.frame.covariates
+        return self.preprocessor.covariates
 
     @property
     def takes_action(self) -> bool:
         """Whether there is a reward model."""
-        return self.frame.takes_action
+        return self.preprocessor.takes_action

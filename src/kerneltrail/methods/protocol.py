@@ -1,8 +1,11 @@
 """What every method of following a user has in common: the trajectory model's, and those it is compared with.
 
-A *selector* is somebody followed: rows go in batch by batch, a composition and predictions come out. A *method* makes
-selectors, and is all that was learnt from training users. A *learner* is the short way to a method: two pure functions
-of the rows seen so far, from which `Following` makes the rest.
+A *followed user* takes rows batch by batch and gives a composition and predictions. A *method* is all that was learnt
+from training users, and makes followed users. A *learner* is the short way to a method: two pure functions of the rows
+seen so far, from which `RefittingMethod` makes the rest.
+
+Two things are optional, and asked for by `hyperparameter_count` and `probabilities_of`: a followed user or a fit may
+say how many hyperparameters its kernel has, and how probable compositions are.
 """
 
 from __future__ import annotations
@@ -21,7 +24,7 @@ Array = NDArray[np.float64]
 
 
 @runtime_checkable
-class Selector(Protocol):
+class FollowedUser(Protocol):
     """Somebody followed batch by batch; `kerneltrail.NewUser` is one. X and y are in data units throughout."""
 
     @property
@@ -76,15 +79,15 @@ class Method(Protocol):
         """Whether rows given in several batches end in the same state as the same rows given in one."""
         ...
 
-    def __call__(self, name: str = "new") -> Selector:
+    def __call__(self, name: str = "new") -> FollowedUser:
         """Somebody whose rows are yet to come."""
         ...
 
-    def save(self, selector: Selector) -> bytes:
+    def save(self, followed: FollowedUser) -> bytes:
         """A followed user as bytes, without the method."""
         ...
 
-    def load(self, data: bytes) -> Selector:
+    def load(self, data: bytes) -> FollowedUser:
         """The user that `save` of the same method kept: as if never stopped, bit for bit."""
         ...
 
@@ -106,25 +109,24 @@ class Fit(Protocol):
         ...
 
 
-@runtime_checkable
-class Counted(Protocol):
-    """A fit or a selector that says how many hyperparameters its kernel has: where they are not its composition's."""
+def hyperparameter_count(followed: FollowedUser | Fit) -> int:
+    """How many hyperparameters the kernel selected has, noise included.
 
-    @property
-    def hyperparameter_count(self) -> int:
-        """Hyperparameters of the kernel selected; the noise counts as one."""
-        ...
+    It is what the followed user or fit says itself as `hyperparameter_count`: where products share hyperparameters they
+    are not the composition's. Else it is the composition's.
+    """
+    said = getattr(followed, "hyperparameter_count", None)
+    return layout_of(followed.composition).size if said is None else int(said)
 
 
-def hyperparameter_count(followed: Selector | Fit) -> int:
-    """How many hyperparameters the kernel selected has, noise included: what it says itself, or its composition's."""
-    if isinstance(followed, Counted):
-        return followed.hyperparameter_count
-    return layout_of(followed.composition).size
+def probabilities_of(followed: FollowedUser | Fit) -> Mapping[Composition, float]:
+    """How probable compositions are, as the followed user or fit says it as `probabilities`; empty if it does not."""
+    said: Mapping[Composition, float] = getattr(followed, "probabilities", {})
+    return said
 
 
 class Learner(Protocol):
-    """A method as two pure functions of the rows; immutable, seeded. `Following` makes a `Method` of it."""
+    """A method as two pure functions of the rows; immutable, seeded. `RefittingMethod` makes a `Method` of it."""
 
     @property
     def covariates(self) -> tuple[str, ...]:

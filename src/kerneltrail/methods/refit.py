@@ -15,7 +15,7 @@ from kerneltrail.errors import DataError, ModelFileError
 from kerneltrail.gp import Prediction
 from kerneltrail.gp.posterior import rows_of
 from kerneltrail.kernels import Composition
-from kerneltrail.methods.protocol import Fit, Learner, Selector, hyperparameter_count
+from kerneltrail.methods.protocol import Fit, FollowedUser, Learner, hyperparameter_count, probabilities_of
 
 Array = NDArray[np.float64]
 
@@ -23,8 +23,8 @@ SCHEMA = 1
 """Version of the stored form of a user."""
 
 
-class Follower:
-    """Somebody followed by a learner; a `Selector`. An update that is refused leaves everything as it was.
+class RefittedUser:
+    """Somebody followed by a learner; a `FollowedUser`. An update that is refused leaves everything as it was.
 
     Attributes:
         learner: how rows are made sense of.
@@ -38,7 +38,7 @@ class Follower:
         self._fit: Fit = learner.fit(self._seen, None)
 
     @classmethod
-    def resume(cls, learner: Learner, seen: User, stored: Mapping[str, Any]) -> Follower:
+    def resume(cls, learner: Learner, seen: User, stored: Mapping[str, Any]) -> RefittedUser:
         """The user who has seen these rows, with the stored fit."""
         user = cls.__new__(cls)
         user.learner, user.name, user._seen = learner, seen.name, seen
@@ -75,6 +75,11 @@ class Follower:
         """Hyperparameters of the kernel selected, noise included: the fit's own number, or its composition's."""
         return hyperparameter_count(self._fit)
 
+    @property
+    def probabilities(self) -> Mapping[Composition, float]:
+        """How probable compositions are; empty where the learner only chooses."""
+        return probabilities_of(self._fit)
+
     def update(self, X: ArrayLike, y: ArrayLike, *, action: ArrayLike | None = None) -> Fit:
         """One batch more, in data units; the action is left aside by learners that do not take it."""
         target = np.array(y, dtype=np.float64, ndmin=1)
@@ -107,15 +112,15 @@ class Follower:
             raise DataError(f"user {self.name!r}: this method has a reward model, so it needs action=")
         return np.array(action, dtype=np.float64, ndmin=1)
 
-    def copy(self) -> Follower:
+    def copy(self) -> RefittedUser:
         """An independent copy; all parts are immutable, so it is cheap."""
-        other = Follower.__new__(Follower)
+        other = RefittedUser.__new__(RefittedUser)
         other.__dict__.update(self.__dict__)
         return other
 
 
 @dataclass(frozen=True)
-class Following:
+class RefittingMethod:
     """The method of a learner.
 
     Attributes:
@@ -141,15 +146,15 @@ class Following:
         """Whether rows in several batches end in the same state as in one."""
         return self.learner.in_pieces
 
-    def __call__(self, name: str = "new") -> Follower:
+    def __call__(self, name: str = "new") -> RefittedUser:
         """Somebody whose rows are yet to come."""
-        return Follower(self.learner, name)
+        return RefittedUser(self.learner, name)
 
-    def save(self, selector: Selector) -> bytes:
+    def save(self, followed: FollowedUser) -> bytes:
         """A followed user as bytes: the rows in data units and what the learner keeps."""
-        if not isinstance(selector, Follower) or selector.learner is not self.learner:
-            raise ModelFileError(f"{selector.name!r} is not followed by this {self.method}")
-        seen = selector.seen
+        if not isinstance(followed, RefittedUser) or followed.learner is not self.learner:
+            raise ModelFileError(f"{followed.name!r} is not followed by this {self.method}")
+        seen = followed.seen
         content = {
             "schema": SCHEMA,
             "method": self.method,
@@ -159,12 +164,12 @@ class Following:
             "y": seen.y.tolist(),
             "ends": list(seen.ends),
             "action": None if seen.action is None else seen.action.tolist(),
-            "fit": selector.fit.to_json(),
+            "fit": followed.fit.to_json(),
         }
         # JSON writes the shortest digits that read back as the same float64.
         return json.dumps(content, ensure_ascii=False, allow_nan=False).encode()
 
-    def load(self, data: bytes) -> Follower:
+    def load(self, data: bytes) -> RefittedUser:
         """The user that `save` kept.
 
         Raises:
@@ -172,20 +177,20 @@ class Following:
         """
         try:
             content = json.loads(data)
-            schema, method = content["schema"], content["method"]
-        except (ValueError, KeyError, TypeError):
+            schema, method, covariates = content["schema"], content["method"], tuple(content["covariates"])
+        except (ValueError, KeyError, TypeError, RecursionError):
             raise ModelFileError(f"not a user who was followed by {self.method}") from None
-        if schema != SCHEMA or method != self.method or tuple(content["covariates"]) != self.covariates:
+        if schema != SCHEMA or method != self.method or covariates != self.covariates:
             raise ModelFileError(
-                f"a user followed by {method} (schema {schema}) on {', '.join(content['covariates'])} cannot be "
+                f"a user followed by {method} (schema {schema}) on {', '.join(map(str, covariates))} cannot be "
                 f"followed further by {self.method} (schema {SCHEMA}) on {', '.join(self.covariates)}"
             )
         try:
             X = np.array(content["X"], dtype=np.float64).reshape(-1, len(self.covariates))
             seen = User(content["name"], self.covariates, X, content["y"], content["ends"], action=content["action"])
-            return Follower.resume(self.learner, seen, content["fit"])
-        except (KeyError, TypeError, ValueError) as problem:
-            raise ModelFileError(f"the stored user is damaged: {problem}") from None
+            return RefittedUser.resume(self.learner, seen, content["fit"])
+        except (KeyError, TypeError, ValueError, AttributeError, IndexError, OverflowError) as problem:
+            raise ModelFileError(f"the stored user is damaged: {problem!r}") from None
 
 
 def _nobody(covariates: tuple[str, ...], name: str) -> User:

@@ -7,13 +7,14 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from kerneltrail.data import User
-from kerneltrail.kernels import Composition
+from kerneltrail.data import Cohort, User
+from kerneltrail.kernels import Composition, Pool, Priors
 from kerneltrail.methods.ard import fitted
-from kerneltrail.methods.candidate_fits import Judged
+from kerneltrail.methods.candidate_fits import CandidateEvidences, CandidateSearch
 from kerneltrail.methods.mixture import SMALL, Mixture, MixtureLearner
-from kerneltrail.methods.preprocessing import Frame
+from kerneltrail.methods.preprocessing import Preprocessor
 from kerneltrail.methods.protocol import Fit
+from kerneltrail.methods.registry import register_learner
 from kerneltrail.trajectory.group import Group
 
 Array = NDArray[np.float64]
@@ -59,14 +60,14 @@ class Stratified(MixtureLearner):
     Past the last step of training, the last distribution goes on.
 
     Attributes:
-        frame: how rows are seen.
+        preprocessor: how rows are seen.
         compositions: the candidates that matter at some step.
         groups: what training users say of their hyperparameters.
         steps: p(K) for each step, (T, candidates).
         starts, screen, seed: of each MAP search.
     """
 
-    frame: Frame
+    preprocessor: Preprocessor
     compositions: tuple[Composition, ...]
     groups: tuple[Group, ...]
     steps: Array
@@ -78,20 +79,29 @@ class Stratified(MixtureLearner):
 
     @classmethod
     def train(
-        cls, judged: Judged, frame: Frame, *, alpha: float = 1.0, starts: int = 1, screen: int = 8, seed: int = 0
+        cls,
+        evidences: CandidateEvidences,
+        preprocessor: Preprocessor,
+        *,
+        alpha: float = 1.0,
+        starts: int = 1,
+        screen: int = 8,
+        seed: int = 0,
     ) -> Stratified:
         """Learn each step's distribution; candidates that are nowhere above 0.001 are dropped."""
-        steps = [step_distribution(judged.at(t), judged.log_h0, alpha) for t in range(1, judged.batches + 1)]
+        steps = [step_distribution(evidences.at(t), evidences.log_h0, alpha) for t in range(1, evidences.batches + 1)]
         table = np.array(steps)
         keep = np.flatnonzero(table.max(axis=0) >= SMALL)
         table = table[:, keep] / table[:, keep].sum(axis=1, keepdims=True)
-        masks = [judged.masks[i] for i in keep]
+        masks = [evidences.masks[i] for i in keep]
         # Whose hyperparameters: of the users for whom the composition is probable at the end; else of all.
-        own = responsibilities(judged.last(), steps[-1])[:, keep]
-        groups = [judged.group(mask, np.flatnonzero(own[:, i] > 0.5).tolist() or None) for i, mask in enumerate(masks)]
+        own = responsibilities(evidences.last(), steps[-1])[:, keep]
+        groups = [
+            evidences.group(mask, np.flatnonzero(own[:, i] > 0.5).tolist() or None) for i, mask in enumerate(masks)
+        ]
         return cls(
-            frame,
-            tuple(judged.composition(mask) for mask in masks),
+            preprocessor,
+            tuple(evidences.composition(mask) for mask in masks),
             tuple(groups),
             table,
             starts,
@@ -101,13 +111,31 @@ class Stratified(MixtureLearner):
 
     def fit(self, rows: User, before: Fit | None) -> Mixture:
         """The candidates weighed by the step's distribution times their evidence on all rows seen."""
-        seen = self.frame.see(rows)
+        prepared = self.preprocessor.prepare(rows)
         step = self.steps[min(max(rows.batches, 1), len(self.steps)) - 1]
         members, log = [], []
         for composition, group, p in zip(self.compositions, self.groups, step.tolist(), strict=True):
             if p <= 0.0:
                 continue
-            hyperparameters, evidence = fitted(seen, composition, group, self.starts, self.screen, self.seed)
+            hyperparameters, evidence = fitted(prepared, composition, group, self.starts, self.screen, self.seed)
             members.append(hyperparameters)
             log.append(float(np.log(p)) + evidence)
-        return Mixture.weighed(seen, members, log)
+        return Mixture.weighed(prepared, members, log)
+
+
+def stratified(
+    cohort: Cohort,
+    preprocessor: Preprocessor,
+    pool: Pool,
+    priors: Priors,
+    *,
+    alpha: float = 1.0,
+    search: CandidateSearch | None = None,
+    seed: int = 0,
+) -> Stratified:
+    """The steps' distributions over the candidates that a search finds for the training users."""
+    evidences = CandidateEvidences(cohort, preprocessor, pool, priors, search or CandidateSearch())
+    return Stratified.train(evidences, preprocessor, alpha=alpha, seed=seed)
+
+
+register_learner("stratified", stratified)

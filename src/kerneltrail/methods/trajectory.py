@@ -2,24 +2,34 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
 
+from kerneltrail.data import Cohort
 from kerneltrail.errors import ModelFileError
-from kerneltrail.methods.protocol import Selector
+from kerneltrail.gp import Reward
+from kerneltrail.kernels import Pool, Priors
+from kerneltrail.methods.protocol import FollowedUser
+from kerneltrail.methods.registry import METHODS
+from kerneltrail.trajectory.fit import fit
 from kerneltrail.trajectory.model import TrajectoryModel
 from kerneltrail.trajectory.new_user import NewUser
+from kerneltrail.trajectory.settings import Settings
 from kerneltrail.trajectory.user_file import user_from_bytes, user_to_bytes
 
 
 @dataclass(frozen=True, eq=False)
-class Trajectory:
-    """A trajectory model as a `Method`; its selectors are `NewUser`s.
+class TrajectoryMethod:
+    """A trajectory model as a `Method`; its followed users are `NewUser`s.
 
     Attributes:
         model: what was learnt.
+        changes: of the model's settings of selection, for the users followed.
     """
 
     model: TrajectoryModel
+    changes: Mapping[str, Any] = field(default_factory=dict)
 
     in_pieces = False
 
@@ -35,14 +45,39 @@ class Trajectory:
 
     def __call__(self, name: str = "new") -> NewUser:
         """Somebody whose rows are yet to come."""
-        return self.model.new_user(name)
+        return self.model.new_user(name, **self.changes)
 
-    def save(self, selector: Selector) -> bytes:
+    def save(self, followed: FollowedUser) -> bytes:
         """A followed user as the bytes of its file."""
-        if not isinstance(selector, NewUser):
-            raise ModelFileError(f"{selector.name!r} is not followed on a trajectory model")
-        return user_to_bytes(selector)
+        if not isinstance(followed, NewUser):
+            raise ModelFileError(f"{followed.name!r} is not followed on a trajectory model")
+        return user_to_bytes(followed)
 
     def load(self, data: bytes) -> NewUser:
         """The user that `save` kept."""
         return user_from_bytes(data, self.model)
+
+
+@METHODS.named("trajectory")
+def trajectory(
+    cohort: Cohort,
+    *,
+    seed: int,
+    model: TrajectoryModel | None = None,
+    pool: Pool | None = None,
+    priors: Priors | None = None,
+    reward: Reward | None = None,
+    workers: int = 1,
+    settings: Settings | None = None,
+    changes: Mapping[str, Any] | None = None,
+) -> TrajectoryMethod:
+    """The trajectory model fitted with `settings` and `changes` of single ones; or a given one.
+
+    Of a given model, `changes` may be of selection, memory and refine: how users are followed.
+    """
+    if model is not None:
+        return TrajectoryMethod(model, changes or {})
+    every = {"seed": seed, **(changes or {})}
+    return TrajectoryMethod(
+        fit(cohort, pool=pool, priors=priors, reward=reward, workers=workers, settings=settings, **every)
+    )

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from kerneltrail.methods.cks import CKS, CKSFit, CKSLearner, Effort, Holdout, SearchSettings
-from kerneltrail.methods.preprocessing import own_frame
-from kerneltrail.methods.refit import Following
+from kerneltrail.methods.preprocessing import own_preprocessor
+from kerneltrail.methods.refit import RefittingMethod
 
 QUICK = SearchSettings(
     depth=1,
@@ -48,7 +48,7 @@ def test_the_prediction_has_the_moments_of_the_mixture(followed):
     fit = followed.found
     X = np.array([[3.3], [11.0], [14.0]])
     said = followed.predict(X)
-    alone = [(weight, CKSFit(fit.seen, kernel).predict(X, None)) for weight, kernel in fit.average]
+    alone = [(weight, CKSFit(fit.prepared, kernel).predict(X, None)) for weight, kernel in fit.average]
     rng = np.random.default_rng(1)
     draws = 200_000
     which = rng.choice(len(alone), draws, p=np.array([w for w, _ in alone]) / sum(w for w, _ in alone))
@@ -72,7 +72,7 @@ def test_what_is_reported_is_the_kernel_judged_best(followed):
 
 
 def test_an_average_is_saved_and_restored_bit_for_bit():
-    method = Following("cks", CKSLearner(own_frame(["x"]), None, QUICK))
+    method = RefittingMethod("cks", CKSLearner(own_preprocessor(["x"]), None, QUICK))
     user = method("ann")
     user.update(*series())
     again = method.load(method.save(user))

@@ -8,10 +8,10 @@ import pytest
 from kerneltrail.data import User
 from kerneltrail.errors import KernelError
 from kerneltrail.gp import LinearBlock
-from kerneltrail.methods.cks import Effort, Guard, Holdout, SearchSettings, held_out_score, search, wide_priors
-from kerneltrail.methods.cks.evidence import Tree
+from kerneltrail.methods.cks import Effort, Holdout, PeriodGuard, SearchSettings, held_out_score, search, wide_priors
+from kerneltrail.methods.cks.evidence import CovarianceTree
 from kerneltrail.methods.cks.expression import read
-from kerneltrail.methods.cks.fit import Problem, fit
+from kerneltrail.methods.cks.fit import FitData, fit
 from kerneltrail.methods.cks.holdout import earlier, refit
 
 QUICK = SearchSettings(depth=1, choose="holdout", first=Effort(draws=4), second=Effort(draws=0, fresh=0, accuracy=1e-4))
@@ -25,13 +25,13 @@ def wave(rows: int = 50, seed: int = 0) -> User:
     return User("wave", ("x",), x[:, None], y - y.mean(), (rows,))
 
 
-def problem_of(user: User, block: LinearBlock | None = None) -> Problem:
-    limits = Guard(gaps=3.0, spacings=0.0).limits(user.X, user.covariates)
-    return Problem(user, wide_priors(limits), limits, block=block)
+def problem_of(user: User, block: LinearBlock | None = None) -> FitData:
+    limits = PeriodGuard(gaps=3.0, spacings=0.0).limits(user.X, user.covariates)
+    return FitData(user, wide_priors(limits), limits, block=block)
 
 
-def fitted(problem: Problem, text: str):
-    kernel = fit(problem, read(text), Effort(draws=4)).kernel
+def fitted(data: FitData, text: str):
+    kernel = fit(data, read(text), Effort(draws=4)).kernel
     assert kernel is not None
     return kernel
 
@@ -73,23 +73,23 @@ def test_the_refit_does_not_see_the_rows_held_out(text):
 def test_the_score_is_the_mean_log_density_of_each_row_given_the_earlier_ones(text, linear):
     user = wave()
     features = np.cos(np.arange(50.0))[:, None]
-    problem = problem_of(user, LinearBlock(features, np.array([[0.5]]), ("a",)) if linear else None)
-    kernel, holdout = fitted(problem, text), Holdout(share=0.1, origins=2, thin=30)
+    data = problem_of(user, LinearBlock(features, np.array([[0.5]]), ("a",)) if linear else None)
+    kernel, holdout = fitted(data, text), Holdout(share=0.1, origins=2, thin=30)
     expected = []
     for cut in (45, 40):
         past, held = np.arange(cut), np.arange(cut, cut + 5)
-        again = refit(earlier(problem, past), kernel, 30).kernel
+        again = refit(earlier(data, past), kernel, 30).kernel
         assert again is not None
         assert not np.allclose(again.unconstrained, kernel.unconstrained)
-        tree = Tree(again.expression, ("x",))
+        tree = CovarianceTree(again.expression, ("x",))
         K = tree.cells(again.vector, user.X, user.X).matrix + (0.5 * features @ features.T if linear else 0.0)
         noise = np.exp(again.unconstrained[-1])
-        seen = np.linalg.inv(K[np.ix_(past, past)] + noise * np.eye(cut))
+        prepared = np.linalg.inv(K[np.ix_(past, past)] + noise * np.eye(cut))
         for i in held:
-            mean = K[i, past] @ seen @ user.y[past]
-            variance = K[i, i] - K[i, past] @ seen @ K[past, i] + noise
+            mean = K[i, past] @ prepared @ user.y[past]
+            variance = K[i, i] - K[i, past] @ prepared @ K[past, i] + noise
             expected.append(-0.5 * (np.log(2.0 * np.pi * variance) + (user.y[i] - mean) ** 2 / variance))
-    assert held_out_score(problem, kernel, holdout) == pytest.approx(np.mean(expected), abs=1e-5)
+    assert held_out_score(data, kernel, holdout) == pytest.approx(np.mean(expected), abs=1e-5)
 
 
 def test_the_winner_has_the_best_score_and_its_fit_to_all_rows():
@@ -119,8 +119,8 @@ def test_a_kernel_that_extrapolates_outscores_one_that_only_fits():
     rng = np.random.default_rng(0)
     x = np.linspace(0.0, 1.0, 80)
     user = User("cycle", ("x",), x[:, None], np.sin(2.0 * np.pi * x / 0.23) + 0.1 * rng.standard_normal(80), (80,))
-    problem = problem_of(user)
-    cycle, bend = (held_out_score(problem, fitted(problem, text), Holdout()) for text in ("PER[x]", "SE[x]"))
+    data = problem_of(user)
+    cycle, bend = (held_out_score(data, fitted(data, text), Holdout()) for text in ("PER[x]", "SE[x]"))
     assert cycle > 0.5  # noise of 0.1 alone would give 0.88
     assert bend < cycle - 0.5
 
@@ -128,7 +128,7 @@ def test_a_kernel_that_extrapolates_outscores_one_that_only_fits():
 def test_the_held_out_rows_decide_against_bic():
     x = np.linspace(0.0, 1.0, 60)
     y = np.minimum(4.0 * x - 1.0, 1.0) + 0.15 * np.random.default_rng(1).standard_normal(60)
-    settings = replace(QUICK, guard=Guard(gaps=3.0, spacings=0.0))
+    settings = replace(QUICK, guard=PeriodGuard(gaps=3.0, spacings=0.0))
     tree = search(User("bent", ("x",), x[:, None], y, (60,)), None, settings)
     chosen, other = tree.best, tree.best_by_bic
     assert chosen.bic > other.bic
@@ -152,9 +152,9 @@ def test_processes_give_the_same_choice():
 
 
 def test_progress_says_when_kernels_are_judged():
-    seen = []
-    tree = search(wave(), None, replace(QUICK, depth=0), progress=seen.append)
-    judged = [each for each in seen if each.judging]
+    prepared = []
+    tree = search(wave(), None, replace(QUICK, depth=0), progress=prepared.append)
+    judged = [each for each in prepared if each.judging]
     assert [each.done for each in judged] == [1, 2, 3]
     assert {each.level for each in judged} == {tree.levels}
 

@@ -9,9 +9,9 @@ from kerneltrail.data import User, simulate_user
 from kerneltrail.errors import DataError, KernelError
 from kerneltrail.gp import evidence
 from kerneltrail.kernels import Hyperparameters, Priors, parse
-from kerneltrail.methods.cks import Effort, Guard, SearchSettings, search
+from kerneltrail.methods.cks import Effort, PeriodGuard, SearchSettings, search
 from kerneltrail.methods.cks.candidate import is_plain
-from kerneltrail.methods.cks.evidence import Rows, Tree
+from kerneltrail.methods.cks.evidence import CovarianceTree, Rows
 from kerneltrail.methods.cks.fit import bic
 
 QUICK = SearchSettings(depth=1, first=Effort(draws=4), second=Effort(draws=0, fresh=0, accuracy=1e-4))
@@ -83,7 +83,7 @@ def test_levels_parents_and_scores(wave, tree):
     for node in tree.nodes:
         kernel = node.fitted.kernel
         assert kernel is not None
-        log = Rows(wave).log_evidence(Tree(node.expression, ("x",)), kernel.vector)
+        log = Rows(wave).log_evidence(CovarianceTree(node.expression, ("x",)), kernel.vector)
         assert node.bic == pytest.approx(bic(log, node.expression, wave.rows), abs=1e-3)
         if is_plain(node.expression):
             same = evidence(wave, kernel.composition, kernel.unconstrained).log[0, -1]
@@ -139,7 +139,7 @@ def test_fits_end_a_search_the_same_on_any_machine(wave, fits):
 
 
 def test_a_limit_on_fits_waits_for_the_first_kernel_that_can_be_fitted(wave):
-    barred = Guard(cycles=1e6)  # no period at all
+    barred = PeriodGuard(cycles=1e6)  # no period at all
     tree = search(wave, None, replace(QUICK, kinds=("PER", "SE"), guard=barred, fits=1))
     assert [node.fitted.status for node in tree.nodes] == ["period", "fitted"]
     assert tree.best.expression.text == "SE[x]"
@@ -170,11 +170,11 @@ def test_a_wider_beam_expands_more(wave, tree):
 
 
 def test_progress_is_told(wave):
-    seen = []
-    search(wave, None, replace(QUICK, depth=0), progress=seen.append)
-    assert [p.done for p in seen[:3]] == [1, 2, 3]
-    assert seen[-1].best is not None
-    assert seen[-1].total == 3
+    prepared = []
+    search(wave, None, replace(QUICK, depth=0), progress=prepared.append)
+    assert [p.done for p in prepared[:3]] == [1, 2, 3]
+    assert prepared[-1].best is not None
+    assert prepared[-1].total == 3
 
 
 @pytest.mark.parametrize("rows", [1, 2, 3])
@@ -207,7 +207,7 @@ def test_impossible_requests_are_refused(wave):
 
 
 def test_the_guard_is_part_of_the_settings(wave):
-    tree = search(wave, None, replace(QUICK, depth=0, guard=Guard(cycles=5.0)))
+    tree = search(wave, None, replace(QUICK, depth=0, guard=PeriodGuard(cycles=5.0)))
     for node in tree.nodes:
         kernel = node.fitted.kernel
         if kernel is not None and "PER[x].period" in kernel:

@@ -6,11 +6,11 @@ import pytest
 from kerneltrail.data import Scaler, User
 from kerneltrail.gp import Reward
 from kerneltrail.kernels import Composition, Priors, layout_of, parse
-from kerneltrail.methods.cks import CKS, CKSLearner, Effort, SearchSettings, form_of
+from kerneltrail.methods.cks import CKS, CKSLearner, Effort, SearchSettings, expression_layout
 from kerneltrail.methods.cks import read as read_kernel
-from kerneltrail.methods.preprocessing import Frame, own_frame
-from kerneltrail.methods.protocol import Selector, hyperparameter_count
-from kerneltrail.methods.refit import Following
+from kerneltrail.methods.preprocessing import Preprocessor, own_preprocessor
+from kerneltrail.methods.protocol import FollowedUser, hyperparameter_count
+from kerneltrail.methods.refit import RefittingMethod
 
 QUICK = SearchSettings(depth=1, first=Effort(draws=4), second=Effort(draws=0, fresh=0, accuracy=1e-4))
 
@@ -36,7 +36,7 @@ def test_years_and_large_targets_are_followed_in_their_own_units():
 def test_it_is_a_selector_that_restarts_on_every_cumulative_set():
     X, y = passengers(30)
     pieces, whole = CKS(["year"], settings=QUICK), CKS(["year"], settings=QUICK)
-    assert isinstance(pieces, Selector)
+    assert isinstance(pieces, FollowedUser)
     assert pieces.composition == Composition()
     before = pieces.predict(X[:2])
     assert np.isfinite(before.mean).all()
@@ -54,7 +54,7 @@ def test_it_is_a_selector_that_restarts_on_every_cumulative_set():
 
 def test_a_user_is_saved_and_restored_bit_for_bit():
     X, y = passengers(20)
-    method = Following("cks", CKSLearner(own_frame(["year"]), None, QUICK))
+    method = RefittingMethod("cks", CKSLearner(own_preprocessor(["year"]), None, QUICK))
     user = method("ann")
     user.update(X, y)
     again = method.load(method.save(user))
@@ -82,7 +82,7 @@ def test_the_papers_priors_are_used_where_the_target_is_not_scaled(scaling):
     user = CKS(["year"], settings=QUICK, scaling=scaling)
     user.update(X - 1950.0, (y - y.mean()) / y.std())
     expected = Priors.synthetic() if scaling == "none" else Priors.heartsteps()
-    assert user.found.seen.frame.schema.target_scaling == "none"
+    assert user.found.prepared.preprocessor.schema.target_scaling == "none"
     assert isinstance(user.learner, CKSLearner)
     assert user.learner.priors == expected
     assert np.isfinite(user.predict(X - 1950.0).mean).all()
@@ -92,9 +92,9 @@ def test_a_reward_model_takes_its_share():
     rng = np.random.default_rng(2)
     X, action = rng.uniform(0.0, 1.0, (40, 1)), rng.integers(0, 2, 40).astype(float)
     y = np.sin(6.0 * X[:, 0]) + 2.0 * action + 0.1 * rng.standard_normal(40)
-    base = own_frame(["hour"], "covariates")
-    frame = Frame(base.schema, Scaler.identity(["hour"]), Reward(), takes_action=True)
-    user = Following("cks", CKSLearner(frame, Priors.heartsteps(), QUICK))("ann")
+    base = own_preprocessor(["hour"], "covariates")
+    preprocessor = Preprocessor(base.schema, Scaler.identity(["hour"]), Reward(), takes_action=True)
+    user = RefittingMethod("cks", CKSLearner(preprocessor, Priors.heartsteps(), QUICK))("ann")
     user.update(X, y, action=action)
     gain = user.predict(X, action=np.ones(40)).mean - user.predict(X, action=np.zeros(40)).mean
     np.testing.assert_allclose(gain, 2.0, atol=0.3)
@@ -107,11 +107,11 @@ def test_covariates_may_be_called_anything():
 
 
 def test_shared_atoms_are_counted_once_where_sizes_are_compared():
-    method = Following("cks", CKSLearner(own_frame(["x"]), None, QUICK))
-    tied = read_kernel("PER[x]*(LIN[x] + SE[x])")
+    method = RefittingMethod("cks", CKSLearner(own_preprocessor(["x"]), None, QUICK))
+    kernel = read_kernel("PER[x]*(LIN[x] + SE[x])")
     user = method("ann")
     assert user.hyperparameter_count == 1  # noise alone
-    seen = user.seen.extend(User("ann", ("x",), [[0.0], [1.0]], [0.0, 1.0], (2,)))
-    fit = method.learner.restore(seen, {"kernel": tied.text, "theta": [0.0] * form_of(tied).size})
+    prepared = user.prepared.extend(User("ann", ("x",), [[0.0], [1.0]], [0.0, 1.0], (2,)))
+    fit = method.learner.restore(prepared, {"kernel": kernel.text, "theta": [0.0] * expression_layout(kernel).size})
     assert fit.hyperparameter_count == hyperparameter_count(fit) == 7
     assert layout_of(fit.composition).size == 9

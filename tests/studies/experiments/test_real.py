@@ -10,8 +10,7 @@ import pytest
 from kerneltrail.data import Cohort, simulate_mhealth
 from kerneltrail.data.mhealth import UNITS
 from kerneltrail.errors import DataError
-from kerneltrail.evaluation import Evaluation
-from kerneltrail.evaluation.steps import Step
+from kerneltrail.evaluation import Evaluation, Step
 from kerneltrail.gp import Reward
 from kerneltrail.kernels import Pool
 from kerneltrail.methods.cks import SearchSettings

@@ -5,15 +5,16 @@ import json
 from dataclasses import replace
 from functools import partial
 
+import numpy as np
 import pytest
 
 from kerneltrail.data.simulate import simulate_paper
-from kerneltrail.evaluation.order import Order
-from kerneltrail.kernels import Pool
+from kerneltrail.kernels import Pool, Priors, parse
 from kerneltrail.studies.experiments import EXPERIMENTS, Context, run
 from kerneltrail.studies.experiments.simulated.claims import _flip
 from kerneltrail.studies.experiments.simulated.design import PRESETS, STUDIES, Sizes
 from kerneltrail.studies.experiments.simulated.experiment import SimulatedExperiment
+from kerneltrail.studies.experiments.simulated.likelihoods import LikelihoodRow, likelihood_table
 from kerneltrail.studies.sets import SETS
 from kerneltrail.trajectory.map_table import MapSettings
 from kerneltrail.trajectory.model import TrajectoryModel
@@ -98,13 +99,25 @@ def test_claims_are_computed_from_what_was_found(made):
 @pytest.mark.parametrize(("few", "many", "agrees"), [(0.4, -30.0, True), (-0.4, -30.0, False), (0.4, 30.0, False)])
 def test_the_flip_is_judged_by_its_signs(few, many, agrees):
     orders = [
-        Order(kernel, rows, 5, base + (lead if kernel == "LIN[x]" else 0.0), 0.0)
+        LikelihoodRow(kernel, rows, 5, base + (lead if kernel == "LIN[x]" else 0.0), 0.0)
         for rows, base, lead in ((3, -6.0, few), (187, -90.0, many))
         for kernel in ("LIN[x]", "LIN[x] + PER[x]")
     ]
     found = _flip(orders, "log_likelihood")
     assert found.agrees is agrees
     assert "-5.86" in found.paper
+
+
+def test_likelihoods_are_averages_over_users():
+    users = simulate_paper(train=2, test=4, seed=0, batches=(3, 4, 8)).test.users[:2]
+    kernels = (parse("LIN[x]"), parse("SE[x]"))
+    both = likelihood_table(users, kernels, Priors.synthetic())
+    singles = [likelihood_table([user], kernels, Priors.synthetic()) for user in users]
+    assert [(row.composition, row.rows) for row in both] == [(k.text, n) for k in kernels for n in (3, 7, 15)]
+    for i, row in enumerate(both):
+        assert row.users == 2
+        assert row.log_laplace == pytest.approx(np.mean([single[i].log_laplace for single in singles]))
+        assert row.log_likelihood == pytest.approx(np.mean([single[i].log_likelihood for single in singles]))
 
 
 class Stopped(Exception):

@@ -2,15 +2,14 @@
 
 from kerneltrail.methods.cks.expression import Expression, Leaf, leaf, plus, read, times
 from kerneltrail.methods.cks.fit import Effort, bic, parameters
-from kerneltrail.methods.cks.form import Form, Tied, form_of
 from kerneltrail.methods.cks.grammar import base_expressions, expand
-from kerneltrail.methods.cks.guard import Guard
 from kerneltrail.methods.cks.holdout import Holdout, held_out_score
+from kerneltrail.methods.cks.layout import ExpressionLayout, ExpressionParameters, expression_layout
 from kerneltrail.methods.cks.method import CKS, CKSFit, CKSLearner
-from kerneltrail.methods.cks.priors import wide_priors
-from kerneltrail.methods.cks.search import SearchProgress, search
+from kerneltrail.methods.cks.period_guard import PeriodGuard
+from kerneltrail.methods.cks.search import SearchProgress, search, wide_priors
+from kerneltrail.methods.cks.search_tree import SearchNode, SearchTree
 from kerneltrail.methods.cks.settings import Choice, SearchSettings
-from kerneltrail.methods.cks.tree import Node, SearchTree
 
 __all__ = [
     "CKS",
@@ -19,19 +18,19 @@ __all__ = [
     "Choice",
     "Effort",
     "Expression",
-    "Form",
-    "Guard",
+    "ExpressionLayout",
+    "ExpressionParameters",
     "Holdout",
     "Leaf",
-    "Node",
+    "PeriodGuard",
+    "SearchNode",
     "SearchProgress",
     "SearchSettings",
     "SearchTree",
-    "Tied",
     "base_expressions",
     "bic",
     "expand",
-    "form_of",
+    "expression_layout",
     "held_out_score",
     "leaf",
     "parameters",

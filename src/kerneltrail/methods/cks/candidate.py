@@ -14,9 +14,9 @@ from kerneltrail.gp.compiled_map import can_search
 from kerneltrail.gp.numerics import LOG_2PI
 from kerneltrail.gp.quasi_newton import FARTHEST, minimise
 from kerneltrail.kernels import Priors, layout_of
-from kerneltrail.methods.cks.evidence import Rows, Tree
+from kerneltrail.methods.cks.evidence import CovarianceTree, Rows
 from kerneltrail.methods.cks.expression import Expression, Leaf, Sum, Times
-from kerneltrail.methods.cks.form import form_of
+from kerneltrail.methods.cks.layout import expression_layout
 
 Array = NDArray[np.float64]
 
@@ -62,12 +62,12 @@ class Candidate:
     @cached_property
     def moments(self) -> tuple[Array, Array]:
         """Prior mean and variance."""
-        return form_of(self.expression).moments(self.priors)
+        return expression_layout(self.expression).moments(self.priors)
 
     @cached_property
-    def tree(self) -> Tree:
+    def tree(self) -> CovarianceTree:
         """The kernel, to be evaluated."""
-        return Tree(self.expression, self.rows.user.covariates)
+        return CovarianceTree(self.expression, self.rows.user.covariates)
 
     @cached_property
     def quick(self) -> Inputs | None:
@@ -76,7 +76,7 @@ class Candidate:
             return None
         composition = self.expression.composition
         # The order of parts is the same in both; were it not, the tree would serve.
-        own = [(slot.spec.name, slot.covariate) for slot in form_of(self.expression).slots]
+        own = [(slot.spec.name, slot.covariate) for slot in expression_layout(self.expression).slots]
         if own != [(slot.spec.name, slot.covariate) for slot in layout_of(composition).slots]:
             return None
         inputs = inputs_for(self.rows.user, composition, block=self.rows.block)

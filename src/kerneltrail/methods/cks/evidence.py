@@ -15,7 +15,7 @@ from kerneltrail.gp import LinearBlock, Prediction
 from kerneltrail.gp.inputs import REACH
 from kerneltrail.gp.numerics import LOG_2PI, factorise, outer_minus_inverse, solve_lower, solve_upper
 from kerneltrail.methods.cks.expression import Expression, Leaf, Sum
-from kerneltrail.methods.cks.form import Form, Tied, form_of
+from kerneltrail.methods.cks.layout import ExpressionLayout, ExpressionParameters, expression_layout
 
 Array = NDArray[np.float64]
 
@@ -37,7 +37,7 @@ class _Cell:
     unit: Array | None
 
 
-class Tree:
+class CovarianceTree:
     """An expression's covariance between rows.
 
     Args:
@@ -47,17 +47,17 @@ class Tree:
 
     def __init__(self, expression: Expression, covariates: tuple[str, ...]) -> None:
         self.expression = expression
-        self.form: Form = form_of(expression)
+        self.layout: ExpressionLayout = expression_layout(expression)
         self.leaves = expression.leaves
         self.columns = [covariates.index(leaf.atom.covariate) for leaf in self.leaves]
 
     def amplitudes(self, vector: Array) -> Array:
         """The amplitude of each atom."""
-        return np.exp(self.form.carry @ vector[self.form.amplitudes])
+        return np.exp(self.layout.carry @ vector[self.layout.amplitudes])
 
     def cells(self, vector: Array, X: Array, Z: Array) -> _Cell:
         """Every node's covariance between the rows of X and of Z."""
-        values, amplitudes = self.form.constrain(vector), self.amplitudes(vector)
+        values, amplitudes = self.layout.constrain(vector), self.amplitudes(vector)
         return self._cell(self.expression, iter(range(len(self.leaves))), values, amplitudes, X, Z)
 
     def _cell(
@@ -66,7 +66,7 @@ class Tree:
         if isinstance(node, Leaf):
             index = next(places)
             column = self.columns[index]
-            unit = node.atom.spec.covariance(X[:, column], Z[:, column], values[self.form.places[index]])
+            unit = node.atom.spec.covariance(X[:, column], Z[:, column], values[self.layout.places[index]])
             scaled = unit if amplitudes[index] == 1.0 else amplitudes[index] * unit
             return _Cell(scaled, (), index, unit)
         parts = tuple(self._cell(part, places, values, amplitudes, X, Z) for part in node.parts)
@@ -78,13 +78,13 @@ class Tree:
 
     def diagonal(self, vector: Array, X: Array) -> Array:
         """The prior variance at each row of X."""
-        values, amplitudes = self.form.constrain(vector), self.amplitudes(vector)
+        values, amplitudes = self.layout.constrain(vector), self.amplitudes(vector)
         places = iter(range(len(self.leaves)))
 
         def of(node: Expression) -> Array:
             if isinstance(node, Leaf):
                 index = next(places)
-                own = node.atom.spec.diagonal(X[:, self.columns[index]], values[self.form.places[index]])
+                own = node.atom.spec.diagonal(X[:, self.columns[index]], values[self.layout.places[index]])
                 return amplitudes[index] * own
             parts = np.array([of(part) for part in node.parts])
             return np.asarray(parts.sum(axis=0) if isinstance(node, Sum) else parts.prod(axis=0))
@@ -97,13 +97,13 @@ class Tree:
         What reaches a factor is W times the other factors: each atom's slope is then needed once, however many products
         the expression multiplies out to.
         """
-        values, amplitudes = self.form.constrain(vector), self.amplitudes(vector)
+        values, amplitudes = self.layout.constrain(vector), self.amplitudes(vector)
         by_leaf = np.zeros(len(self.leaves))
-        out = np.zeros(self.form.size)
+        out = np.zeros(self.layout.size)
 
         def down(cell: _Cell, node: Expression, weight: Array) -> None:
             if isinstance(node, Leaf):
-                index, place = cell.leaf, self.form.places[cell.leaf]
+                index, place = cell.leaf, self.layout.places[cell.leaf]
                 assert cell.unit is not None  # an atom's cell has it
                 x = np.ascontiguousarray(X[:, self.columns[index]])
                 by_leaf[index] = amplitudes[index] * np.vdot(weight, cell.unit)
@@ -118,7 +118,7 @@ class Tree:
                 down(part, own, passed)
 
         down(root, self.expression, weights)
-        out[self.form.amplitudes] = self.form.carry.T @ by_leaf
+        out[self.layout.amplitudes] = self.layout.carry.T @ by_leaf
         return out
 
 
@@ -142,10 +142,10 @@ class Rows:
         weighted = self.block.weighted
         return weighted @ weighted.T
 
-    def _factor(self, tree: Tree, vector: Array) -> tuple[_Cell, Array]:
+    def _factor(self, tree: CovarianceTree, vector: Array) -> tuple[_Cell, Array]:
         """The evaluated tree and the Cholesky factor of the covariance with noise."""
         what = f"the covariance of {tree.expression} for user {self.user.name!r}"
-        if np.abs(vector[tree.form.positive]).max() > REACH:
+        if np.abs(vector[tree.layout.positive]).max() > REACH:
             raise NumericalError(f"a hyperparameter of {what} has run away")
         with np.errstate(all="ignore"):  # an overflow ends in an error by name
             cells = tree.cells(vector, self.user.X, self.user.X)
@@ -153,12 +153,12 @@ class Rows:
             total.reshape(-1)[:: self.user.rows + 1] += np.exp(vector[-1])
         return cells, factorise(total, what=what, overwrite=True).lower
 
-    def log_evidence(self, tree: Tree, vector: Array) -> float:
+    def log_evidence(self, tree: CovarianceTree, vector: Array) -> float:
         """log p(y|X,θ)."""
         _, lower = self._factor(tree, vector)
         return _log_density(lower, solve_lower(lower, self.user.y))
 
-    def slope(self, tree: Tree, vector: Array) -> tuple[float, Array]:
+    def slope(self, tree: CovarianceTree, vector: Array) -> tuple[float, Array]:
         """log p(y|X,θ) and its gradient, ½ tr((αα' - K⁻¹) dK/du) (Rasmussen and Williams 2006, eq. 5.9)."""
         cells, lower = self._factor(tree, vector)
         z = solve_lower(lower, self.user.y)
@@ -173,14 +173,14 @@ def _log_density(lower: Array, z: Array) -> float:
     return float(-0.5 * z @ z - np.log(np.diagonal(lower)).sum() - 0.5 * len(z) * LOG_2PI)
 
 
-class TreePosterior:
+class ExpressionPosterior:
     """A Gaussian process with an expression's kernel, given rows; without rows, the prior."""
 
-    def __init__(self, rows: Rows, tied: Tied) -> None:
+    def __init__(self, rows: Rows, kernel: ExpressionParameters) -> None:
         self.rows = rows
-        self.tied = tied
-        self.tree = None if tied.expression is None else Tree(tied.expression, rows.user.covariates)
-        vector = tied.vector
+        self.kernel = kernel
+        self.tree = None if kernel.expression is None else CovarianceTree(kernel.expression, rows.user.covariates)
+        vector = kernel.vector
         if self.tree is not None and rows.user.rows:
             _, self.lower = rows._factor(self.tree, vector)
         else:
@@ -195,10 +195,10 @@ class TreePosterior:
 
     def predict(self, X: Array, *, linear: Array | None = None) -> Prediction:
         """Mean and variance of the function at rows of X, with the linear block's features at them if there is one."""
-        vector, seen = self.tied.vector, self.rows.user.X
-        cross, prior = np.zeros((len(seen), len(X))), np.zeros(len(X))
+        vector, prepared = self.kernel.vector, self.rows.user.X
+        cross, prior = np.zeros((len(prepared), len(X))), np.zeros(len(X))
         if self.tree is not None:
-            cross += self.tree.cells(vector, seen, X).matrix
+            cross += self.tree.cells(vector, prepared, X).matrix
             prior += self.tree.diagonal(vector, X)
         block = self.rows.block
         if block is not None and linear is not None:

@@ -17,9 +17,9 @@ from kerneltrail.kernels import Priors
 from kerneltrail.methods.cks.candidate import Candidate
 from kerneltrail.methods.cks.evidence import Rows
 from kerneltrail.methods.cks.expression import Expression
-from kerneltrail.methods.cks.form import Tied, form_of
-from kerneltrail.methods.cks.guard import Limits, allowed, limits_of
-from kerneltrail.methods.cks.starts import Column, starts_for
+from kerneltrail.methods.cks.layout import ExpressionParameters, expression_layout
+from kerneltrail.methods.cks.period_guard import PeriodLimits, allowed, limits_of
+from kerneltrail.methods.cks.starting_points import ColumnMoments, starts_for
 from kerneltrail.methods.periods import Periods
 
 Array = NDArray[np.float64]
@@ -53,7 +53,7 @@ class Effort:
 
 
 @dataclass(frozen=True)
-class Problem:
+class FitData:
     """The rows to be explained, and all that a fit needs beside the kernel.
 
     Attributes:
@@ -68,7 +68,7 @@ class Problem:
 
     user: User
     priors: Priors
-    limits: Limits = field(default_factory=dict)
+    limits: PeriodLimits = field(default_factory=dict)
     periods: Periods = field(default_factory=dict)
     block: LinearBlock | None = None
     seed: int = 0
@@ -80,14 +80,15 @@ class Problem:
         return Rows(self.user, self.block)
 
     @cached_property
-    def columns(self) -> dict[str, Column]:
+    def columns(self) -> dict[str, ColumnMoments]:
         """Where each covariate lies."""
         X = self.user.X
         return {
-            name: Column(float(X[:, i].mean()), float(X[:, i].std())) for i, name in enumerate(self.user.covariates)
+            name: ColumnMoments(float(X[:, i].mean()), float(X[:, i].std()))
+            for i, name in enumerate(self.user.covariates)
         }
 
-    def thinned(self, rows: int) -> Problem:
+    def thinned(self, rows: int) -> FitData:
         """The problem on so many rows, drawn at random and kept in order; itself if there are no more than that.
 
         At random, not every k-th: that would turn short periods into long ones.
@@ -115,7 +116,7 @@ class Problem:
 
 
 @dataclass(frozen=True)
-class Fitted:
+class FittedExpression:
     """A candidate after its fit.
 
     Attributes:
@@ -126,7 +127,7 @@ class Fitted:
         status: ``fitted``, ``period`` (the guard rejected it) or ``numerical`` (no start could be evaluated).
     """
 
-    kernel: Tied | None
+    kernel: ExpressionParameters | None
     log_likelihood: float
     bic: float
     rows: int
@@ -140,7 +141,7 @@ def parameters(expression: Expression) -> int:
     >>> parameters(times(leaf("PER", "x"), plus(leaf("LIN", "x"), leaf("SE", "x"))))
     6
     """
-    return form_of(expression).size - 1
+    return expression_layout(expression).size - 1
 
 
 def bic(log_likelihood: float, expression: Expression, rows: int) -> float:
@@ -149,59 +150,57 @@ def bic(log_likelihood: float, expression: Expression, rows: int) -> float:
 
 
 def fit(
-    problem: Problem,
+    data: FitData,
     expression: Expression,
     effort: Effort,
     *,
-    parent: Tied | None = None,
+    parent: ExpressionParameters | None = None,
     periods: Periods | None = None,
-) -> Fitted:
+) -> FittedExpression:
     """Fit a candidate by MAP from its parent's values and from random restarts.
 
     Args:
-        problem: the rows.
+        data: the rows.
         expression: the candidate.
         effort: how hard to search.
         parent: the fitted expression it was made from, or itself fitted on fewer rows.
         periods: periods likely in what the parent leaves unexplained, tried besides the problem's own.
     """
-    rng = problem.rng("fit", expression.text, repr(effort))
-    candidate = Candidate(problem.rows, problem.priors, expression, problem.tol)
+    rng = data.rng("fit", expression.text, repr(effort))
+    candidate = Candidate(data.rows, data.priors, expression, data.tol)
     with one_blas_thread():
-        ends = candidate.climb(_chosen(problem, candidate, effort, parent, periods or {}, rng), effort.accuracy)
+        ends = candidate.climb(_chosen(data, candidate, effort, parent, periods or {}, rng), effort.accuracy)
     if not ends:
-        return Fitted(None, -np.inf, np.inf, problem.user.rows, "numerical")
+        return FittedExpression(None, -np.inf, np.inf, data.user.rows, "numerical")
     for end in ends:
-        kernel = Tied(expression, tuple(end.vector))
-        if allowed(kernel, problem.limits):
-            score = bic(end.log_evidence, expression, problem.user.rows)
-            return Fitted(kernel, end.log_evidence, score, problem.user.rows, "fitted")
-    return Fitted(None, -np.inf, np.inf, problem.user.rows, "period")
+        kernel = ExpressionParameters(expression, tuple(end.vector))
+        if allowed(kernel, data.limits):
+            score = bic(end.log_evidence, expression, data.user.rows)
+            return FittedExpression(kernel, end.log_evidence, score, data.user.rows, "fitted")
+    return FittedExpression(None, -np.inf, np.inf, data.user.rows, "period")
 
 
 def _chosen(
-    problem: Problem,
+    data: FitData,
     candidate: Candidate,
     effort: Effort,
-    parent: Tied | None,
+    parent: ExpressionParameters | None,
     periods: Periods,
     rng: np.random.Generator,
 ) -> Array:
     """The starts that are followed to an optimum."""
-    likely = {
-        name: tuple(_in_turn(problem.periods.get(name, ()), periods.get(name, ()))) for name in problem.user.covariates
-    }
+    likely = {name: tuple(_in_turn(data.periods.get(name, ()), periods.get(name, ()))) for name in data.user.covariates}
     mean, variance = candidate.moments
-    starts = starts_for(candidate.expression, (mean, variance), parent, problem.columns, likely, rng, effort.draws)
+    starts = starts_for(candidate.expression, (mean, variance), parent, data.columns, likely, rng, effort.draws)
     anywhere = mean + np.sqrt(variance) * rng.standard_normal((effort.screen if effort.starts else 0, len(mean)))
     heirs = 0 if parent is None else effort.kept
     fresh = max(effort.fresh + effort.kept - heirs, effort.small - candidate.expression.size)
     kinds = max(1, *(len(each) for each in likely.values()))
     return np.concatenate(
         [
-            _screened(problem, candidate, starts.heir, heirs, kinds),
-            _screened(problem, candidate, starts.fresh, fresh, kinds),
-            _screened(problem, candidate, anywhere, effort.starts),
+            _screened(data, candidate, starts.heir, heirs, kinds),
+            _screened(data, candidate, starts.fresh, fresh, kinds),
+            _screened(data, candidate, anywhere, effort.starts),
         ]
     )
 
@@ -211,7 +210,7 @@ def _in_turn(first: Sequence[float], second: Sequence[float]) -> list[float]:
     return [value for pair in zip_longest(first, second) for value in pair if value is not None]
 
 
-def _screened(problem: Problem, candidate: Candidate, points: Array, count: int, kinds: int = 1) -> Array:
+def _screened(data: FitData, candidate: Candidate, points: Array, count: int, kinds: int = 1) -> Array:
     """The `count` best points that are not close to each other; periods are moved to what the guard allows.
 
     Where a kernel has periods, points are of so many `kinds` in turn, one for each likely period, and the best of each
@@ -220,9 +219,9 @@ def _screened(problem: Problem, candidate: Candidate, points: Array, count: int,
     if not count or not len(points):
         return points[:0]
     periodic = False
-    for i, slot in enumerate(form_of(candidate.expression).slots):
+    for i, slot in enumerate(expression_layout(candidate.expression).slots):
         periodic |= slot.spec.kind == "period"
-        shortest, longest = limits_of(slot, problem.limits)
+        shortest, longest = limits_of(slot, data.limits)
         if 0.0 < shortest <= longest and np.isfinite(shortest):
             points[:, i] = np.clip(points[:, i], np.log(shortest), np.log(longest))
     if len(points) == 1:

@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 from kerneltrail.data import User
 from kerneltrail.errors import KernelError, NumericalError
 from kerneltrail.gp import one_blas_thread
-from kerneltrail.methods.cks.evidence import TreePosterior
+from kerneltrail.methods.cks.evidence import ExpressionPosterior
 from kerneltrail.methods.cks.expression import numbered
-from kerneltrail.methods.cks.fit import Effort, Fitted, Problem, fit
-from kerneltrail.methods.cks.form import Tied
+from kerneltrail.methods.cks.fit import Effort, FitData, FittedExpression, fit
+from kerneltrail.methods.cks.layout import ExpressionParameters
 from kerneltrail.methods.periods import likely_periods
 
 Array = NDArray[np.float64]
@@ -74,45 +74,45 @@ class Holdout:
             yield np.sort(order[: end - size]), np.sort(order[end - size : end])
 
 
-def held_out_score(problem: Problem, kernel: Tied, holdout: Holdout) -> float:
+def held_out_score(data: FitData, kernel: ExpressionParameters, holdout: Holdout) -> float:
     """Mean log predictive density of held-out rows, averaged over origins; -∞ where a refit or a prediction fails.
 
     Each row is scored by its own density given the earlier part, not by the joint density of the part: by the chain
     rule the joint is a product of predictions one row ahead, each given the held-out rows before it, which a kernel
     that merely follows the newest rows does well at.
     """
-    scores = [_score(problem, kernel, past, held, holdout.thin) for past, held in holdout.parts(problem.user)]
+    scores = [_score(data, kernel, past, held, holdout.thin) for past, held in holdout.parts(data.user)]
     return float(np.mean(scores)) if scores else -np.inf
 
 
-def _score(problem: Problem, kernel: Tied, past: Ints, held: Ints, thin: int) -> float:
-    early = earlier(problem, past)
+def _score(data: FitData, kernel: ExpressionParameters, past: Ints, held: Ints, thin: int) -> float:
+    early = earlier(data, past)
     again = refit(early, kernel, thin).kernel
     if again is None:
         return -np.inf
-    linear = None if problem.block is None else problem.block.features[held]
+    linear = None if data.block is None else data.block.features[held]
     try:
         with one_blas_thread():
-            said = TreePosterior(early.rows, again).predict(problem.user.X[held], linear=linear)
+            said = ExpressionPosterior(early.rows, again).predict(data.user.X[held], linear=linear)
     except NumericalError:
         return -np.inf
-    score = float(said.log_density(problem.user.y[held]).mean())
+    score = float(said.log_density(data.user.y[held]).mean())
     return score if np.isfinite(score) else -np.inf
 
 
-def earlier(problem: Problem, past: Ints) -> Problem:
+def earlier(data: FitData, past: Ints) -> FitData:
     """The problem on the earlier rows; likely periods are those of these rows."""
-    user = problem.user
+    user = data.user
     fewer = User(user.name, user.covariates, user.X[past], user.y[past], (len(past),))
     periods = {
-        name: likely_periods(column, fewer.y, *problem.limits.get(name, (0.0, np.inf)))
+        name: likely_periods(column, fewer.y, *data.limits.get(name, (0.0, np.inf)))
         for name, column in zip(fewer.covariates, fewer.X.T, strict=True)
     }
-    block = None if problem.block is None else problem.block.at(problem.block.features[past])
-    return replace(problem, user=fewer, periods=periods, block=block)
+    block = None if data.block is None else data.block.at(data.block.features[past])
+    return replace(data, user=fewer, periods=periods, block=block)
 
 
-def refit(early: Problem, kernel: Tied, thin: int) -> Fitted:
+def refit(early: FitData, kernel: ExpressionParameters, thin: int) -> FittedExpression:
     """A kernel's hyperparameters anew on the earlier rows, from its values on all rows and from a fresh start.
 
     The target of the rows held out enters nowhere but in the first start, which an optimum forgets unless there are

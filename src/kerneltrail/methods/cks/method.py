@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -13,16 +13,24 @@ from numpy.typing import NDArray
 from kerneltrail.data import User
 from kerneltrail.gp import Prediction
 from kerneltrail.kernels import Composition, Hyperparameters, Priors, parse
-from kerneltrail.methods.cks.evidence import Rows, TreePosterior
+from kerneltrail.methods.cks.evidence import ExpressionPosterior, Rows
 from kerneltrail.methods.cks.expression import read
-from kerneltrail.methods.cks.form import Tied
+from kerneltrail.methods.cks.layout import ExpressionParameters
 from kerneltrail.methods.cks.search import SearchProgress, search
+from kerneltrail.methods.cks.search_tree import SearchTree
 from kerneltrail.methods.cks.settings import SearchSettings
-from kerneltrail.methods.cks.tree import SearchTree
 from kerneltrail.methods.mixture import joined
-from kerneltrail.methods.preprocessing import Frame, Framed, Preparation, Seen, own_frame, priors_for
+from kerneltrail.methods.preprocessing import (
+    Preparation,
+    PreparedRows,
+    PreprocessedLearner,
+    Preprocessor,
+    own_preprocessor,
+    priors_for,
+)
 from kerneltrail.methods.protocol import Fit
-from kerneltrail.methods.refit import Follower
+from kerneltrail.methods.refit import RefittedUser
+from kerneltrail.methods.registry import register_learner
 
 Array = NDArray[np.float64]
 
@@ -32,16 +40,16 @@ class CKSFit:
     """What a search found for the rows so far.
 
     Attributes:
-        seen: the rows, scaled.
+        prepared: the rows, scaled.
         hyperparameters: the best kernel with its hyperparameters, in scaled units; noise alone before any row.
         tree: the whole search; None before any row, and where the fit was read from a file.
         average: weights and kernels of those that predict together; empty where the best predicts alone.
     """
 
-    seen: Seen
-    hyperparameters: Tied
+    prepared: PreparedRows
+    hyperparameters: ExpressionParameters
     tree: SearchTree | None = field(default=None, compare=False)
-    average: tuple[tuple[float, Tied], ...] = ()
+    average: tuple[tuple[float, ExpressionParameters], ...] = ()
 
     @property
     def kernel(self) -> str:
@@ -59,32 +67,32 @@ class CKSFit:
         return len(self.hyperparameters)
 
     @cached_property
-    def posterior(self) -> TreePosterior:
+    def posterior(self) -> ExpressionPosterior:
         """The best kernel's Gaussian process given the rows, in scaled units."""
-        return TreePosterior(self._rows, self.hyperparameters)
+        return ExpressionPosterior(self._rows, self.hyperparameters)
 
     @cached_property
     def _rows(self) -> Rows:
-        return Rows(self.seen.whole, self.seen.block)
+        return Rows(self.prepared.whole, self.prepared.block)
 
     @cached_property
-    def _members(self) -> tuple[tuple[float, TreePosterior], ...]:
+    def _members(self) -> tuple[tuple[float, ExpressionPosterior], ...]:
         """All that predict together, with their weights."""
         if not self.average:
             return ((1.0, self.posterior),)
-        return tuple((weight, TreePosterior(self._rows, kernel)) for weight, kernel in self.average)
+        return tuple((weight, ExpressionPosterior(self._rows, kernel)) for weight, kernel in self.average)
 
     @property
-    def in_data_units(self) -> Tied:
+    def in_data_units(self) -> ExpressionParameters:
         """The hyperparameters in the units of the data: years, hours, passengers."""
-        return self.hyperparameters.in_data_units(self.seen.scaler)
+        return self.hyperparameters.in_data_units(self.prepared.scaler)
 
     def predict(self, X: Array, action: Array | None) -> Prediction:
         """Mean and variance in data units; several kernels are joined by mean and variance."""
-        scaled, linear = self.seen.inputs_at(X, action)
+        scaled, linear = self.prepared.inputs_at(X, action)
         parts = [posterior.predict(scaled, linear=linear) for _, posterior in self._members]
         said = joined(parts, [weight for weight, _ in self._members])
-        return self.seen.in_data_units(said, scaled, action)
+        return self.prepared.in_data_units(said, scaled, action)
 
     def to_json(self) -> dict[str, Any]:
         """As plain values, without the search."""
@@ -99,18 +107,18 @@ class CKSFit:
 
 
 @dataclass(frozen=True)
-class CKSLearner(Framed):
+class CKSLearner(PreprocessedLearner):
     """CKS as two functions of the rows; a `Learner`.
 
     Attributes:
-        frame: how rows are scaled, and the linear block.
+        preprocessor: how rows are scaled, and the linear block.
         priors: over hyperparameters of scaled rows, the same as the other methods'; `wide_priors` if None, which are
             meant for a standardised target.
         settings: budget and effort of each search.
         progress: called after every fit of a candidate.
     """
 
-    frame: Frame
+    preprocessor: Preprocessor
     priors: Priors | None = None
     settings: SearchSettings = field(default_factory=SearchSettings)
     progress: Callable[[SearchProgress], None] | None = field(default=None, compare=False)
@@ -122,15 +130,15 @@ class CKSLearner(Framed):
 
     def fit(self, rows: User, before: Fit | None) -> CKSFit:
         """The search on all rows so far; before any, noise alone around the mean."""
-        seen = self.frame.see(rows)
+        prepared = self.preprocessor.prepare(rows)
         if not rows.rows:
-            return CKSFit(seen, self._nothing())
-        tree = search(seen.whole, self.priors, self.settings, block=seen.block, progress=self.progress)
+            return CKSFit(prepared, self._nothing())
+        tree = search(prepared.whole, self.priors, self.settings, block=prepared.block, progress=self.progress)
         best = tree.best.fitted.kernel
         assert best is not None  # the best node of a search is a fitted one
-        return CKSFit(seen, best, tree, self._average(tree))
+        return CKSFit(prepared, best, tree, self._average(tree))
 
-    def _average(self, tree: SearchTree) -> tuple[tuple[float, Tied], ...]:
+    def _average(self, tree: SearchTree) -> tuple[tuple[float, ExpressionParameters], ...]:
         if self.settings.choose != "average":
             return ()
         holdout = self.settings.holdout
@@ -140,28 +148,28 @@ class CKSLearner(Framed):
             if (kernel := node.fitted.kernel) is not None
         )
 
-    def _nothing(self) -> Tied:
+    def _nothing(self) -> ExpressionParameters:
         """Noise alone, as large as the priors expect signal and noise to be together."""
         total = 1.0  # a standardised target's
         if self.priors is not None:
             usual = parse(f"SE[{self.covariates[0]}]")
             values = Hyperparameters(usual, tuple(self.priors.moments(usual)[0])).values_array
             total = float(values[0] + values[-1])
-        return Tied(None, (float(np.log(total)),))
+        return ExpressionParameters(None, (float(np.log(total)),))
 
     def restore(self, rows: User, stored: Mapping[str, Any]) -> CKSFit:
         """The fit of which `to_json` was kept."""
         text = str(stored["kernel"])
         average = tuple(
-            (float(each["weight"]), Tied(read(str(each["kernel"])), tuple(each["theta"])))
+            (float(each["weight"]), ExpressionParameters(read(str(each["kernel"])), tuple(each["theta"])))
             for each in stored.get("average", ())
         )
-        best = Tied(read(text) if text else None, tuple(stored["theta"]))
-        return CKSFit(self.frame.see(rows), best, average=average)
+        best = ExpressionParameters(read(text) if text else None, tuple(stored["theta"]))
+        return CKSFit(self.preprocessor.prepare(rows), best, average=average)
 
 
-class CKS(Follower):
-    """Compositional kernel search on one's own rows, without training users: a `Selector` for any table or series.
+class CKS(RefittedUser):
+    """Compositional kernel search on one's own rows, without training users: a `FollowedUser` for any table or series.
 
     Covariates are scaled to [0, 1] on the rows so far and the target is standardised, so years and thousands of
     passengers are as good as hours and steps; predictions and `fit.in_data_units` are in the data's own units.
@@ -195,10 +203,10 @@ class CKS(Follower):
             scaling: ``automatic`` scales covariates and target, ``covariates`` those alone, ``none`` nothing.
             progress: called after every fit of a candidate.
         """
-        frame = own_frame(covariates, scaling)
+        preprocessor = own_preprocessor(covariates, scaling)
         if priors is None and scaling != "automatic":
-            priors = priors_for(frame.schema)
-        super().__init__(CKSLearner(frame, priors, settings or SearchSettings(), progress), name)
+            priors = priors_for(preprocessor.schema)
+        super().__init__(CKSLearner(preprocessor, priors, settings or SearchSettings(), progress), name)
 
     @property
     def found(self) -> CKSFit:
@@ -206,3 +214,13 @@ class CKS(Follower):
         fit = self.fit
         assert isinstance(fit, CKSFit)  # made by our own learner
         return fit
+
+
+def cks(
+    preprocessor: Preprocessor, priors: Priors, *, search: SearchSettings | None = None, seed: int = 0
+) -> CKSLearner:
+    """The same priors and scaling as the other per-user methods; `search` says how far and how hard."""
+    return CKSLearner(preprocessor, priors, replace(search or SearchSettings(), seed=seed))
+
+
+register_learner("cks", cks, "own rows")

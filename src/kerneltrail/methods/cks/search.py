@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -13,17 +14,16 @@ from numpy.typing import NDArray
 from kerneltrail.data import User
 from kerneltrail.errors import DataError, NumericalError
 from kerneltrail.gp import LinearBlock, one_blas_thread
-from kerneltrail.kernels import Priors
-from kerneltrail.methods.cks.evidence import TreePosterior
+from kerneltrail.kernels import Priors, log_normal, normal
+from kerneltrail.methods.cks.evidence import ExpressionPosterior
 from kerneltrail.methods.cks.expression import Expression, numbered
-from kerneltrail.methods.cks.fit import Effort, Fitted, Problem, fit
-from kerneltrail.methods.cks.form import Tied
+from kerneltrail.methods.cks.fit import Effort, FitData, FittedExpression, fit
 from kerneltrail.methods.cks.grammar import base_expressions, expand
-from kerneltrail.methods.cks.guard import Limits
 from kerneltrail.methods.cks.holdout import held_out_score
-from kerneltrail.methods.cks.priors import wide_priors
+from kerneltrail.methods.cks.layout import ExpressionParameters
+from kerneltrail.methods.cks.period_guard import PeriodLimits
+from kerneltrail.methods.cks.search_tree import SearchNode, SearchTree
 from kerneltrail.methods.cks.settings import SearchSettings
-from kerneltrail.methods.cks.tree import Node, SearchTree
 from kerneltrail.methods.periods import Periods, likely_periods
 
 Array = NDArray[np.float64]
@@ -55,7 +55,7 @@ class _Task:
 
     expression: Expression
     parent: int | None
-    start: Tied | None
+    start: ExpressionParameters | None
     periods: Periods
 
 
@@ -81,6 +81,32 @@ def search(
     return _Search(user, priors, settings or SearchSettings(), block, progress).run()
 
 
+def wide_priors(limits: PeriodLimits) -> Priors:
+    """Priors that say little: what they say is the scale of the data.
+
+    A lengthscale lies within a few factors of ten of a third of the range, the noise below the target's variance, a
+    straight line crosses zero in or near the range. A period lies anywhere from the shortest to the longest that
+    `limits` allow, or the range: both ends are two standard deviations of the logarithm from the middle.
+
+    Args:
+        limits: the shortest and longest period allowed on each scaled covariate.
+    """
+    by_kind = {
+        "lengthscale": log_normal(-1.0, scale=1.5),
+        "amplitude": log_normal(0.0, scale=2.0),
+        "period": log_normal(-1.0, scale=1.0),
+        "noise": log_normal(-3.0, scale=2.0),
+        "location": normal(0.5, scale=1.0),
+    }
+    priors = Priors(by_kind)
+    for name, (shortest, longest) in limits.items():
+        lowest, highest = max(shortest, 1e-6), min(longest, 1.0)
+        if 2.0 * lowest < highest:
+            middle, width = 0.5 * math.log(lowest * highest), math.log(highest / lowest)
+            priors = priors.override("period", name, log_normal(middle, scale=0.25 * width))
+    return priors
+
+
 class _Search:
     """One search in progress."""
 
@@ -96,7 +122,7 @@ class _Search:
         self.settings = settings
         self.progress = progress
         limits = settings.guard.limits(user.X, user.covariates)
-        self.problem = Problem(
+        self.data = FitData(
             user.with_ends((user.rows,)),
             wide_priors(limits) if priors is None else priors,
             limits,
@@ -105,15 +131,15 @@ class _Search:
             settings.seed,
             settings.tol,
         )
-        self.fewer = self.problem.thinned(settings.thin)
+        self.fewer = self.data.thinned(settings.thin)
         self.base = base_expressions(user.covariates, settings.kinds)
-        self.nodes: list[Node] = []
+        self.nodes: list[SearchNode] = []
         self.visited: set[Expression] = set()
         self.fits = 0
         self.parallel = joblib.Parallel(n_jobs=settings.workers) if settings.workers > 1 else None
 
     @staticmethod
-    def _periods(user: User, target: Array, limits: Limits) -> Periods:
+    def _periods(user: User, target: Array, limits: PeriodLimits) -> Periods:
         found = {}
         for name, column in zip(user.covariates, user.X.T, strict=True):
             found[name] = likely_periods(column, target, *limits[name])
@@ -159,7 +185,7 @@ class _Search:
                 break
         if self.settings.choose != "bic":
             self._judge()
-        return SearchTree(tuple(self.nodes), self.problem.user.rows, stopped, self.elapsed)
+        return SearchTree(tuple(self.nodes), self.data.user.rows, stopped, self.elapsed)
 
     def _children(self, parents: Sequence[int]) -> list[_Task]:
         """What one step makes of some nodes, without what was tried before."""
@@ -169,20 +195,20 @@ class _Search:
             node = self.nodes[index]
             kernel = node.fitted.kernel
             assert kernel is not None  # only fitted nodes are expanded
-            periods = self._periods(self.problem.user, self._left(kernel), self.problem.limits)
+            periods = self._periods(self.data.user, self._left(kernel), self.data.limits)
             for child in expand(node.expression, self.base):
                 if child not in known:
                     known.add(child)
                     tasks.append(_Task(child, index, kernel, periods))
         return tasks
 
-    def _left(self, kernel: Tied) -> Array:
+    def _left(self, kernel: ExpressionParameters) -> Array:
         """What a fitted kernel leaves of the target: σ² K⁻¹ y."""
         try:
             with one_blas_thread():
-                alpha = TreePosterior(self.problem.rows, kernel).alpha
+                alpha = ExpressionPosterior(self.data.rows, kernel).alpha
         except NumericalError:
-            return self.problem.user.y
+            return self.data.user.y
         return kernel.values_array[-1] * alpha
 
     def _level(self, level: int, tasks: Sequence[_Task]) -> list[int]:
@@ -194,7 +220,7 @@ class _Search:
             batch, waiting = waiting[:size], waiting[size:]
             arguments = [(self.fewer, task.expression, self.settings.first, task) for task in batch]
             for task, fitted in zip(batch, self._map(arguments), strict=True):
-                self.nodes.append(Node(level, task.expression, task.parent, fitted))
+                self.nodes.append(SearchNode(level, task.expression, task.parent, fitted))
                 self.visited.add(task.expression)
             self._tell(level, len(self.nodes) - start, len(tasks))
         self._refit(range(start, len(self.nodes)), tasks, level)
@@ -212,7 +238,7 @@ class _Search:
             batch = chosen[first : first + self.settings.workers]
             arguments = [
                 (
-                    self.problem,
+                    self.data,
                     numbered(self.nodes[i].expression),
                     self.settings.second,
                     replace(tasks[i - places.start], start=self.nodes[i].fitted.kernel),
@@ -230,7 +256,7 @@ class _Search:
         """Score the best by BIC on held-out rows. When it is late, what has a score by then is what can win."""
         holdout, chunk = self.settings.holdout, self.settings.workers
         chosen = self._ranked(range(len(self.nodes)))[: holdout.most]
-        if self.problem.user.rows < holdout.fewest:
+        if self.data.user.rows < holdout.fewest:
             return
         level = 1 + max(node.level for node in self.nodes)
         for first in range(0, len(chosen), chunk):
@@ -242,13 +268,13 @@ class _Search:
                 self.nodes[i] = replace(self.nodes[i], held_out=score)
             self._tell(level, min(first + chunk, len(chosen)), len(chosen), judging=True)
 
-    def _scores(self, kernels: Sequence[Tied]) -> list[float]:
-        arguments = [(self.problem, kernel, self.settings.holdout) for kernel in kernels]
+    def _scores(self, kernels: Sequence[ExpressionParameters]) -> list[float]:
+        arguments = [(self.data, kernel, self.settings.holdout) for kernel in kernels]
         if self.parallel is None or len(arguments) == 1:
             return [held_out_score(*each) for each in arguments]
         return list(self.parallel(joblib.delayed(held_out_score)(*each) for each in arguments))
 
-    def _map(self, arguments: Sequence[tuple[Problem, Expression, Effort, _Task]]) -> list[Fitted]:
+    def _map(self, arguments: Sequence[tuple[FitData, Expression, Effort, _Task]]) -> list[FittedExpression]:
         self.fits += len(arguments)
         if self.parallel is None or len(arguments) == 1:
             return [_fit(*each) for each in arguments]
@@ -256,7 +282,7 @@ class _Search:
 
     def _ranked(self, places: range) -> list[int]:
         """The nodes among some that are fitted to all rows, best first."""
-        whole = self.problem.user.rows
+        whole = self.data.user.rows
         fine = [i for i in places if self.nodes[i].fitted.rows == whole and np.isfinite(self.nodes[i].bic)]
         return sorted(fine, key=lambda i: (self.nodes[i].bic, self.nodes[i].expression.key))
 
@@ -268,6 +294,6 @@ class _Search:
         self.progress(SearchProgress(level, done, total, best, self.elapsed, judging))
 
 
-def _fit(problem: Problem, expression: Expression, effort: Effort, task: _Task) -> Fitted:
+def _fit(data: FitData, expression: Expression, effort: Effort, task: _Task) -> FittedExpression:
     """A task's fit; at module level, so that another process can do it."""
-    return fit(problem, expression, effort, parent=task.start, periods=task.periods)
+    return fit(data, expression, effort, parent=task.start, periods=task.periods)

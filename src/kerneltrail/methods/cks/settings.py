@@ -8,8 +8,8 @@ from typing import Any, Literal, get_args
 from kerneltrail.errors import KernelError
 from kerneltrail.methods.cks.fit import Effort
 from kerneltrail.methods.cks.grammar import KINDS
-from kerneltrail.methods.cks.guard import Guard
 from kerneltrail.methods.cks.holdout import Holdout
+from kerneltrail.methods.cks.period_guard import PeriodGuard
 
 Choice = Literal["bic", "holdout", "average"]
 """What decides among the kernels fitted to all rows: BIC, or the density of rows held out at the end; ``average`` lets
@@ -58,7 +58,7 @@ class SearchSettings:
     beam: int = 1
     patience: int | None = 2
     kinds: tuple[str, ...] = KINDS
-    guard: Guard = field(default_factory=Guard)
+    guard: PeriodGuard = field(default_factory=PeriodGuard)
     choose: Choice = "bic"
     holdout: Holdout = field(default_factory=Holdout)
     thin: int = 250
@@ -77,7 +77,7 @@ class SearchSettings:
         them. The guard lets a cycle of three rows pass (a week in daily values has seven), and asks that a cycle be
         seen twice. The kernel is chosen by how it extrapolates, since that is what a series is searched for.
         """
-        guard = Guard(gaps=3.0, spacings=0.0, cycles=2.0)
+        guard = PeriodGuard(gaps=3.0, spacings=0.0, cycles=2.0)
         own = cls(guard=guard, choose="holdout", first=SERIES_FIRST, second=SERIES_SECOND)
         return replace(own, **changes)
 

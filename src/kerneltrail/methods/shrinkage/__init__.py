@@ -1,7 +1,6 @@
 """Shrinkage: a horseshoe over the kernels of a pool, by variational inference (SPEC §10)."""
 
-from kerneltrail.methods.shrinkage.learner import Judge, Shrinkage, ShrinkageFit
-from kerneltrail.methods.shrinkage.objective import Factors, Problem
-from kerneltrail.methods.shrinkage.weights import Weight
+from kerneltrail.methods.shrinkage.elbo import ComponentWeight, EvidenceLowerBound, Factors
+from kerneltrail.methods.shrinkage.learner import SelectionRule, Shrinkage, ShrinkageFit
 
-__all__ = ["Factors", "Judge", "Problem", "Shrinkage", "ShrinkageFit", "Weight"]
+__all__ = ["ComponentWeight", "EvidenceLowerBound", "Factors", "SelectionRule", "Shrinkage", "ShrinkageFit"]

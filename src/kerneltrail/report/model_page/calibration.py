@@ -13,7 +13,7 @@ from scipy.special import ndtr, ndtri
 
 from kerneltrail.report import figures
 from kerneltrail.report.figures import BLUE, FAINT, INK, NARROW, RULE, STYLE, WIDE
-from kerneltrail.report.model_page.followed_user import Followed
+from kerneltrail.report.model_page.followed_user import UserView
 from kerneltrail.report.model_page.numbers import digits, fixed, percent
 from kerneltrail.report.page import Block, Paragraph, Picture, Section, Table
 
@@ -47,7 +47,7 @@ class Coverage:
     sure: float
 
 
-def coverages(users: Sequence[Followed]) -> tuple[Coverage, ...]:
+def coverages(users: Sequence[UserView]) -> tuple[Coverage, ...]:
     """One for each batch, the first included, which is predicted from the pilot users alone."""
     found = []
     for t in range(max((len(one.ahead) for one in users), default=0)):
@@ -74,13 +74,13 @@ def _inside(z: Array, level: float) -> float:
     return float(np.mean(np.abs(z) <= ndtri(0.5 + level / 2.0)))
 
 
-def pooled(users: Sequence[Followed]) -> Array:
+def pooled(users: Sequence[UserView]) -> Array:
     """Standardised errors of all rows from the second batch on."""
     every = [ahead.z for one in users for ahead in one.ahead[1:]]
     return np.concatenate(every) if every else np.empty(0)
 
 
-def calibration(users: Sequence[Followed]) -> Section | None:
+def calibration(users: Sequence[UserView]) -> Section | None:
     """The section on calibration; None where nobody has a second batch."""
     z = pooled(users)
     if not len(z):
@@ -136,7 +136,7 @@ def _verdict(z: Array) -> str:
     return "the intervals hold about what they promise"
 
 
-def _caution(users: Sequence[Followed]) -> str:
+def _caution(users: Sequence[UserView]) -> str:
     pilots = sum(one.pilot for one in users)
     if not pilots:
         return ""

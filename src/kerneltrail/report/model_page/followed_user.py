@@ -9,12 +9,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kerneltrail.data import Scaler, User
+from kerneltrail.evaluation.follow import BAD_ROWS, follow, left_out
 from kerneltrail.gp import one_blas_thread
 from kerneltrail.kernels import Composition
+from kerneltrail.methods.trajectory import TrajectoryMethod
 from kerneltrail.report.figures import Curve
 from kerneltrail.report.words import describe
 from kerneltrail.trajectory.model import TrajectoryModel
-from kerneltrail.trajectory.new_user import NewUser
+from kerneltrail.trajectory.new_user import NewUser, Step
 from kerneltrail.trajectory.node_fit import View
 
 Array = NDArray[np.float64]
@@ -82,7 +84,7 @@ class Ahead:
 
 
 @dataclass(frozen=True)
-class Followed:
+class UserView:
     """A user with what the page shows of every batch. Make one with `follow_users`.
 
     Attributes:
@@ -108,7 +110,8 @@ def follow_users(
     *,
     detailed: int = 24,
     tell: Callable[[str], None] = lambda name: None,
-) -> tuple[Followed, ...]:
+    leave_out: Callable[[str], None] | None = None,
+) -> tuple[UserView, ...]:
     """Follow users batch by batch on a learnt graph.
 
     A user with the name and the number of batches of a pilot user is taken for that one, and shown on the learnt path.
@@ -118,31 +121,43 @@ def follow_users(
         users: in data units, as a cohort's `raw`.
         detailed: of so many users fits and parts are kept to be drawn; of the others only predictions.
         tell: hears each user's name.
+        leave_out: hears why a user whose rows cannot be followed is left out; if None, such a user stops everything.
     """
-    found = []
+    views: list[UserView] = []
     with one_blas_thread():
-        for place, user in enumerate(users):
+        for user in users:
             tell(user.name)
-            found.append(_follow(model, user, detailed=place < detailed))
-    return tuple(found)
+            view = _follow(model, user, detailed=len(views) < detailed, leave_out=leave_out)
+            views += [] if view is None else [view]
+    return tuple(views)
 
 
-def _follow(model: TrajectoryModel, user: User, *, detailed: bool) -> Followed:
+def _follow(
+    model: TrajectoryModel, user: User, *, detailed: bool, leave_out: Callable[[str], None] | None
+) -> UserView | None:
     path = _pilot_path(model, user)
     # On a pilot user's path any node may be asked for, so all of them have to see the rows.
-    state = model.new_user(user.name) if path is None else model.new_user(user.name, selection="filter")
+    method = TrajectoryMethod(model, {} if path is None else {"selection": "filter"})
     by_row = len(user.covariates) > 1 or model.takes_action
-    steps, ahead, sure = [], [], []
-    for t in range(1, user.batches + 1):
-        batch = user.batch(t)
-        said = state.predict(batch.X, action=batch.action)
-        ahead.append(Ahead(state.rows, said.mean, np.sqrt(said.total), batch.y))
-        state.update(batch.X, batch.y, action=batch.action)
-        sure.append(state.probabilities[state.composition])
+    steps: list[StepView] = []
+    sure: list[float] = []
+
+    def look(state: NewUser, step: Step) -> None:
+        sure.append(step.probabilities[step.composition])
         if detailed:
-            own = state.composition if path is None else model.pool.composition(path[t - 1])
-            steps.append(_step(state, user.upto(t), own, by_row=by_row, averaged=path is None))
-    return Followed(user, path is not None, by_row, tuple(steps), tuple(ahead), tuple(sure))
+            shown = step.composition if path is None else model.pool.composition(path[step.batch - 1])
+            steps.append(_step(state, user.upto(step.batch), shown, by_row=by_row, averaged=path is None))
+
+    followed = follow(method, user, catch=() if leave_out is None else BAD_ROWS, after_update=look)
+    if followed.failures and leave_out is not None:
+        leave_out(left_out(user, followed.failures[0]))
+        return None
+    ahead = [
+        Ahead(step.rows, made.mean, np.sqrt(made.total), user.batch(step.t + 1).y)
+        for step, made in zip(followed.steps, followed.predictions, strict=False)
+        if made is not None
+    ]
+    return UserView(user, path is not None, by_row, tuple(steps), tuple(ahead), tuple(sure))
 
 
 def _pilot_path(model: TrajectoryModel, user: User) -> tuple[int, ...] | None:

@@ -11,7 +11,7 @@ from kerneltrail.report.model_page.alternatives import alternatives
 from kerneltrail.report.model_page.calibration import calibration
 from kerneltrail.report.model_page.chains import chains_section
 from kerneltrail.report.model_page.comparison import Comparison, comparison_section
-from kerneltrail.report.model_page.followed_user import Followed
+from kerneltrail.report.model_page.followed_user import UserView
 from kerneltrail.report.model_page.graph import GraphBlock
 from kerneltrail.report.model_page.paths import PathsBlock, path_table, with_unit
 from kerneltrail.report.page import Block, Paragraph, Section, Sentences, Static, page
@@ -21,7 +21,7 @@ from kerneltrail.trajectory.model import TrajectoryModel
 def trail_page(
     title: str | None = None,
     model: TrajectoryModel | None = None,
-    users: Sequence[Followed] = (),
+    users: Sequence[UserView] = (),
     comparison: Comparison | None = None,
     sections: Sequence[Section] = (),
     *,
@@ -106,7 +106,7 @@ def _short(model: TrajectoryModel, block: GraphBlock) -> Sentences:
     return Sentences("Where the pilot users end, in words", items)
 
 
-def _users(model: TrajectoryModel, users: Sequence[Followed]) -> Section:
+def _users(model: TrajectoryModel, users: Sequence[UserView]) -> Section:
     block = PathsBlock(model, users)
     blocks: list[Block] = []
     if users:

@@ -10,13 +10,14 @@ from typing import Any, ClassVar
 import numpy as np
 
 from kerneltrail.data import Schema
+from kerneltrail.evaluation.metrics import rmse
 from kerneltrail.kernels import Composition
 from kerneltrail.report import figures
 from kerneltrail.report.figures import Curve, Dots, Panel
 from kerneltrail.report.graph import colour_of, name_of
 from kerneltrail.report.model_page.embed import brief, embedded
 from kerneltrail.report.model_page.facts import facts
-from kerneltrail.report.model_page.followed_user import Followed, PartView, StepView
+from kerneltrail.report.model_page.followed_user import PartView, StepView, UserView
 from kerneltrail.report.page import Picture, Table
 from kerneltrail.trajectory.model import TrajectoryModel
 
@@ -46,7 +47,7 @@ class PathsBlock:
     """
 
     model: TrajectoryModel
-    users: Sequence[Followed] = ()
+    users: Sequence[UserView] = ()
     scripts: ClassVar[tuple[str, ...]] = ("graph.js", "plot.js", "users.js")
 
     def data(self) -> dict[str, Any]:
@@ -107,7 +108,7 @@ class PathsBlock:
         )
 
 
-def _user(one: Followed, numbers: dict[Composition, int], schema: Schema) -> dict[str, Any]:
+def _user(one: UserView, numbers: dict[Composition, int], schema: Schema) -> dict[str, Any]:
     x = np.arange(1.0, one.user.rows + 1.0) if one.by_row else one.user.X[:, 0]
     steps = []
     for t, step in enumerate(one.steps):
@@ -117,7 +118,7 @@ def _user(one: Followed, numbers: dict[Composition, int], schema: Schema) -> dic
             found["next"] = {
                 "mean": brief(ahead.mean),
                 "sd": brief(ahead.sd),
-                "rmse": float(np.sqrt(np.mean((ahead.y - ahead.mean) ** 2))),
+                "rmse": rmse(ahead.mean, ahead.y),
             }
         steps.append(found)
     return {
@@ -164,7 +165,7 @@ def _part(part: PartView, schema: Schema) -> dict[str, Any]:
     }
 
 
-def _panel(one: Followed, schema: Schema) -> Panel:
+def _panel(one: UserView, schema: Schema) -> Panel:
     step = one.steps[-1]
     x = np.arange(1.0, one.user.rows + 1.0) if one.by_row else one.user.X[:, 0]
     label = "row" if one.by_row else with_unit(one.user.covariates[0], schema)
@@ -180,7 +181,7 @@ def _panel(one: Followed, schema: Schema) -> Panel:
     )
 
 
-def path_table(model: TrajectoryModel, users: Sequence[Followed] = ()) -> Table:
+def path_table(model: TrajectoryModel, users: Sequence[UserView] = ()) -> Table:
     """Everybody's kernels, batch by batch: runs of the same kernel drawn together."""
     followed = [one for one in users if one.steps and not one.pilot]
     rows = [[name, "pilot", _runs([name_of(kernel) for kernel in path])] for name, path in model.table()]

@@ -12,7 +12,7 @@ from rich.table import Table
 
 from kerneltrail.data import simulate_paper
 from kerneltrail.errors import NumericalError
-from kerneltrail.evaluation.prequential import prequential
+from kerneltrail.evaluation import follow
 from kerneltrail.gp import one_blas_thread
 from kerneltrail.gp.compilation import ensure_compiled
 from kerneltrail.kernels import Pool, Priors
@@ -63,16 +63,16 @@ class MethodsBenchmark(Benchmark):
             tick(f"{name}: {self.train} training users")
             with one_blas_thread():
                 method = build(name, simulated.train, {**shared, **self.settings.get(name, {})}, seed=seed)
-                prequential(method, simulated.test.raw[0].upto(1))  # loads compiled code, which is not timed
-                pieces = []
+                follow(method, simulated.test.raw[0].upto(1))  # loads compiled code, which is not timed
+                everybody = []
                 for user in simulated.test.raw:
                     tick(f"{name}: {user.name}")
-                    pieces.append(prequential(method, user))
-            failed = next((failure for piece in pieces for failure in piece.failures), None)
+                    everybody.append(follow(method, user))
+            failed = next((failure for one in everybody for failure in one.failures), None)
             if failed is not None:
                 raise NumericalError(f"{name}: {failed}")
             for t in range(1, len(self.batches) + 1):
-                steps = [piece.steps[t] for piece in pieces]
+                steps = [one.steps[t] for one in everybody]
                 ahead = [step.predict_seconds for step in steps if step.predicted]
                 yield self.row(
                     "update",

@@ -5,14 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, ClassVar, Self
+from typing import ClassVar, Self
 
-from kerneltrail.evaluation import Comparison, compare_presets
-from kerneltrail.evaluation.recovery import MEASURES
+from kerneltrail.errors import NumericalError
+from kerneltrail.evaluation import Evaluation, Interval, compare_presets
+from kerneltrail.evaluation.recovery import of_batch, recovered, right_by_run
 from kerneltrail.kernels import Pool, Priors
 from kerneltrail.studies.bench.benchmark import Benchmark, Row, Tick, number, silent, text
 from kerneltrail.studies.sets import SETS, wide_priors
 from kerneltrail.trajectory.settings import Settings
+
+MEASURES = ("right", "log_density", "rmse", "products", "hyperparameters", "brier", "changed")
+"""What is shown of every batch, and compared in pairs."""
 
 
 def presets() -> dict[str, Settings]:
@@ -69,7 +73,7 @@ class RecoveryBenchmark(Benchmark):
         known = {"synthetic": Priors.synthetic(), "wide": wide_priors()}
         sizes = {name: size for name, size in (("train", self.train), ("test", self.test)) if size is not None}
         for name, priors, seeds in self.cases:
-            comparison = compare_presets(
+            evaluation = compare_presets(
                 partial(SETS[name].simulate, **sizes),
                 self.presets,
                 range(seed, seed + seeds),
@@ -77,28 +81,35 @@ class RecoveryBenchmark(Benchmark):
                 priors=known[priors],
                 tick=lambda said, name=name: tick(f"{name}: {said}"),  # type: ignore[misc]
             )
-            yield from self.rows_of(comparison, name, priors)
+            if evaluation.failures:
+                raise NumericalError(str(evaluation.failures[0]))
+            yield from self.rows_of(evaluation, name, priors)
 
-    def rows_of(self, comparison: Comparison, case: str, priors: str) -> Iterator[Row]:
-        """A comparison as rows."""
-        first = comparison.presets[0]
-        for preset in comparison.presets:
-            summary = comparison.summary(preset)
-            measures = (*MEASURES, "changed")
-            differences = {m: comparison.difference(m, first, preset) for m in measures} if preset != first else {}
-            seconds = sum(each.seconds for each in comparison.learnt if each.preset == preset)
-            for t, rows in enumerate(summary.rows):
-                averages: dict[str, Any] = {name: getattr(summary, name)[t] for name in measures}
+    def rows_of(self, evaluation: Evaluation, case: str, priors: str) -> Iterator[Row]:
+        """An evaluation of presets as rows, one for each preset and batch."""
+        first = evaluation.methods[0]
+        averages, differences = evaluation.summary(), evaluation.paired(first)
+        for preset in evaluation.methods:
+            shares = list(right_by_run(evaluation, preset).values())
+            seconds = sum(run["models"][preset]["seconds"] for run in evaluation.about["runs"])
+            last = evaluation.times[-1]
+            for t in evaluation.times[1:]:
+                means = of_batch((each for each in averages if each.method == preset), t)
+                against = of_batch((each for each in differences if each.second == preset), t)
+                users = means["right"].users
+                none = Interval(0.0, 0.0, 0.0, means["right"].level, users)  # with the first batch nothing changes
                 yield self.row(
                     case,
-                    rows,
+                    evaluation.at(preset, t)[0].rows,
                     preset,
-                    seconds / len(summary.right_by_seed),
-                    batches=t + 1,
-                    samples=summary.users,
+                    seconds / len(shares),
+                    batches=t,
+                    samples=users,
                     priors=priors,
-                    **averages,
-                    recovered=summary.recovered,
-                    right_by_seed=list(summary.right_by_seed) if rows == summary.rows[-1] else None,
-                    default_minus_this={name: differences[name][t].to_json() for name in differences},
+                    **{name: means[name].mean if name in means else 0.0 for name in MEASURES},
+                    recovered=recovered(evaluation, preset),
+                    right_by_seed=shares if t == last else None,
+                    default_minus_this={}
+                    if preset == first
+                    else {name: (against[name].interval if name in against else none).to_json() for name in MEASURES},
                 )

@@ -10,8 +10,10 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from kerneltrail.data import Simulation, User
+from kerneltrail.evaluation import coverage, follow, rmse
 from kerneltrail.gp import Prediction
 from kerneltrail.kernels import Composition
+from kerneltrail.methods.trajectory import TrajectoryMethod
 from kerneltrail.report import figures, graph, selection_figures
 from kerneltrail.report.figure_pair import Drawn
 from kerneltrail.report.figures import NARROW, STYLE, WIDE, Curve, Dots, Panel
@@ -27,7 +29,7 @@ SHOWN = 4
 
 
 @dataclass(frozen=True)
-class Followed:
+class Newcomer:
     """A user with the state after each batch and what was predicted of the next one."""
 
     user: User
@@ -70,24 +72,21 @@ def new_users(model: TrajectoryModel, simulation: Simulation, tick: Tick) -> Par
     return Part(Section("New users on the graph", blocks), tuple(drawn))
 
 
-def _follow(model: TrajectoryModel, user: User, truth: Composition) -> Followed:
-    state = model.new_user(user.name)
-    states, ahead = [], []
-    for t in range(1, user.batches + 1):
-        batch = user.batch(t)
-        if t > 1:
-            ahead.append(state.predict(batch.X))
-        state.update(batch.X, batch.y)
-        states.append(state.copy())
-    return Followed(user, truth, tuple(states), tuple(ahead))
+def _follow(model: TrajectoryModel, user: User, truth: Composition) -> Newcomer:
+    states: list[NewUser] = []
+    followed = follow(
+        TrajectoryMethod(model), user, catch=(), after_update=lambda state, step: states.append(state.copy())
+    )
+    ahead = tuple(prediction for prediction in followed.predictions[1:] if prediction is not None)
+    return Newcomer(user, truth, tuple(states), ahead)
 
 
-def _telling(followed: Sequence[Followed]) -> Followed:
+def _telling(followed: Sequence[Newcomer]) -> Newcomer:
     """The user with the most to tell: right in the end after being wrong, the richer the true kernel the better."""
     return max(followed, key=lambda one: (one.right[-1], not one.right[0], len(one.truth), -sum(one.right)))
 
 
-def _counts(model: TrajectoryModel, followed: Sequence[Followed]) -> list[Tally]:
+def _counts(model: TrajectoryModel, followed: Sequence[Newcomer]) -> list[Tally]:
     found = []
     for node in model.nodes:
         picked = [[state.composition == node.composition for state in one.states] for one in followed]
@@ -100,7 +99,7 @@ def _counts(model: TrajectoryModel, followed: Sequence[Followed]) -> list[Tally]
     return found
 
 
-def _tallies(model: TrajectoryModel, followed: Sequence[Followed], colours: Mapping[str, str]) -> Drawn:
+def _tallies(model: TrajectoryModel, followed: Sequence[Newcomer], colours: Mapping[str, str]) -> Drawn:
     found, ends = _counts(model, followed), followed[0].user.ends
     return Drawn(
         "selected",
@@ -111,7 +110,7 @@ def _tallies(model: TrajectoryModel, followed: Sequence[Followed], colours: Mapp
     )
 
 
-def _table(followed: Sequence[Followed]) -> Table:
+def _table(followed: Sequence[Newcomer]) -> Table:
     """What each batch brought: how many are right, how sure, and how well the next batch was predicted."""
     rows = []
     for t, end in enumerate(followed[0].user.ends):
@@ -140,18 +139,16 @@ def _table(followed: Sequence[Followed]) -> Table:
     return Table(caption, columns, rows)
 
 
-def _next_batch(one: Followed, t: int) -> tuple[float, float, float]:
+def _next_batch(one: Newcomer, t: int) -> tuple[float, float, float]:
     """Error, error of the running mean, and share inside the interval, for the batch after the first t + 1."""
     ahead, batch = one.ahead[t], one.user.batch(t + 2)
-    off = batch.y - ahead.mean
-    naive = batch.y - one.user.upto(t + 1).y.mean()
-    inside = np.abs(off) <= figures.WITHIN_95 * np.sqrt(ahead.total)
-    return float(np.sqrt(np.mean(off**2))), float(np.sqrt(np.mean(naive**2))), float(np.mean(inside))
+    naive = one.user.upto(t + 1).y.mean()
+    return rmse(ahead.mean, batch.y), rmse(naive, batch.y), coverage(ahead, batch.y, figures.WITHIN_95)
 
 
-def _chances(followed: Sequence[Followed], colours: Mapping[str, str]) -> Drawn:
+def _chances(followed: Sequence[Newcomer], colours: Mapping[str, str]) -> Drawn:
     """Those who were wrong most often, as many of each true kernel as there is room for."""
-    kinds: dict[Composition, list[Followed]] = {}
+    kinds: dict[Composition, list[Newcomer]] = {}
     for one in sorted(followed, key=lambda one: (sum(one.right), one.user.name)):
         kinds.setdefault(one.truth, []).append(one)
     each = max(SHOWN // len(kinds), 1)
@@ -178,7 +175,7 @@ def _chances(followed: Sequence[Followed], colours: Mapping[str, str]) -> Drawn:
     )
 
 
-def _introduced(one: Followed) -> str:
+def _introduced(one: Newcomer) -> str:
     begun, ended = (
         f"{graph.name_of(state.composition)} is selected, with probability {state.probabilities[state.composition]:.2f}"
         for state in (one.states[0], one.states[-1])
@@ -190,7 +187,7 @@ def _introduced(one: Followed) -> str:
     )
 
 
-def _fits(one: Followed) -> Drawn:
+def _fits(one: Newcomer) -> Drawn:
     x = across(one.user.X[:, 0])
     panels = []
     for t in (1, one.user.batches):
@@ -212,7 +209,7 @@ def _fits(one: Followed) -> Drawn:
     )
 
 
-def _forecast(one: Followed) -> Drawn | None:
+def _forecast(one: Newcomer) -> Drawn | None:
     """A batch in the middle, predicted from those before it; the rows are few enough to be told apart."""
     able = [t for t in range(2, one.user.batches + 1) if one.user.batch(t).rows <= 60]
     if not able:
@@ -236,7 +233,7 @@ def _forecast(one: Followed) -> Drawn | None:
     )
 
 
-def _story(model: TrajectoryModel, followed: Sequence[Followed], colours: Mapping[str, str]) -> Drawn:
+def _story(model: TrajectoryModel, followed: Sequence[Newcomer], colours: Mapping[str, str]) -> Drawn:
     """The graph and what is selected on it, side by side: the story in one picture, as a file."""
     drawn = graph.Graph.of(model.pool, model.paths)
     plan = graph.planned(drawn, width=3.4)

@@ -6,6 +6,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from kerneltrail.data import Scaler, Simulation, User, in_data_units, simulate_mhealth
+from kerneltrail.evaluation import rmse
 from kerneltrail.gp import LinearBlock, MapResult, Posterior, Reward, find_map_path
 from kerneltrail.kernels import Composition, Priors, parse
 from kerneltrail.report import figures
@@ -148,8 +149,7 @@ def _forecast(simulation: Simulation, user: User, found: MapResult, reward: Rewa
     ahead = posterior.predict(last.X, linear=_block(last, reward).features)
     sd = np.sqrt(ahead.total)
     inside = int((np.abs(last.y - ahead.mean) <= figures.WITHIN_95 * sd).sum())
-    error = float(np.sqrt(np.mean((last.y - ahead.mean) ** 2)))
-    naive = float(np.sqrt(np.mean((last.y - before.y.mean()) ** 2)))
+    error, naive = rmse(ahead.mean, last.y), rmse(before.y.mean(), last.y)
     label = with_unit(simulation.test.target, simulation.test.units)
 
     def draw(width: float) -> Figure:

@@ -15,7 +15,7 @@ from kerneltrail.evaluation.machine import machine
 from kerneltrail.evaluation.tables import csv_text
 from kerneltrail.report import figures
 from kerneltrail.report.figure_pair import Drawn
-from kerneltrail.report.model_page import Comparison, Followed, GraphBlock, trail_page
+from kerneltrail.report.model_page import Comparison, GraphBlock, UserView, trail_page
 from kerneltrail.report.model_page.calibration import coverages
 from kerneltrail.report.page import Section
 from kerneltrail.report.plain import as_json
@@ -54,7 +54,7 @@ class Outcome:
     sections: tuple[Section, ...] = ()
     agreements: tuple[Agreement, ...] = ()
     model: TrajectoryModel | None = None
-    users: tuple[Followed, ...] = ()
+    users: tuple[UserView, ...] = ()
 
 
 def write_outcome(outcome: Outcome, context: Context) -> Path:

@@ -11,14 +11,14 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from kerneltrail.errors import DataError
+from kerneltrail.evaluation import mean_log_density, rmse
 from kerneltrail.methods.cks.method import CKS
+from kerneltrail.methods.cks.search_tree import SearchNode
 from kerneltrail.methods.cks.settings import SearchSettings
-from kerneltrail.methods.cks.tree import Node
 from kerneltrail.studies.series.files import append_results, read_results, read_series
 
 COLUMNS = {
@@ -75,23 +75,23 @@ class CKSResult:
 def run_series(folder: Path, series: str, settings: SearchSettings = SETTINGS) -> CKSResult:
     """Search the training rows of a series and predict its test rows."""
     train, test = (read_series(folder / f"{series}-{part}.csv", header=False) for part in ("train", "test"))
-    selector = CKS(("x",), name=series, settings=settings)
+    followed = CKS(("x",), name=series, settings=settings)
     began, used = time.perf_counter(), time.process_time()
-    selector.update(train[:, :1], train[:, 1])
+    followed.update(train[:, :1], train[:, 1])
     seconds, cpu = time.perf_counter() - began, time.process_time() - used
-    fit, tree = selector.found, selector.found.tree
+    fit, tree = followed.found, followed.found.tree
     assert tree is not None  # there were rows
-    prediction = selector.predict(test[:, :1])
+    prediction = followed.predict(test[:, :1])
 
-    def errors(node: Node) -> tuple[float, float]:
+    def errors(node: SearchNode) -> tuple[float, float]:
         assert node.fitted.kernel is not None  # the best of a tree is fitted
-        part = type(fit)(fit.seen, node.fitted.kernel).predict(test[:, :1], None)
-        return _rmse(part.mean, test[:, 1]), float(part.log_density(test[:, 1]).mean())
+        part = type(fit)(fit.prepared, node.fitted.kernel).predict(test[:, :1], None)
+        return rmse(part.mean, test[:, 1]), mean_log_density(part, test[:, 1])
 
     scores = [errors(tree.upto(depth).best) for depth in range(tree.levels)]
     return CKSResult(
-        series, len(train), len(test), fit.kernel, _rmse(prediction.mean, test[:, 1]),
-        float(prediction.log_density(test[:, 1]).mean()), tree.best.bic, tree.best.level, len(tree.nodes), seconds, cpu,
+        series, len(train), len(test), fit.kernel, rmse(prediction.mean, test[:, 1]),
+        mean_log_density(prediction, test[:, 1]), tree.best.bic, tree.best.level, len(tree.nodes), seconds, cpu,
         tree.stopped, tuple(scores),
         tuple(
             (node.level, node.expression.text, node.bic, node.fitted.kernel.unconstrained, node.held_out)
@@ -100,10 +100,6 @@ def run_series(folder: Path, series: str, settings: SearchSettings = SETTINGS) -
         ),
         errors(tree.best_by_bic),
     )  # fmt: skip
-
-
-def _rmse(mean: Any, target: Any) -> float:
-    return float(np.sqrt(np.mean((mean - target) ** 2)))
 
 
 def published_errors(path: Path) -> Mapping[str, Mapping[str, tuple[float | None, float | None]]]:

@@ -14,10 +14,11 @@ from numpy.typing import NDArray
 
 from kerneltrail.data import Cohort, User, simulate_user
 from kerneltrail.errors import DataError
+from kerneltrail.evaluation import mean_log_density, rmse
 from kerneltrail.kernels import Composition, Hyperparameters, Pool, Priors, layout_of, parse
-from kerneltrail.methods.cks import Guard, wide_priors
-from kerneltrail.methods.preprocessing import Frame, own_frame
-from kerneltrail.methods.shrinkage.learner import Judge, Shrinkage, ShrinkageFit
+from kerneltrail.methods.cks import PeriodGuard, wide_priors
+from kerneltrail.methods.preprocessing import Preprocessor, own_preprocessor
+from kerneltrail.methods.shrinkage.learner import SelectionRule, Shrinkage, ShrinkageFit
 from kerneltrail.studies.series.files import append_results, read_results, read_series
 
 Array = NDArray[np.float64]
@@ -69,11 +70,11 @@ class ShrinkageSeries:
 
 def series_learner(rows: Array, seed: int) -> tuple[Shrinkage, User]:
     """The learner of a series with columns x, y, and the series as a user."""
-    frame = own_frame(("x",))
+    preprocessor = own_preprocessor(("x",))
     user = User("series", ("x",), rows[:, :1], rows[:, 1], (len(rows),))
-    seen = frame.see(user)
-    limits = Guard(gaps=3.0, spacings=0.0, cycles=2.0).limits(seen.rows.X, seen.rows.covariates)
-    return Shrinkage.for_series(frame, Pool.paper("x"), wide_priors(limits), seed=seed), user
+    prepared = preprocessor.prepare(user)
+    limits = PeriodGuard(gaps=3.0, spacings=0.0, cycles=2.0).limits(prepared.rows.X, prepared.rows.covariates)
+    return Shrinkage.for_series(preprocessor, Pool.paper("x"), wide_priors(limits), seed=seed), user
 
 
 def run_series(data: str, rows: Array, test: int, seed: int) -> ShrinkageSeries:
@@ -102,8 +103,7 @@ def run_series(data: str, rows: Array, test: int, seed: int) -> ShrinkageSeries:
 def _scores(fit: ShrinkageFit, rows: Array) -> tuple[float, float]:
     """RMSE and mean log density of rows x, y."""
     prediction = fit.predict(rows[:, :1], None)
-    rmse = float(np.sqrt(np.mean((prediction.mean - rows[:, 1]) ** 2)))
-    return rmse, float(prediction.log_density(rows[:, 1]).mean())
+    return rmse(prediction.mean, rows[:, 1]), mean_log_density(prediction, rows[:, 1])
 
 
 def series_table(results: Sequence[ShrinkageSeries]) -> str:
@@ -172,15 +172,15 @@ class RecoveryDraw:
 
 def settings_of_draws() -> str:
     """The settings of the learner that draws are given to."""
-    return _learner(Frame.of(Cohort.from_users([_nobody()], scaling="none")), POOLS["paper"], 0).settings
+    return _learner(Preprocessor.of(Cohort.from_users([_nobody()], scaling="none")), POOLS["paper"], 0).settings
 
 
 def _nobody() -> User:
     return User("nobody", ("x",), [[0.0]], [0.0], (1,))
 
 
-def _learner(frame: Frame, pool: Pool, seed: int) -> Shrinkage:
-    return Shrinkage(frame, pool, Priors.synthetic(), pairs=4, seed=seed)
+def _learner(preprocessor: Preprocessor, pool: Pool, seed: int) -> Shrinkage:
+    return Shrinkage(preprocessor, pool, Priors.synthetic(), pairs=4, seed=seed)
 
 
 def run_draw(name: str, rows: int, seed: int, *, active: int = 2) -> tuple[RecoveryDraw, ...]:
@@ -194,12 +194,12 @@ def run_draw(name: str, rows: int, seed: int, *, active: int = 2) -> tuple[Recov
     truth = Composition(tuple(pool.products[i] for i in rng.permutation(len(pool))[:active]))
     theta = Hyperparameters(truth, tuple(priors.sample(truth, 1, rng)[0]))
     user = simulate_user(truth, theta, X, rng, covariates=pool.covariates)
-    learner = _learner(Frame.of(Cohort.from_users([user], scaling="none")), pool, seed)
+    learner = _learner(Preprocessor.of(Cohort.from_users([user], scaling="none")), pool, seed)
     used = time.process_time()
     fit = learner.fit(user, None)
     fitted = time.process_time() - used
     weak, draws = smallest_share(theta, user), []
-    for judge in get_args(Judge):
+    for judge in get_args(SelectionRule):
         used = time.process_time()
         selected = replace(fit, learner=replace(learner, judge=judge)).composition
         cpu = fitted + time.process_time() - used
@@ -226,7 +226,7 @@ def recovery_table(draws: Sequence[RecoveryDraw]) -> str:
         "exactly, no component weak | noise alone: none selected | CPU s |",
         "|---|---|---|---|---|---|---|---|---|---|---|",
     ]
-    for name, rows, judge in itertools.product(POOLS, ROWS, get_args(Judge)):
+    for name, rows, judge in itertools.product(POOLS, ROWS, get_args(SelectionRule)):
         own = [each for each in draws if (each.pool, each.rows, each.judge) == (name, rows, judge)]
         signal, noise = [e for e in own if e.truth], [e for e in own if not e.truth]
         if not signal:

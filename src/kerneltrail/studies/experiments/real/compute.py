@@ -7,10 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from kerneltrail.data import Cohort
-from kerneltrail.evaluation import Evaluation, evaluate, merged
-from kerneltrail.evaluation.building import Spec
+from kerneltrail.evaluation import Evaluation, Spec, evaluate, merged, splits
 from kerneltrail.evaluation.identity import described
-from kerneltrail.evaluation.splits import splits
 from kerneltrail.kernels import Pool
 from kerneltrail.studies.experiments.context import Context
 from kerneltrail.studies.experiments.real.design import PUBLISHED, TRAJECTORY, WITHOUT, RealStudy, Sizes

@@ -12,7 +12,7 @@ from kerneltrail.data.fitbit import load_fitbit
 from kerneltrail.data.heartsteps import PAPER_TEST, PAPER_TRAIN, load_heartsteps
 from kerneltrail.data.heartsteps_pool import heartsteps_pool
 from kerneltrail.errors import DataError
-from kerneltrail.evaluation.building import Spec
+from kerneltrail.evaluation import Spec
 from kerneltrail.gp import Reward
 from kerneltrail.kernels import Pool
 from kerneltrail.methods.cks import SearchSettings

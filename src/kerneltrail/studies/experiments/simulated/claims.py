@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from statistics import fmean
 
-from kerneltrail.evaluation.order import Order
 from kerneltrail.kernels import Composition, layout_of
 from kerneltrail.studies.experiments.agreement import Agreement
 from kerneltrail.studies.experiments.simulated.compute import Findings
 from kerneltrail.studies.experiments.simulated.design import PRESETS
+from kerneltrail.studies.experiments.simulated.likelihoods import LikelihoodRow
 
 PAPER_LIKELIHOOD: Mapping[tuple[str, int], float] = {
     ("LIN[x]", 3): -5.86,
@@ -27,7 +28,7 @@ def claims(name: str, found: Findings) -> tuple[Agreement, ...]:
     """All claims that a set can be held against."""
     made: list[Agreement] = []
     if name == "synthetic":
-        made += [_flip(found.orders, "log_likelihood"), _flip(found.orders, "log_laplace")]
+        made += [_flip(found.likelihoods, "log_likelihood"), _flip(found.likelihoods, "log_laplace")]
     for preset in PRESETS:
         if name == "synthetic":
             made += [*_training(found, preset), _majority(found, preset), _grows(found, preset)]
@@ -40,7 +41,7 @@ def claims(name: str, found: Findings) -> tuple[Agreement, ...]:
     return tuple(made)
 
 
-def _flip(orders: Sequence[Order], measure: str) -> Agreement:
+def _flip(orders: Sequence[LikelihoodRow], measure: str) -> Agreement:
     """Whether the simpler kernel leads with few rows and trails with many."""
     ours = {(each.composition, each.rows): getattr(each, measure) for each in orders}
     few, many = min(each.rows for each in orders), max(each.rows for each in orders)
@@ -137,8 +138,8 @@ def _training(found: Findings, preset: str) -> list[Agreement]:
 
 
 def _majority(found: Findings, preset: str) -> Agreement:
-    own = found.comparison.of(preset)
-    right = sum(one.right[-1] for one in own)
+    own = found.followed.at(preset, len(found.rows))
+    right = sum(bool(step.right) for step in own)
     return Agreement(
         f"A majority of new users has the true kernel at the last batch, {found.rows[-1]} rows",
         "a majority (no number is printed)",
@@ -151,7 +152,9 @@ def _majority(found: Findings, preset: str) -> Agreement:
 
 
 def _grows(found: Findings, preset: str) -> Agreement:
-    sizes = found.comparison.summary(preset).hyperparameters
+    sizes = [
+        fmean(step.hyperparameters for step in found.followed.at(preset, t)) for t in range(1, len(found.rows) + 1)
+    ]
     return Agreement(
         "Kernels of new users are more complex at the last batch than at the first",
         "the number of users with complex kernels increases with the data size",
@@ -178,8 +181,8 @@ def _alternatives(found: Findings, preset: str) -> Agreement:
 
 
 def _as_good(found: Findings, preset: str, theirs: tuple[int, int]) -> Agreement:
-    own = found.comparison.of(preset)
-    share = 100.0 * sum(one.right[-1] for one in own) / len(own)
+    own = found.followed.at(preset, len(found.rows))
+    share = 100.0 * sum(bool(step.right) for step in own) / len(own)
     worst, best = theirs
     return Agreement(
         "Exact recovery at the last batch, beside the best snapshot of the authors' own code",

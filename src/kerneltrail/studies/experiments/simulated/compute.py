@@ -3,23 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from kerneltrail.data import User
 from kerneltrail.data.simulate import Simulation
-from kerneltrail.evaluation import Evaluation, Spec, evaluate
-from kerneltrail.evaluation.follow import Followed, follow
-from kerneltrail.evaluation.order import Order, orders
-from kerneltrail.evaluation.recovery import Comparison
+from kerneltrail.errors import NumericalError
+from kerneltrail.evaluation import Evaluation, Spec, evaluate, follow, merged
 from kerneltrail.kernels import Composition, Pool, Priors
-from kerneltrail.methods.candidate_fits import Search
+from kerneltrail.methods.candidate_fits import CandidateSearch
+from kerneltrail.methods.trajectory import TrajectoryMethod
 from kerneltrail.studies.experiments.context import Context
 from kerneltrail.studies.experiments.simulated.design import PRESETS, SimulatedStudy, Sizes
+from kerneltrail.studies.experiments.simulated.likelihoods import LikelihoodRow, likelihood_table
 from kerneltrail.trajectory.fit import fit
 from kerneltrail.trajectory.model import TrajectoryModel
+from kerneltrail.trajectory.new_user import NewUser, Step
 from kerneltrail.trajectory.settings import Settings
 
 POINTS = 120
@@ -33,16 +34,16 @@ class Findings:
     Attributes:
         simulation: users and truth.
         models: by preset.
-        comparison: the test users followed under every preset.
-        orders: log likelihoods of simple kernels and the true one, by rows.
+        followed: the test users followed under every preset.
+        likelihoods: log likelihoods of simple kernels and the true one, by rows.
         examples: the first test user of each true kernel, as `example` describes it.
         evaluation: methods compared on some of the test users; None where that was not asked for.
     """
 
     simulation: Simulation
     models: Mapping[str, TrajectoryModel]
-    comparison: Comparison
-    orders: tuple[Order, ...]
+    followed: Evaluation
+    likelihoods: tuple[LikelihoodRow, ...]
     examples: tuple[Mapping[str, Any], ...]
     evaluation: Evaluation | None = None
 
@@ -63,18 +64,18 @@ def compute(plan: SimulatedStudy, sizes: Sizes, context: Context) -> Findings:
     pool, priors = plan.pool(), plan.priors()
     common = {"train": sizes.train, "test": sizes.test, "pool": repr(pool), "priors": repr(priors)}
     models: dict[str, TrajectoryModel] = {}
-    followed: list[Followed] = []
+    followed: list[Evaluation] = []
     for preset in PRESETS:
         settings = sizes.settings(preset, context.seed)
         about = {**common, "settings": settings.to_json()}
         models[preset] = _model(preset, simulation, pool, priors, settings, context, about)
-        followed += _followed(preset, simulation, models[preset], context, about)
+        followed.append(_followed(preset, simulation, models[preset], context, about))
     first = next(iter(dict.fromkeys(simulation.truth.values())))
     users = [user for user in simulation.test.users if simulation.truth[user.name] == first][: sizes.table]
     kernels = plan.compared(first)
     table = {**common, "users": len(users), "kernels": [kernel.text for kernel in kernels]}
     likelihoods = context.stage(
-        "log-likelihood", lambda: [each.to_json() for each in orders(users, kernels, priors)], about=table
+        "log-likelihood", lambda: [each.to_json() for each in likelihood_table(users, kernels, priors)], about=table
     )
     of_examples = {**common, "settings": sizes.settings(PRESETS[0], context.seed).to_json()}
     examples = context.stage("examples", lambda: _examples(models[PRESETS[0]], simulation), about=of_examples)
@@ -82,8 +83,8 @@ def compute(plan: SimulatedStudy, sizes: Sizes, context: Context) -> Findings:
     return Findings(
         simulation,
         models,
-        Comparison(tuple(followed), ()),
-        tuple(Order(**each) for each in likelihoods),
+        merged(followed),
+        tuple(LikelihoodRow(**each) for each in likelihoods),
         tuple(examples),
         evaluation,
     )
@@ -101,7 +102,7 @@ def _compared(
     every = simulation.test.raw
     users = [every[round(place)] for place in np.linspace(0, len(every) - 1, min(sizes.methods, len(every)))]
     shared = {"pool": plan.pool(), "priors": plan.priors()}
-    search = {"search": Search(largest=sizes.search)}
+    search = {"search": CandidateSearch(largest=sizes.search)}
     specs: dict[str, Spec] = {
         "trajectory": ("trajectory", {"model": models["default"]}),
         "published": ("trajectory", {"model": models["published"]}),
@@ -159,24 +160,25 @@ def _model(
 
 def _followed(
     preset: str, simulation: Simulation, model: TrajectoryModel, context: Context, about: Mapping[str, Any]
-) -> list[Followed]:
-    stage, users = f"followed-{preset}", simulation.test.users
-
-    def follow_all() -> list[dict[str, Any]]:
-        found = []
-        for done, user in enumerate(users):
-            context.tell(stage, done, len(users), user.name)
-            one = follow(model, user, simulation.truth[user.name], preset=preset, seed=context.seed)
-            found.append(one.to_json())
-        return found
-
-    return [_read(stored) for stored in context.stage(stage, follow_all, about=about)]
-
-
-def _read(stored: Mapping[str, Any]) -> Followed:
-    values: dict[str, Any] = {each.name: stored[each.name] for each in fields(Followed)}
-    values.update({name: tuple(value) for name, value in values.items() if isinstance(value, list)})
-    return Followed(**values)
+) -> Evaluation:
+    """The test users on one preset's model; whoever cannot be followed to the end stops the experiment."""
+    evaluation = context.evaluation(
+        f"followed-{preset}",
+        lambda folder, tell: evaluate(
+            simulation.train,
+            simulation.test,
+            {preset: ("trajectory", {"model": model})},
+            seed=context.seed,
+            workers=context.workers,
+            truth=simulation.truth,
+            out=folder,
+            progress=tell,
+        ),
+        about=about,
+    )
+    if evaluation.failures:
+        raise NumericalError(str(evaluation.failures[0]))
+    return evaluation
 
 
 def _examples(model: TrajectoryModel, simulation: Simulation) -> list[dict[str, Any]]:
@@ -192,22 +194,22 @@ def example(model: TrajectoryModel, user: User, truth: Composition) -> dict[str,
     x = user.X[:, 0]
     margin = 0.04 * float(np.ptp(x))
     grid = np.linspace(x.min() - margin, x.max() + margin, POINTS)
-    state = model.new_user(user.name)
-    steps = []
-    for t in range(1, user.batches + 1):
-        batch = user.batch(t)
-        step = state.update(batch.X, batch.y)
-        said = state.predict(grid[:, None])
+    steps: list[dict[str, Any]] = []
+
+    def look(state: NewUser, step: Step) -> None:
+        fit = state.predict(grid[:, None])
         steps.append(
             {
                 "rows": step.rows,
                 "composition": step.composition.text,
                 "probability": step.probabilities[step.composition],
-                "mean": said.mean.tolist(),
-                "sd": np.sqrt(said.variance).tolist(),
-                "total_sd": np.sqrt(said.total).tolist(),
+                "mean": fit.mean.tolist(),
+                "sd": np.sqrt(fit.variance).tolist(),
+                "total_sd": np.sqrt(fit.total).tolist(),
             }
         )
+
+    follow(TrajectoryMethod(model), user, catch=(), after_update=look)
     return {
         "user": user.name,
         "truth": truth.text,

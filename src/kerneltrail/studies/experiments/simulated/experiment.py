@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from itertools import zip_longest
 
-from kerneltrail.report.model_page import Followed, follow_users
+from kerneltrail.report.model_page import UserView, follow_users
 from kerneltrail.studies.experiments.context import Context
 from kerneltrail.studies.experiments.experiment import EXPERIMENTS
 from kerneltrail.studies.experiments.outcome import Outcome
@@ -64,7 +64,7 @@ class SimulatedExperiment:
         )
 
 
-def shown(found: Findings, sizes: Sizes) -> tuple[Followed, ...]:
+def shown(found: Findings, sizes: Sizes) -> tuple[UserView, ...]:
     """Users for the page: the first new ones of each kind with their fits, further ones for calibration alone."""
     test, half = found.simulation.test.raw, -(-len(found.simulation.test) // 2)
     kinds = (test[:half], test[half:])

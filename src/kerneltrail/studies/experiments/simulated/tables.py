@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from math import sqrt
 from typing import Any
 
-from kerneltrail.evaluation.follow import Followed
+from kerneltrail.evaluation import Interval, Step
+from kerneltrail.evaluation.recovery import of_batch
 from kerneltrail.studies.experiments.methods import metric_rows, paired_rows
 from kerneltrail.studies.experiments.simulated.compute import Findings
 from kerneltrail.studies.experiments.simulated.design import PRESETS
@@ -23,20 +25,21 @@ NORMAL_90 = 1.644854
 def tables(found: Findings) -> dict[str, list[Row]]:
     """Tidy tables by name."""
     made: dict[str, list[Row]] = {
-        "log_likelihood": [each.to_json() for each in found.orders],
+        "log_likelihood": [each.to_json() for each in found.likelihoods],
         "fits": [row for each in found.examples for row in _fit_rows(each)],
-        "followed": [row for one in found.comparison.followed for row in _followed_rows(one)],
+        "followed": _followed_rows(found),
     }
     if found.evaluation is not None:
         made["metrics"] = metric_rows(found.evaluation)
         made["paired"] = paired_rows(found.evaluation, "trajectory")
         made["methods"] = [step.to_json() for step in found.evaluation.steps]
     for preset in PRESETS:
-        model, users = found.models[preset], found.comparison.of(preset)
+        model = found.models[preset]
+        selected = [found.followed.at(preset, t) for t in range(1, len(found.rows) + 1)]
         own = {
             "recovery": _recovery(found, preset),
-            "selected": _selected(users),
-            "confusion": _confusion(found, users),
+            "selected": _selected(selected),
+            "confusion": _confusion(found, selected[-1]),
             "training": _training(found, model),
             "edges": _edges(model, model.structures[0]),
             "alternatives": _alternatives(model),
@@ -64,9 +67,7 @@ def results(found: Findings, made: Mapping[str, Sequence[Row]]) -> dict[str, Any
         "differences": [
             {"measure": measure, "first": PRESETS[0], "second": PRESETS[1], "rows": rows, **interval.to_json()}
             for measure in ("right", "log_density", "rmse")
-            for rows, interval in zip(
-                found.rows, found.comparison.difference(measure, PRESETS[0], PRESETS[1]), strict=True
-            )
+            for rows, interval in zip(found.rows, _differences(found, measure), strict=True)
         ],
         "examples": [dict(each) for each in found.examples],
     }
@@ -86,7 +87,7 @@ def _summary(preset: str, made: Mapping[str, Sequence[Row]]) -> dict[str, Any]:
 def _by_rows(found: Findings, name: str) -> dict[str, dict[str, float]]:
     """Rows seen, then kernel: ``{"3": {"LIN[x]": …}}``."""
     by: dict[str, dict[str, float]] = {}
-    for each in found.orders:
+    for each in found.likelihoods:
         by.setdefault(str(each.rows), {})[each.composition] = getattr(each, name)
     return by
 
@@ -103,53 +104,57 @@ def wilson(right: int, users: int) -> tuple[float, float]:
     return max(centre - half, 0.0), min(centre + half, 1.0)
 
 
+def _differences(found: Findings, metric: str) -> list[Interval]:
+    """The first preset minus the second, batch by batch."""
+    pairs = found.followed.paired(PRESETS[0])
+    return [of_batch(pairs, t)[metric].interval for t in range(1, len(found.rows) + 1)]
+
+
 def _recovery(found: Findings, preset: str) -> list[Row]:
-    summary = found.comparison.summary(preset)
-    users = found.comparison.of(preset)
+    averages = [each for each in found.followed.summary() if each.method == preset]
     rows = []
-    for t, seen in enumerate(summary.rows):
-        right = sum(one.right[t] for one in users)
-        low, high = wilson(right, len(users))
+    for t, seen in enumerate(found.rows, start=1):
+        steps, mean = found.followed.at(preset, t), {k: v.mean for k, v in of_batch(averages, t).items()}
+        right = sum(bool(step.right) for step in steps)
+        low, high = wilson(right, len(steps))
         rows.append(
             {
                 "rows": seen,
-                "users": len(users),
+                "users": len(steps),
                 "correct": right,
-                "share": right / len(users),
+                "share": right / len(steps),
                 "low": low,
                 "high": high,
-                "log_density": summary.log_density[t],
-                "rmse": summary.rmse[t],
-                "products": summary.products[t],
-                "hyperparameters": summary.hyperparameters[t],
-                "changed": summary.changed[t],
-                "said": sum(one.top[t] for one in users) / len(users),
+                "log_density": mean["log_density"],
+                "rmse": mean["rmse"],
+                "products": mean["products"],
+                "hyperparameters": mean["hyperparameters"],
+                "changed": mean.get("changed", 0.0),  # nobody changes at the first batch
+                "said": mean["probability"],
             }
         )
     return rows
 
 
-def _selected(users: Sequence[Followed]) -> list[Row]:
+def _selected(batches: Sequence[Sequence[Step]]) -> list[Row]:
     """How many users have each kernel at each size (the paper's histogram)."""
     rows = []
-    kernels = dict.fromkeys(kernel for t in range(len(users[0].ends)) for kernel in (u.compositions[t] for u in users))
-    for t, seen in enumerate(users[0].ends):
+    kernels = dict.fromkeys(step.composition for steps in batches for step in steps)
+    for steps in batches:
         for kernel in kernels:
-            own = [one for one in users if one.compositions[t] == kernel]
-            rows.append(
-                {"rows": seen, "composition": kernel, "users": len(own), "correct": sum(one.right[t] for one in own)}
-            )
+            own = [step for step in steps if step.composition == kernel]
+            right = sum(bool(step.right) for step in own)
+            rows.append({"rows": steps[0].rows, "composition": kernel, "users": len(own), "correct": right})
     return rows
 
 
-def _confusion(found: Findings, users: Sequence[Followed]) -> list[Row]:
+def _confusion(found: Findings, last: Sequence[Step]) -> list[Row]:
     """True and selected kernels at the last batch."""
     truths = [truth.text for truth in found.truths]
-    last = {one.user: one.compositions[-1] for one in users}
-    kernels = list(dict.fromkeys([*truths, *last.values()]))
-    counts = Counter((one.truth, last[one.user]) for one in users)
+    kernels = list(dict.fromkeys([*truths, *(step.composition for step in last)]))
+    counts = Counter((found.simulation.truth[step.user].text, step.composition) for step in last)
     return [
-        {"rows": users[0].ends[-1], "truth": truth, "selected": kernel, "users": counts[truth, kernel]}
+        {"rows": last[0].rows, "truth": truth, "selected": kernel, "users": counts[truth, kernel]}
         for truth in truths
         for kernel in kernels
     ]
@@ -216,22 +221,24 @@ def _chains(model: TrajectoryModel) -> Row:
     }
 
 
-def _followed_rows(one: Followed) -> list[Row]:
+def _followed_rows(found: Findings) -> list[Row]:
+    """Every new user after every batch, with how the batch was predicted before."""
     return [
         {
-            "preset": one.preset,
-            "user": one.user,
-            "truth": one.truth,
-            "batch": t + 1,
-            "rows": rows,
-            "composition": one.compositions[t],
-            "right": one.right[t],
-            "probability": one.top[t],
-            "probability_of_truth": one.on_truth[t],
-            "log_density": one.log_density[t],
-            "rmse": one.rmse[t],
+            "preset": after.method,
+            "user": after.user,
+            "truth": found.simulation.truth[after.user].text,
+            "batch": after.t,
+            "rows": after.rows,
+            "composition": after.composition,
+            "right": after.right,
+            "probability": after.probability,
+            "probability_of_truth": after.truth_probability,
+            "log_density": before.log_density,
+            "rmse": before.rmse,
         }
-        for t, rows in enumerate(one.ends)
+        for before, after in pairwise(found.followed.steps)
+        if after.t
     ]
 
 

@@ -8,6 +8,7 @@ composition, in the same order.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -15,7 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kerneltrail.data import Scaler
-from kerneltrail.kernels import Composition, Priors
+from kerneltrail.errors import KernelError
+from kerneltrail.kernels import Atom, Composition, Hyperparameters, Priors, Product
 from kerneltrail.kernels.atoms import Hyperparameter
 from kerneltrail.kernels.entries import AMPLITUDE, NOISE, Entries, Named, Slot
 from kerneltrail.methods.cks.expression import Expression, Leaf, Sum
@@ -24,7 +26,7 @@ Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class Form(Entries):
+class ExpressionLayout(Entries):
     """The layout of an expression's hyperparameters; None is noise alone.
 
     Attributes:
@@ -114,7 +116,7 @@ class _Builder:
 
 
 @lru_cache(maxsize=16384)
-def form_of(expression: Expression | None) -> Form:
+def expression_layout(expression: Expression | None) -> ExpressionLayout:
     """The form of an expression (computed once)."""
     made = _Builder()
     terms = () if expression is None else expression.parts if isinstance(expression, Sum) else (expression,)
@@ -131,7 +133,7 @@ def form_of(expression: Expression | None) -> Form:
     for a, (_, _, parts) in enumerate(made.amplitudes):
         for leaf, sign in parts.items():
             pull[a, leaf] = sign
-    return Form(
+    return ExpressionLayout(
         expression,
         tuple(made.slots),
         tuple(made.places),
@@ -144,7 +146,7 @@ def form_of(expression: Expression | None) -> Form:
 
 
 @dataclass(frozen=True)
-class Tied(Named):
+class ExpressionParameters(Named):
     """An expression with its hyperparameters: a mapping from names to natural values.
 
     Attributes:
@@ -159,14 +161,14 @@ class Tied(Named):
         self._check()
 
     @property
-    def form(self) -> Form:
+    def layout(self) -> ExpressionLayout:
         """The layout of the vector."""
-        return form_of(self.expression)
+        return expression_layout(self.expression)
 
     @property
-    def _entries(self) -> Form:
+    def _entries(self) -> ExpressionLayout:
         """The form, as any order of entries."""
-        return self.form
+        return self.layout
 
     @property
     def composition(self) -> Composition:
@@ -176,17 +178,17 @@ class Tied(Named):
     @property
     def leaf_amplitudes(self) -> Array:
         """The log amplitude of each atom; what a product shares is with its first factor."""
-        return self.form.carry @ self.vector[self.form.amplitudes]
+        return self.layout.carry @ self.vector[self.layout.amplitudes]
 
-    def in_data_units(self, scaler: Scaler) -> Tied:
+    def in_data_units(self, scaler: Scaler) -> ExpressionParameters:
         """The same kernel on covariates and target in data units (compare `kerneltrail.data.in_data_units`)."""
-        form, values = self.form, self.values_array
+        layout, values = self.layout, self.values_array
         amplitudes = self.leaf_amplitudes
         leaves = () if self.expression is None else self.expression.leaves
         for index, leaf in enumerate(leaves):
-            place, name = form.places[index], leaf.atom.covariate
+            place, name = layout.places[index], leaf.atom.covariate
             for at in range(place.start, place.stop):
-                unit = form.slots[at].spec.unit
+                unit = layout.slots[at].spec.unit
                 if unit == "length":
                     values[at] = scaler.length(name, values[at])
                 elif unit == "location":
@@ -194,6 +196,53 @@ class Tied(Named):
             if leaf.atom.spec.linear:  # quadratic in its covariate, so the range² moves into the amplitude
                 amplitudes[index] -= 2.0 * np.log(scaler.length(name, 1.0))
         target = 2.0 * np.log(scaler.scale)
-        values[form.amplitudes] = np.exp(form.pull @ amplitudes + np.where(form.relative, 0.0, target))
+        values[layout.amplitudes] = np.exp(layout.pull @ amplitudes + np.where(layout.relative, 0.0, target))
         values[-1] *= scaler.scale**2
-        return Tied(self.expression, tuple(form.unconstrain(values)))
+        return ExpressionParameters(self.expression, tuple(layout.unconstrain(values)))
+
+
+def multiplied_out(kernel: ExpressionParameters) -> tuple[Hyperparameters, ...]:
+    """The products of which an expression is the sum, each as a kernel of its own with the expression's noise.
+
+    The same product may come twice, with other hyperparameters: a list says what a set (`Composition`) cannot. SE
+    factors on one covariate become one, with 1/ℓ² = Σ 1/ℓ_i².
+    """
+    if kernel.expression is None:
+        return ()
+    places = iter(range(len(kernel.layout.places)))
+    terms = _terms(kernel.expression, places)
+    amplitudes, noise = kernel.leaf_amplitudes, kernel.unconstrained[-1]
+    leaves = kernel.expression.leaves
+    found = []
+    for term in terms:
+        merged: list[tuple[Atom, list[float]]] = []
+        for index in sorted(term, key=lambda index: leaves[index].atom):
+            atom, own = leaves[index].atom, list(kernel.unconstrained[kernel.layout.places[index]])
+            if atom.spec.idempotent and merged and merged[-1][0] == atom:
+                merged[-1] = (atom, _merged(atom, merged[-1][1], own))
+            else:
+                merged.append((atom, own))
+        product = Product(tuple(atom for atom, _ in merged))
+        vector = [float(amplitudes[term].sum()), *(value for _, own in merged for value in own), noise]
+        found.append(Hyperparameters(Composition((product,)), tuple(vector)))
+    return tuple(found)
+
+
+def _terms(node: Expression, places: Iterator[int]) -> list[list[int]]:
+    """Which atoms each product has."""
+    if isinstance(node, Leaf):
+        return [[next(places)]]
+    parts = [_terms(part, places) for part in node.parts]
+    if isinstance(node, Sum):
+        return [term for part in parts for term in part]
+    total = parts[0]
+    for part in parts[1:]:
+        total = [left + right for left in total for right in part]
+    return total
+
+
+def _merged(atom: Atom, one: list[float], other: list[float]) -> list[float]:
+    """The hyperparameters of the product of two atoms that is again one of them."""
+    if len(one) != 1 or atom.spec.hyperparameters[0].kind != "lengthscale":
+        raise KernelError(f"how the hyperparameters of {atom}*{atom} become those of one {atom} is not known")
+    return [float(-0.5 * np.logaddexp(-2.0 * one[0], -2.0 * other[0]))]

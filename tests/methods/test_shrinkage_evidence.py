@@ -10,9 +10,9 @@ from kerneltrail.errors import DataError
 from kerneltrail.gp import find_map
 from kerneltrail.kernels import Composition, Pool, Priors, layout_of, parse
 from kerneltrail.methods import build
-from kerneltrail.methods.preprocessing import own_frame
+from kerneltrail.methods.preprocessing import own_preprocessor
 from kerneltrail.methods.shrinkage import Shrinkage
-from kerneltrail.methods.shrinkage.narrow import Probable, exchanged, fewer, more, narrowed
+from kerneltrail.methods.shrinkage.evidence_selection import SumEvidence, exchanged, fewer, more, select_by_evidence
 
 POOL = Pool.of("SE[x]", "LIN[x]", "PER[x]*SE[x]", "PER[x]")  # not in a composition's order
 EVERY = Composition(POOL.products)
@@ -27,7 +27,7 @@ def wave(rows=40, noise=0.2):
 
 def probable(user, pool=POOL):
     whole = np.arange(layout_of(EVERY).size) / 100.0
-    return Probable(user, pool, Priors.synthetic(), None, {"x": (1.1,)}, whole, 0)
+    return SumEvidence(user, pool, Priors.synthetic(), None, {"x": (1.1,)}, whole, 0)
 
 
 def test_neighbours_are_all_sums_one_step_away():
@@ -75,24 +75,24 @@ def test_steps_climb_to_the_most_probable_sum():
     best = max((Composition(e) for size in range(5) for e in combinations(POOL.products, size)), key=sums.of)
     assert best == parse("LIN[x] + PER[x]")
     for first in ("SE[x]", "SE[x] + PER[x]*SE[x]", "LIN[x] + PER[x] + SE[x]"):
-        assert narrowed(sums, parse(first)) == best
+        assert select_by_evidence(sums, parse(first)) == best
     rng = np.random.default_rng(1)
     noise = probable(wave().with_y(rng.standard_normal(40)))
-    assert narrowed(noise, parse("LIN[x] + SE[x]")) == Composition(())
+    assert select_by_evidence(noise, parse("LIN[x] + SE[x]")) == Composition(())
 
 
 def test_evidence_judges_only_when_asked():
     user = wave()
     options = {"pairs": 2, "iterations": 40, "share": 0.001, "size": 0.0, "clear": 1.0}
-    by_share = Shrinkage(own_frame(("x",), "none"), POOL, Priors.synthetic(), **options).fit(user, None)
-    by_evidence = Shrinkage(own_frame(("x",), "none"), POOL, Priors.synthetic(), judge="evidence", **options)
+    by_share = Shrinkage(own_preprocessor(("x",), "none"), POOL, Priors.synthetic(), **options).fit(user, None)
+    by_evidence = Shrinkage(own_preprocessor(("x",), "none"), POOL, Priors.synthetic(), judge="evidence", **options)
     fit = by_evidence.fit(user, None)
     np.testing.assert_array_equal(fit.factors.packed, by_share.factors.packed)
     assert len(by_share.composition) > 2
     assert fit.composition == parse("LIN[x] + PER[x]")
     assert by_evidence.restore(user, fit.to_json()).composition == fit.composition
     with pytest.raises(DataError, match="judge"):
-        Shrinkage(own_frame(("x",)), POOL, Priors.synthetic(), judge="vote")
+        Shrinkage(own_preprocessor(("x",)), POOL, Priors.synthetic(), judge="vote")
 
 
 def test_all_of_it_can_be_set_by_name():

@@ -1,4 +1,4 @@
-"""The prequential loop against plain arithmetic, and what it does when something raises."""
+"""The loop that follows a user against plain arithmetic, and what it does when something raises."""
 
 import math
 
@@ -7,20 +7,19 @@ import pytest
 from scipy.stats import norm
 
 from evaluation.toys import Toy, ToyUser, user
-from kerneltrail.evaluation import prequential
-from kerneltrail.evaluation.prequential import WITHIN, scores
-from kerneltrail.evaluation.steps import Step
+from kerneltrail.evaluation import Step, follow, scores
+from kerneltrail.evaluation.metrics import WITHIN
 from kerneltrail.gp import Prediction
 from kerneltrail.methods.protocol import Method
 
 
 def test_every_batch_is_predicted_from_the_rows_before_it():
     ann = user()
-    piece = prequential(Toy(), ann)
-    assert not piece.failures
-    assert [(s.t, s.rows, s.predicted) for s in piece.steps] == [(0, 0, 3), (1, 3, 2), (2, 5, 4), (3, 9, 0)]
+    followed = follow(Toy(), ann)
+    assert not followed.failures
+    assert [(s.t, s.rows, s.predicted) for s in followed.steps] == [(0, 0, 3), (1, 3, 2), (2, 5, 4), (3, 9, 0)]
     for t, (low, high) in enumerate([(0, 3), (3, 5), (5, 9)]):
-        step, y = piece.steps[t], ann.y[low:high]
+        step, y = followed.steps[t], ann.y[low:high]
         mean = ann.y[:low].mean() if low else 0.0
         assert step.rmse == pytest.approx(math.sqrt(np.mean((y - mean) ** 2)))
         assert step.log_density == pytest.approx(norm.logpdf(y, mean, 1.0).mean())
@@ -31,7 +30,7 @@ def test_every_batch_is_predicted_from_the_rows_before_it():
 
 
 def test_the_state_after_the_last_batch_is_a_step_without_prediction():
-    last = prequential(Toy(), user()).steps[-1]
+    last = follow(Toy(), user()).steps[-1]
     assert (last.composition, last.products, last.hyperparameters, last.covariates) == ("LIN[x] + SE[x]", 2, 5, 1)
     assert last.covariate_names == ("x",)
     assert last.seconds >= 0.0
@@ -42,48 +41,46 @@ def test_the_state_after_the_last_batch_is_a_step_without_prediction():
 def test_a_method_that_says_how_many_hyperparameters_its_kernel_has_is_believed():
     toy = Toy()
     counted = type("Counted", (ToyUser,), {"hyperparameter_count": 4})
-    steps = prequential(
-        type("Method", (Toy,), {"__call__": lambda self, name="new": counted(toy, name)})(), user()
-    ).steps
+    steps = follow(type("Method", (Toy,), {"__call__": lambda self, name="new": counted(toy, name)})(), user()).steps
     assert [(s.composition, s.hyperparameters) for s in steps][-1] == ("LIN[x] + SE[x]", 4)
 
 
 def test_changes_are_counted_from_one_batch_to_the_next_but_not_from_before_any_row():
-    steps = prequential(Toy(texts=("", "LIN[x]", "LIN[x]", "SE[x] + LIN[x]*SE[x]")), user()).steps
+    steps = follow(Toy(texts=("", "LIN[x]", "LIN[x]", "SE[x] + LIN[x]*SE[x]")), user()).steps
     assert [(s.change, s.changed) for s in steps] == [(None, None), (0, 0), (3, 1), (None, None)]
 
 
 def test_there_is_no_time_for_an_update_before_any():
-    first = prequential(Toy(), user()).steps[0]
+    first = follow(Toy(), user()).steps[0]
     assert math.isnan(first.seconds)
     assert math.isnan(first.cpu_seconds)
 
 
 def test_one_batch_and_no_batch():
-    assert [(s.t, s.predicted) for s in prequential(Toy(), user(batches=(4,))).steps] == [(0, 4), (1, 0)]
-    assert [(s.t, s.predicted) for s in prequential(Toy(), user().upto(0)).steps] == [(0, 0)]
+    assert [(s.t, s.predicted) for s in follow(Toy(), user(batches=(4,))).steps] == [(0, 4), (1, 0)]
+    assert [(s.t, s.predicted) for s in follow(Toy(), user().upto(0)).steps] == [(0, 0)]
 
 
 def test_actions_are_passed_to_methods_that_take_them():
-    assert not prequential(Toy(action=True), user(action=True)).failures
-    assert not prequential(Toy(action=False), user(action=True)).failures
+    assert not follow(Toy(action=True), user(action=True)).failures
+    assert not follow(Toy(action=False), user(action=True)).failures
 
 
 def test_a_failing_update_leaves_the_user_there():
-    piece = prequential(Toy(fail=("update", 1, "ann")), user())
-    assert [s.t for s in piece.steps] == [0, 1]
-    (failure,) = piece.failures
+    followed = follow(Toy(fail=("update", 1, "ann")), user())
+    assert [s.t for s in followed.steps] == [0, 1]
+    (failure,) = followed.failures
     assert (failure.user, failure.t, failure.stage, failure.type) == ("ann", 1, "update", "RuntimeError")
     assert failure.message == "no update for ann"
 
 
 @pytest.mark.parametrize(("stage", "kind"), [("predict", "RuntimeError"), ("finite", "NumericalError")])
 def test_a_failing_prediction_is_missing_and_the_user_goes_on(stage, kind):
-    piece = prequential(Toy(fail=(stage, 1, "ann")), user())
-    assert [s.t for s in piece.steps] == [0, 1, 2, 3]
-    assert math.isnan(piece.steps[1].rmse)
-    assert piece.steps[2].rmse > 0.0
-    assert [(f.t, f.stage, f.type) for f in piece.failures] == [(1, "predict", kind)]
+    followed = follow(Toy(fail=(stage, 1, "ann")), user())
+    assert [s.t for s in followed.steps] == [0, 1, 2, 3]
+    assert math.isnan(followed.steps[1].rmse)
+    assert followed.steps[2].rmse > 0.0
+    assert [(f.t, f.stage, f.type) for f in followed.failures] == [(1, "predict", kind)]
 
 
 def test_a_method_that_cannot_begin_is_a_failure():
@@ -91,9 +88,9 @@ def test_a_method_that_cannot_begin_is_a_failure():
         raise OSError("nobody")
 
     toy = Toy()
-    piece = prequential(type("Dead", (), {"__call__": lambda self, name: begin(name), "takes_action": False})(), user())
-    assert piece.steps == ()
-    assert piece.failures[0].type == "OSError"
+    followed = follow(type("Dead", (), {"__call__": lambda self, name: begin(name), "takes_action": False})(), user())
+    assert followed.steps == ()
+    assert followed.failures[0].type == "OSError"
     assert isinstance(toy, Method)
 
 
@@ -107,6 +104,6 @@ def test_coverage_is_that_of_the_normal():
 
 
 def test_steps_are_plain_values_and_back():
-    for step in prequential(Toy(), user()).steps:
+    for step in follow(Toy(), user()).steps:
         again = Step.from_json(step.to_json())
         assert repr(again) == repr(step)  # NaN is not equal to itself

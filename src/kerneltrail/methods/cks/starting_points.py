@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kerneltrail.methods.cks.expression import Expression, Leaf, Sum
-from kerneltrail.methods.cks.form import Form, Tied, form_of
+from kerneltrail.methods.cks.layout import ExpressionLayout, ExpressionParameters, expression_layout
 
 Array = NDArray[np.float64]
 Bools = NDArray[np.bool_]
@@ -19,7 +19,7 @@ FAR = 2.0
 
 
 @dataclass(frozen=True)
-class Column:
+class ColumnMoments:
     """Where a covariate lies: its mean and standard deviation over the rows."""
 
     mean: float
@@ -45,27 +45,27 @@ class Inheritance:
     factors: Bools
 
 
-def inherit(parent: Tied, child: Expression, moments: tuple[Array, Array]) -> Inheritance:
+def inherit(parent: ExpressionParameters, child: Expression, moments: tuple[Array, Array]) -> Inheritance:
     """Trace a child's atoms back to its parent's (`Leaf.origin`) and take over what these had.
 
     An atom exchanged for another keeps the amplitude. A new term starts as large as the terms beside it, or as the
     prior has it in the outermost sum.
     """
-    form, vector = form_of(child), np.array(moments[0], dtype=np.float64)
+    layout, vector = expression_layout(child), np.array(moments[0], dtype=np.float64)
     vector[-1] = parent.unconstrained[-1]  # the noise
-    new = np.zeros(form.size, dtype=bool)
+    new = np.zeros(layout.size, dtype=bool)
     known, before = parent.leaf_amplitudes, () if parent.expression is None else parent.expression.leaves
     leaves = child.leaves
     amplitudes = np.zeros(len(leaves))
     for index, leaf in enumerate(leaves):
-        place = form.places[index]
+        place = layout.places[index]
         new[place] = leaf.origin is None or before[leaf.origin] != leaf
         if leaf.origin is not None:
             amplitudes[index] = known[leaf.origin]
             if not new[place].any():
-                vector[place] = parent.unconstrained[parent.form.places[leaf.origin]]
+                vector[place] = parent.unconstrained[parent.layout.places[leaf.origin]]
     terms = np.zeros(len(leaves), dtype=bool)
-    usual = float(moments[0][form.amplitudes[~form.relative]].mean())
+    usual = float(moments[0][layout.amplitudes[~layout.relative]].mean())
     _size_terms(child, iter(range(len(leaves))), amplitudes, terms, usual, outermost=True)
     fresh = np.array([leaf.origin is None for leaf in leaves])
     return Inheritance(vector, new, amplitudes, terms, fresh & ~terms)
@@ -91,7 +91,7 @@ def _size_terms(
 
 
 @dataclass(frozen=True)
-class Starts:
+class StartingPoints:
     """Points from which a candidate's search may start.
 
     Attributes:
@@ -106,12 +106,12 @@ class Starts:
 def starts_for(
     child: Expression,
     moments: tuple[Array, Array],
-    parent: Tied | None,
-    columns: Mapping[str, Column],
+    parent: ExpressionParameters | None,
+    columns: Mapping[str, ColumnMoments],
     periods: Mapping[str, Sequence[float]],
     rng: np.random.Generator,
     draws: int,
-) -> Starts:
+) -> StartingPoints:
     """Where to start: at the parent's values, and anew.
 
     Of the heirs, the first has new values at the prior's mean, the second out of the way (a new summand small, a new
@@ -128,41 +128,41 @@ def starts_for(
         rng: source of draws.
         draws: how many to draw of each.
     """
-    form = form_of(child)
+    layout = expression_layout(child)
     mean, scale = moments[0], np.sqrt(moments[1])
     # Half a standard deviation: with all of them at their own whim the lot would seldom be a good start.
-    fresh = mean + 0.5 * scale * rng.standard_normal((draws + 1, form.size))
+    fresh = mean + 0.5 * scale * rng.standard_normal((draws + 1, layout.size))
     fresh[0] = mean
-    _put_periods(fresh, form, np.ones(form.size, dtype=bool), periods)
+    _put_periods(fresh, layout, np.ones(layout.size, dtype=bool), periods)
     if parent is None:
-        return Starts(np.empty((0, form.size)), fresh)
+        return StartingPoints(np.empty((0, layout.size)), fresh)
     given = inherit(parent, child, moments)
     heir = np.tile(given.vector, (draws + 2, 1))
     amplitudes = np.tile(given.amplitudes, (draws + 2, 1))
-    heir[2:] = np.where(given.new, mean + scale * rng.standard_normal((draws, form.size)), heir[2:])
-    spread = scale[form.amplitudes].max(initial=0.0)
+    heir[2:] = np.where(given.new, mean + scale * rng.standard_normal((draws, layout.size)), heir[2:])
+    spread = scale[layout.amplitudes].max(initial=0.0)
     amplitudes[2:] += given.terms * spread * rng.standard_normal((draws, len(given.terms)))
     amplitudes[1] -= given.terms * FAR * spread
-    _put_periods(heir, form, given.new, periods)
+    _put_periods(heir, layout, given.new, periods)
     leaves = child.leaves
     for index in np.flatnonzero(given.factors):
-        place = form.places[index]
+        place = layout.places[index]
         for at in range(place.start, place.stop):
-            kind = form.slots[at].spec.kind
+            kind = layout.slots[at].spec.kind
             if kind in ("lengthscale", "location"):  # a line far from its zero is nearly constant
                 heir[1, at] = mean[at] + (FAR if kind == "lengthscale" else -FAR) * scale[at]
         if leaves[index].atom.spec.linear:  # of size 1 over the rows, so that the product stays as large as it was
             column = columns[leaves[index].atom.covariate]
             size = (column.mean - heir[:, place.start]) ** 2 + column.sd**2
             amplitudes[:, index] = -np.log(np.maximum(size, 1e-6))
-    heir[:, form.amplitudes] = amplitudes @ form.pull.T
+    heir[:, layout.amplitudes] = amplitudes @ layout.pull.T
     varied = given.new.any() or given.terms.any()
-    return Starts(heir if varied else heir[:1], fresh)
+    return StartingPoints(heir if varied else heir[:1], fresh)
 
 
-def _put_periods(points: Array, form: Form, new: Bools, periods: Mapping[str, Sequence[float]]) -> None:
+def _put_periods(points: Array, layout: ExpressionLayout, new: Bools, periods: Mapping[str, Sequence[float]]) -> None:
     """Write likely periods, in turn, where periods are new."""
-    for i, slot in enumerate(form.slots):
+    for i, slot in enumerate(layout.slots):
         likely = periods.get(slot.covariate or "", ())
         if slot.spec.kind == "period" and new[i] and likely:
             points[:, i] = np.log([likely[r % len(likely)] for r in range(len(points))])

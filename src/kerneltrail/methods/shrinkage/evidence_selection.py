@@ -15,13 +15,13 @@ from kerneltrail.data import User
 from kerneltrail.gp import LinearBlock, find_map
 from kerneltrail.kernels import Composition, Pool, Priors, layout_of
 from kerneltrail.methods.periods import Periods
-from kerneltrail.methods.shrinkage.starts import at_periods
+from kerneltrail.methods.shrinkage.starting_points import at_periods
 
 Array = NDArray[np.float64]
 
 
 @dataclass
-class Probable:
+class SumEvidence:
     """How probable sums of a pool's products are on the same rows, by H0 and Laplace's evidence; each is fitted once.
 
     Attributes:
@@ -78,7 +78,7 @@ class Probable:
         return self.whole[[*places, -1]]
 
 
-def narrowed(sums: Probable, first: Composition) -> Composition:
+def select_by_evidence(sums: SumEvidence, first: Composition) -> Composition:
     """The sum that is reached from `first` by single steps, each to a more probable sum, until there is none.
 
     Steps of the cheapest kind are tried first and the best of a kind is taken: one product less, one more, one

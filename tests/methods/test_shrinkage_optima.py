@@ -10,10 +10,9 @@ from kerneltrail.data import User
 from kerneltrail.errors import DataError, NumericalError
 from kerneltrail.gp import Posterior
 from kerneltrail.kernels import Hyperparameters, Pool, Priors
-from kerneltrail.methods.preprocessing import own_frame
+from kerneltrail.methods.preprocessing import own_preprocessor
 from kerneltrail.methods.shrinkage import Factors, Shrinkage
-from kerneltrail.methods.shrinkage.explore import apart, disturbed, log_volume, weighed
-from kerneltrail.methods.shrinkage.search import Optimum, search
+from kerneltrail.methods.shrinkage.optima import Optimum, distinct_optima, log_volume, maximise, perturbed, weigh_optima
 
 POOL = Pool.of("LIN[x]", "PER[x]", "SE[x]", "SE[x]*PER[x]")
 
@@ -26,7 +25,7 @@ def series(rows=24):
 
 
 def learner(**options):
-    return Shrinkage(own_frame(("x",)), POOL, Priors.heartsteps(), **{"pairs": 2, "iterations": 60, **options})
+    return Shrinkage(own_preprocessor(("x",)), POOL, Priors.heartsteps(), **{"pairs": 2, "iterations": 60, **options})
 
 
 def optimum(theta, bound):
@@ -53,13 +52,13 @@ def test_warm_starts_stay_with_restarts():
 
 def test_a_hop_begins_some_products_anew_and_leaves_the_others():
     made = learner()
-    problem = made.problem(made.frame.see(series()))
-    slots = np.array([problem.inputs.layout.slots[place].product for place in problem.places])
-    theta = problem.mean + 0.1
-    factors, alone = Factors(np.full(5, 3.0), np.full(5, 0.2), theta), problem.mean + 7.0
+    elbo = made.elbo(made.preprocessor.prepare(series()))
+    slots = np.array([elbo.inputs.layout.slots[place].product for place in elbo.places])
+    theta = elbo.mean + 0.1
+    factors, alone = Factors(np.full(5, 3.0), np.full(5, 0.2), theta), elbo.mean + 7.0
     rng, counts = np.random.default_rng(0), set()
     for _ in range(60):
-        moved = disturbed(problem, factors, alone, rng)
+        moved = perturbed(elbo, factors, alone, rng)
         changed = {p for p in range(4) if moved.m[1 + p] != 3.0}
         counts.add(len(changed))
         assert moved.m[0] == 3.0
@@ -74,8 +73,8 @@ def test_a_hop_begins_some_products_anew_and_leaves_the_others():
 def test_optima_without_a_valley_between_them_are_one():
     two_hills = SimpleNamespace(value=lambda factors: -50.0 * min((factors.theta[0] - c) ** 2 for c in (-1.0, 1.0)))
     hills = [optimum(-1.0, 0.0), optimum(1.0, -0.5), optimum(-0.98, -0.02), optimum(1.05, -0.7)]
-    assert [each.factors.theta[0] for each in apart(two_hills, hills)] == [-1.0, 1.0]
-    assert [each.bound for each in apart(two_hills, hills[::-1])] == [0.0, -0.5]
+    assert [each.factors.theta[0] for each in distinct_optima(two_hills, hills)] == [-1.0, 1.0]
+    assert [each.bound for each in distinct_optima(two_hills, hills[::-1])] == [0.0, -0.5]
 
 
 def test_what_cannot_be_evaluated_is_a_valley_and_is_not_weighed():
@@ -84,37 +83,37 @@ def test_what_cannot_be_evaluated_is_a_valley_and_is_not_weighed():
 
     broken = SimpleNamespace(value=nowhere, evaluate=nowhere, variance=np.ones(1))
     hills = [optimum(1.0, -0.5), optimum(-1.0, 0.0)]
-    assert [each.bound for each in apart(broken, hills)] == [0.0, -0.5]
-    assert weighed(broken, hills) == ((hills[1], 0.0),)
+    assert [each.bound for each in distinct_optima(broken, hills)] == [0.0, -0.5]
+    assert weigh_optima(broken, hills) == ((hills[1], 0.0),)
 
 
 def test_the_volume_by_naive_second_differences():
     made = learner(iterations=300)
-    problem = made.problem(made.frame.see(series()))
+    elbo = made.elbo(made.preprocessor.prepare(series()))
     factors = made.fit(series(), None).factors
     k, h = len(factors.theta), 1e-3
-    unit = h * np.diag(np.sqrt(problem.variance))
+    unit = h * np.diag(np.sqrt(elbo.variance))
 
     def at(step):
-        return problem.value(replace(factors, theta=factors.theta + step))
+        return elbo.value(replace(factors, theta=factors.theta + step))
 
     hessian = np.array([[(at(a + b) - at(a - b) - at(b - a) + at(-a - b)) / (4 * h * h) for b in unit] for a in unit])
     whitened = np.linalg.eigvalsh(-hessian)
     assert whitened.min() > 0.05  # or else the floor would be all that is tested
-    expected = 0.5 * k * np.log(2 * np.pi) - 0.5 * np.log(whitened).sum() + 0.5 * np.log(problem.variance).sum()
-    np.testing.assert_allclose(log_volume(problem, factors), expected, atol=0.02)
+    expected = 0.5 * k * np.log(2 * np.pi) - 0.5 * np.log(whitened).sum() + 0.5 * np.log(elbo.variance).sum()
+    np.testing.assert_allclose(log_volume(elbo, factors), expected, atol=0.02)
 
 
 def test_weights_are_those_with_the_highest_bound_of_the_mixture():
     made = learner()
-    problem = made.problem(made.frame.see(series()))
+    elbo = made.elbo(made.preprocessor.prepare(series()))
     rng = np.random.default_rng(1)
-    starts = [disturbed(problem, made.fit(series(), None).factors, problem.mean, rng) for _ in range(5)]
-    optima = [each for start in starts for each in search(problem, [start], iterations=200, tolerance=1e-8).optima]
-    found = weighed(problem, [*optima, optima[0]])
+    starts = [perturbed(elbo, made.fit(series(), None).factors, elbo.mean, rng) for _ in range(5)]
+    optima = [each for start in starts for each in maximise(elbo, [start], iterations=200, tolerance=1e-8)]
+    found = weigh_optima(elbo, [*optima, optima[0]])
     assert len(found) >= 2
     log = np.array([weight for _, weight in found])
-    bounds = np.array([each.bound + log_volume(problem, each.factors) for each, _ in found])
+    bounds = np.array([each.bound + log_volume(elbo, each.factors) for each, _ in found])
     assert np.exp(log).sum() == pytest.approx(1.0)
 
     def bound(weights):
@@ -131,20 +130,20 @@ def test_an_averaged_prediction_is_the_obvious_sum():
     fit = made.fit(user, None)
     other = replace(fit.factors, theta=fit.factors.theta + 0.3)
     fit = replace(fit, parts=((fit.factors, np.log(0.7)), (other, np.log(0.3))))
-    problem, X = made.problem(fit.seen), np.linspace(0.0, 1.2, 5)[:, None]
+    elbo, X = made.elbo(fit.prepared), np.linspace(0.0, 1.2, 5)[:, None]
     means, seconds = 0.0, 0.0
     for factors, log_weight in fit.parts:
-        for scales in np.exp(problem.log_scales(factors)):
-            vector = problem.vector(factors.theta, np.log(scales[0] * scales[1:]))
-            said = Posterior.fit(fit.seen.rows, Hyperparameters(made.whole, tuple(vector))).predict(
-                fit.seen.scaler.transform(X)
+        for scales in np.exp(elbo.log_scales(factors)):
+            vector = elbo.vector(factors.theta, np.log(scales[0] * scales[1:]))
+            said = Posterior.fit(fit.prepared.rows, Hyperparameters(made.whole, tuple(vector))).predict(
+                fit.prepared.scaler.transform(X)
             )
-            weight = np.exp(log_weight) / len(problem.draws)
+            weight = np.exp(log_weight) / len(elbo.draws)
             means += weight * said.mean
             seconds += weight * (said.variance + said.mean**2)
     got = fit.predict(X, None)
-    np.testing.assert_allclose(got.mean, fit.seen.scaler.inverse_target(means), rtol=1e-8)
-    np.testing.assert_allclose(got.variance, fit.seen.scaler.inverse_variance(seconds - means**2), rtol=1e-6)
+    np.testing.assert_allclose(got.mean, fit.prepared.scaler.inverse_target(means), rtol=1e-8)
+    np.testing.assert_allclose(got.variance, fit.prepared.scaler.inverse_variance(seconds - means**2), rtol=1e-6)
 
 
 def test_a_mixture_is_kept_and_restored():
@@ -159,7 +158,7 @@ def test_a_mixture_is_kept_and_restored():
 
 
 def test_settings_of_a_series_search_more_and_others_are_refused():
-    made = Shrinkage.for_series(own_frame(("x",)), POOL, Priors.heartsteps(), seed=3)
+    made = Shrinkage.for_series(own_preprocessor(("x",)), POOL, Priors.heartsteps(), seed=3)
     assert made.seed == 3
     assert made.average
     assert made.restarts > 1

@@ -7,14 +7,14 @@ from math import exp, isfinite
 from typing import Any
 
 from kerneltrail.methods.cks.expression import Expression
-from kerneltrail.methods.cks.fit import Fitted, parameters
+from kerneltrail.methods.cks.fit import FittedExpression, parameters
 
 LEAST = 1e-6
 """Weights below this are not worth a kernel's predictions."""
 
 
 @dataclass(frozen=True)
-class Node:
+class SearchNode:
     """One candidate.
 
     Attributes:
@@ -28,7 +28,7 @@ class Node:
     level: int
     expression: Expression
     parent: int | None
-    fitted: Fitted
+    fitted: FittedExpression
     held_out: float | None = None
 
     @property
@@ -48,13 +48,13 @@ class SearchTree:
         seconds: how long it took.
     """
 
-    nodes: tuple[Node, ...]
+    nodes: tuple[SearchNode, ...]
     rows: int
     stopped: str
     seconds: float
 
     @property
-    def best(self) -> Node:
+    def best(self) -> SearchNode:
         """The largest held-out density where rows were held out, else the smallest BIC; over all levels.
 
         Only nodes fitted to all rows count; of equals, the simplest wins.
@@ -65,11 +65,11 @@ class SearchTree:
         return min(judged, key=lambda node: (-(node.held_out or 0.0), node.bic, node.expression.key))
 
     @property
-    def best_by_bic(self) -> Node:
+    def best_by_bic(self) -> SearchNode:
         """The smallest BIC over all levels, among those fitted to all rows; of equals, the simplest."""
         return min(self.complete, key=lambda node: (node.bic, node.expression.key))
 
-    def weighted(self, worth: float) -> tuple[tuple[float, Node], ...]:
+    def weighted(self, worth: float) -> tuple[tuple[float, SearchNode], ...]:
         """The nodes judged by held-out rows with weights ∝ exp(worth · mean log density), the largest first.
 
         Weights below a millionth are left out; where nothing was judged, the best by BIC has them all.
@@ -86,7 +86,7 @@ class SearchTree:
         return tuple(sorted(kept, key=lambda each: (-each[0], each[1].bic, each[1].expression.key)))
 
     @property
-    def complete(self) -> tuple[Node, ...]:
+    def complete(self) -> tuple[SearchNode, ...]:
         """The nodes fitted to all rows."""
         return tuple(node for node in self.nodes if node.fitted.rows == self.rows)
 
@@ -99,7 +99,7 @@ class SearchTree:
         """Number of levels tried."""
         return 1 + max(node.level for node in self.nodes)
 
-    def level(self, number: int) -> tuple[Node, ...]:
+    def level(self, number: int) -> tuple[SearchNode, ...]:
         """The candidates of one level, best first; those set aside after a first look come last."""
         own = [node for node in self.nodes if node.level == number]
         return tuple(sorted(own, key=lambda node: (node.fitted.rows < self.rows, node.bic, node.expression.key)))

@@ -15,7 +15,7 @@ from kerneltrail.trajectory.map_table import MapSettings, fit_path
 
 
 @dataclass(frozen=True)
-class Order:
+class LikelihoodRow:
     """How well one composition explains users after a number of rows, on average.
 
     Attributes:
@@ -37,17 +37,17 @@ class Order:
         return asdict(self)
 
 
-def orders(
+def likelihood_table(
     users: Iterable[User], compositions: Sequence[Composition], priors: Priors, maps: MapSettings | None = None
-) -> tuple[Order, ...]:
+) -> tuple[LikelihoodRow, ...]:
     """Each composition after each batch, averaged over users with the same batches."""
     everybody = tuple(users)
-    found = []
+    rows = []
     with one_blas_thread():
         for composition in compositions:
             fits = [fit_path(user, composition, priors, maps or MapSettings(), None) for user in everybody]
             likelihood = np.mean([fit.log_likelihood for fit in fits], axis=0)
             laplace = np.mean([fit.log_laplace for fit in fits], axis=0)
             for end, log, log_laplace in zip(everybody[0].ends, likelihood, laplace, strict=True):
-                found.append(Order(composition.text, int(end), len(everybody), float(log), float(log_laplace)))
-    return tuple(found)
+                rows.append(LikelihoodRow(composition.text, int(end), len(everybody), float(log), float(log_laplace)))
+    return tuple(rows)

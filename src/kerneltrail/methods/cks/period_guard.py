@@ -9,15 +9,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kerneltrail.kernels.entries import Slot
-from kerneltrail.methods.cks.form import Tied
+from kerneltrail.methods.cks.layout import ExpressionParameters
 
 Array = NDArray[np.float64]
-Limits = Mapping[str, tuple[float, float]]
+PeriodLimits = Mapping[str, tuple[float, float]]
 """Shortest and longest period allowed, by covariate."""
 
 
 @dataclass(frozen=True)
-class Guard:
+class PeriodGuard:
     """Rejects a period below max(gaps · smallest gap, spacings · range/n) of its covariate, or above range/cycles.
 
     With 10 and 10, as in the original, a weekly cycle in daily values is rejected; 2 to 3 gaps and no spacings let it
@@ -46,23 +46,23 @@ class Guard:
         """The longest period allowed on a covariate."""
         return float(np.ptp(column)) / self.cycles if self.cycles > 0.0 else float("inf")
 
-    def limits(self, X: Array, covariates: Sequence[str]) -> Limits:
+    def limits(self, X: Array, covariates: Sequence[str]) -> PeriodLimits:
         """The shortest and longest period allowed on each covariate."""
         return {
             name: (self.smallest(column), self.largest(column)) for name, column in zip(covariates, X.T, strict=True)
         }
 
 
-def allowed(kernel: Tied, limits: Limits) -> bool:
+def allowed(kernel: ExpressionParameters, limits: PeriodLimits) -> bool:
     """Whether every period is one that the guard lets pass."""
-    for slot, value in zip(kernel.form.slots, kernel.values_array, strict=True):
+    for slot, value in zip(kernel.layout.slots, kernel.values_array, strict=True):
         shortest, longest = limits_of(slot, limits)
         if not shortest <= value <= longest:
             return False
     return True
 
 
-def limits_of(slot: Slot, limits: Limits) -> tuple[float, float]:
+def limits_of(slot: Slot, limits: PeriodLimits) -> tuple[float, float]:
     """Between which values a hyperparameter is allowed: (-∞, ∞) for all but periods."""
     if slot.spec.kind != "period" or slot.covariate is None:
         return float("-inf"), float("inf")

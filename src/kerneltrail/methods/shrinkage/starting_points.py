@@ -14,12 +14,12 @@ from numpy.typing import NDArray
 from kerneltrail.data import User
 from kerneltrail.gp import LinearBlock, find_map
 from kerneltrail.kernels import Composition, Priors, Product, layout_of
-from kerneltrail.methods.cks import Effort, Expression, Guard, Leaf, plus, times
+from kerneltrail.methods.cks import Effort, Expression, Leaf, PeriodGuard, plus, times
 from kerneltrail.methods.cks.expression import numbered
-from kerneltrail.methods.cks.fit import Fitted, fit
-from kerneltrail.methods.cks.fit import Problem as Rows
+from kerneltrail.methods.cks.fit import FitData as Rows
+from kerneltrail.methods.cks.fit import FittedExpression, fit
 from kerneltrail.methods.periods import Periods, likely_periods
-from kerneltrail.methods.shrinkage.objective import Factors
+from kerneltrail.methods.shrinkage.elbo import Factors
 
 Array = NDArray[np.float64]
 
@@ -100,21 +100,21 @@ def greedy(
     most: int,
     *,
     seed: int = 0,
-) -> Fitted | None:
+) -> FittedExpression | None:
     """A sum of some of the products, fitted: each step adds the one with the best BIC, while it improves.
 
     Joint fits find for each product what the others leave to it. `seed` is that of their random starts.
     """
-    limits = Guard(gaps=0.0, spacings=0.0, cycles=0.0).limits(rows.X, rows.covariates)
-    problem = Rows(rows, priors, limits, periods, block, seed)
-    best: Fitted | None = None
+    limits = PeriodGuard(gaps=0.0, spacings=0.0, cycles=0.0).limits(rows.X, rows.covariates)
+    data = Rows(rows, priors, limits, periods, block, seed)
+    best: FittedExpression | None = None
     left = list(composition)
     for _ in range(min(most, len(left))):
         found = []
         for product in left:
             child = _joined(best, product)
             parent = None if best is None else best.kernel
-            found.append((fit(problem, child, Effort(), parent=parent), product))
+            found.append((fit(data, child, Effort(), parent=parent), product))
         step, product = min(found, key=lambda each: each[0].bic)
         if step.kernel is None or (best is not None and step.bic >= best.bic):
             break
@@ -123,7 +123,7 @@ def greedy(
     return best
 
 
-def _joined(before: Fitted | None, product: Product) -> Expression:
+def _joined(before: FittedExpression | None, product: Product) -> Expression:
     """A sum with one product more, the atoms of the old ones traced back."""
     added = times(*(Leaf(atom) for atom in product.atoms))
     if before is None or before.kernel is None or before.kernel.expression is None:
@@ -131,7 +131,7 @@ def _joined(before: Fitted | None, product: Product) -> Expression:
     return plus(numbered(before.kernel.expression), added)
 
 
-def around(found: Fitted, composition: Composition, theta: Array, size: float) -> Factors:
+def around(found: FittedExpression, composition: Composition, theta: Array, size: float) -> Factors:
     """A start at a greedy sum: its products as they were fitted, all others small, with hyperparameters from `theta`.
 
     Args:

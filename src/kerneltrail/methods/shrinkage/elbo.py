@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from kerneltrail.gp import Inputs
 from kerneltrail.gp.numerics import LOG_2PI, factorise, outer_minus_inverse, solve_lower, solve_upper
+from kerneltrail.kernels import Composition, Product
 from kerneltrail.methods.shrinkage.scales import best_rates, bound, slopes
 
 Array = NDArray[np.float64]
@@ -60,7 +61,7 @@ class Factors:
 
 
 @dataclass(frozen=True)
-class Problem:
+class EvidenceLowerBound:
     """One user's rows under the sum of all products of a pool.
 
     Attributes:
@@ -204,3 +205,42 @@ class Problem:
 
 def _log_density(lower: Array, z: Array) -> float:
     return float(-0.5 * z @ z - np.log(np.diagonal(lower)).sum() - 0.5 * len(z) * LOG_2PI)
+
+
+@dataclass(frozen=True)
+class ComponentWeight:
+    """The posterior of one component.
+
+    Attributes:
+        product: the kernel.
+        median: of |w|, in the scaled target's units.
+        low, high: its central 90 % interval.
+        share: expected share of the signal's variance over the rows.
+        size: expected share of signal and noise together.
+        clear: what its share of itself and the noise together is above in nine of ten draws of the scales: ½ where it
+            is almost surely as large as the noise.
+    """
+
+    product: Product
+    median: float
+    low: float
+    high: float
+    share: float
+    size: float
+    clear: float
+
+
+def weights_of(elbo: EvidenceLowerBound, factors: Factors, whole: Composition) -> tuple[ComponentWeight, ...]:
+    """The posterior of every component of the sum of all, the largest share first."""
+    parts = elbo.explained(factors)
+    signal = parts.sum(axis=1, keepdims=True)
+    share = np.divide(parts, signal, out=np.zeros_like(parts), where=signal > 0).mean(axis=0)
+    noise = float(np.exp(factors.theta[-1]))
+    clear = np.quantile(parts / (parts + noise), 0.1, axis=0)
+    shares = (share, (parts / (signal + noise)).mean(axis=0), clear)
+    mean, variance = factors.log_weights
+    wide = 1.6448536269514722 * np.sqrt(variance)  # the normal's 95 % point
+    median, low, high = np.exp(0.5 * np.array([mean, mean - wide, mean + wide])).tolist()
+    columns = zip(whole, median, low, high, *(each.tolist() for each in shares), strict=True)
+    found = [ComponentWeight(*column) for column in columns]
+    return tuple(sorted(found, key=lambda weight: -weight.share))

@@ -6,9 +6,9 @@ import pytest
 from kerneltrail.data import User
 from kerneltrail.errors import DataError
 from kerneltrail.kernels import Composition, Hyperparameters, Pool, Priors, layout_of, parse
-from kerneltrail.methods.preprocessing import own_frame
+from kerneltrail.methods.preprocessing import own_preprocessor
 from kerneltrail.methods.shrinkage import Shrinkage
-from kerneltrail.methods.shrinkage.starts import around, at_periods, greedy, own_map, periods_of
+from kerneltrail.methods.shrinkage.starting_points import around, at_periods, greedy, own_map, periods_of
 
 POOL = Pool.of("LIN[x]", "PER[x]", "SE[x]")
 WHOLE = Composition(POOL.products)
@@ -66,9 +66,9 @@ def test_a_greedy_sum_is_what_the_rows_are_made_of_and_a_start_is_it():
 
 
 def test_a_greedy_start_is_no_worse():
-    user, frame = wave(40), own_frame(("x",), "none")
-    plain = Shrinkage(frame, POOL, Priors.heartsteps(), pairs=2).fit(user, None)
-    better = Shrinkage(frame, POOL, Priors.heartsteps(), pairs=2, greedy=2).fit(user, None)
+    user, preprocessor = wave(40), own_preprocessor(("x",), "none")
+    plain = Shrinkage(preprocessor, POOL, Priors.heartsteps(), pairs=2).fit(user, None)
+    better = Shrinkage(preprocessor, POOL, Priors.heartsteps(), pairs=2, greedy=2).fit(user, None)
     assert better.bound > plain.bound - 0.5
     with pytest.raises(DataError, match="greedy"):
-        Shrinkage(frame, POOL, Priors.heartsteps(), greedy=-1)
+        Shrinkage(preprocessor, POOL, Priors.heartsteps(), greedy=-1)

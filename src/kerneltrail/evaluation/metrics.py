@@ -1,0 +1,98 @@
+"""How good predictions and probabilities are: error, log density, coverage, Brier score, reliability."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from kerneltrail.gp import Prediction
+from kerneltrail.kernels import Composition
+
+Array = NDArray[np.float64]
+
+WITHIN = {50: 0.6744897501960817, 90: 1.6448536269514722}
+"""Standard deviations on either side that hold so many per cent of a Normal."""
+
+EDGES = (0.0, 0.6, 0.8, 0.9, 0.99, 1.0)
+"""Bins of the most probable node's probability: narrow near 1, where most of them are."""
+
+
+def rmse(mean: ArrayLike, y: ArrayLike) -> float:
+    """The root mean squared error of predicted means.
+
+    >>> rmse([1.0, 2.0], [1.0, 4.0])
+    1.4142135623730951
+    """
+    error = np.asarray(y, dtype=np.float64) - np.asarray(mean, dtype=np.float64)
+    return float(np.sqrt(np.mean(error**2)))
+
+
+def mean_log_density(prediction: Prediction, y: Array) -> float:
+    """The mean log density of observations under a prediction, noise included."""
+    return float(prediction.log_density(y).mean())
+
+
+def coverage(prediction: Prediction, y: Array, within: float) -> float:
+    """The share of observations that lie inside mean ± `within` standard deviations, noise included."""
+    return float(np.mean(np.abs(y - prediction.mean) <= within * np.sqrt(prediction.total)))
+
+
+def scores(prediction: Prediction, y: Array) -> dict[str, Any]:
+    """How well targets were predicted: rmse, log_density, coverage50, coverage90."""
+    return {
+        "rmse": rmse(prediction.mean, y),
+        "log_density": mean_log_density(prediction, y),
+        **{f"coverage{percent}": coverage(prediction, y, z) for percent, z in WITHIN.items()},
+    }
+
+
+def brier(probabilities: Mapping[Composition, float], truth: Composition) -> float:
+    """Σ_k (p_k - [k is the truth])²: 0 for certain and right, 2 for certain and wrong.
+
+    A truth that is not in the graph counts as a composition of probability 0.
+
+    >>> from kerneltrail.kernels import parse
+    >>> brier({parse("SE[x]"): 0.75, parse("LIN[x]"): 0.25}, parse("SE[x]"))
+    0.125
+    """
+    every = {**probabilities, truth: probabilities.get(truth, 0.0)}
+    return sum((p - (composition == truth)) ** 2 for composition, p in every.items())
+
+
+@dataclass(frozen=True)
+class Bin:
+    """Selections whose probability lay between `low` (excluded) and `high`.
+
+    Attributes:
+        low, high: its ends.
+        count: how many selections there were.
+        said: their mean probability.
+        right: the share of them that was right; calibrated if equal to `said`.
+    """
+
+    low: float
+    high: float
+    count: int
+    said: float
+    right: float
+
+    def to_json(self) -> dict[str, Any]:
+        """As plain values."""
+        return asdict(self)
+
+
+def reliability(selections: Iterable[tuple[float, bool]], edges: Sequence[float] = EDGES) -> tuple[Bin, ...]:
+    """Selections as (probability, whether right), gathered into bins; empty bins are left out."""
+    every = list(selections)
+    bins = []
+    for low, high in pairwise(edges):
+        inside = [(p, right) for p, right in every if low < p <= high]
+        if inside:
+            said = sum(p for p, _ in inside) / len(inside)
+            bins.append(Bin(low, high, len(inside), said, sum(right for _, right in inside) / len(inside)))
+    return tuple(bins)

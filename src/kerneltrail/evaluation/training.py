@@ -1,0 +1,215 @@
+"""The methods of an evaluation: what was asked for, and what was learnt from the training users."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import cloudpickle
+import joblib
+
+from kerneltrail.data import Cohort, User
+from kerneltrail.errors import DataError
+from kerneltrail.evaluation.follow import Failure
+from kerneltrail.evaluation.identity import cohort_digest, digest, own_digest
+from kerneltrail.evaluation.pieces import Pieces
+from kerneltrail.gp import one_blas_thread
+from kerneltrail.kernels import Composition
+from kerneltrail.methods.builder import LearnsFrom
+from kerneltrail.methods.protocol import Method
+from kerneltrail.methods.registry import learns_from, prepared, takes
+from kerneltrail.methods.trajectory import TrajectoryMethod
+from kerneltrail.store.digest import code_of
+
+Spec = str | tuple[str, Mapping[str, Any]]
+"""A method's name in the registry, alone or with its settings."""
+
+Truth = Mapping[str, Composition]
+"""The true composition by user's name; not everybody's need be known."""
+
+
+@dataclass(frozen=True)
+class Progress:
+    """How far an evaluation is.
+
+    Attributes:
+        stage: ``build`` (methods) or ``follow`` (users times methods).
+        done, total: how many.
+        said: what comes next, or has just been done.
+    """
+
+    stage: str
+    done: int
+    total: int
+    said: str
+
+
+@dataclass(frozen=True)
+class MethodSpec:
+    """One method of an evaluation: what was asked for, and what its results are kept under.
+
+    Attributes:
+        label: in the results.
+        name: in the registry.
+        settings: by name.
+        train: makes the method from the training users.
+        learns_from: whose rows. It is asked here, since another process does not know methods registered in this one.
+        key: digest of all that its results depend on but the user followed; None where that cannot be told.
+    """
+
+    label: str
+    name: str
+    settings: Mapping[str, Any]
+    train: partial[Method]
+    learns_from: LearnsFrom
+    key: str | None
+
+
+@dataclass(frozen=True)
+class TrainedMethod:
+    """A method that was trained, with how long it took and where its results belong.
+
+    Attributes:
+        spec: what was asked for.
+        method: what came of it; None where every result was kept, so that nobody needs it.
+        seconds: for training it; None if it was kept.
+        own_key: digest of what matters to a user with rows, for methods that learn nothing from training users.
+    """
+
+    spec: MethodSpec
+    method: Method | None
+    seconds: float | None
+    own_key: str | None
+
+    def key(self, user: User, truth: Truth) -> str | None:
+        """What a user's result is kept under."""
+        return _result_key(self.spec.key if self.own_key is None else self.own_key, user, truth)
+
+
+def _result_key(base: str | None, user: User, truth: Truth) -> str | None:
+    true = [truth[user.name].text] if user.name in truth else []
+    return None if base is None else digest(base, user.fingerprint, *true)
+
+
+def specs_of(
+    train: Cohort, methods: Mapping[str, Spec] | Sequence[str], seed: int, workers: int
+) -> tuple[MethodSpec, ...]:
+    """What was asked for; unknown names and settings are refused before anything is computed."""
+    if isinstance(methods, str):
+        raise DataError(f"methods must be a list or a mapping, such as [{methods!r}]")
+    asked = methods if isinstance(methods, Mapping) else dict(zip(methods, methods, strict=True))
+    if not asked:
+        raise DataError("an evaluation needs at least one method")
+    group = cohort_digest(train)
+    specs = []
+    for label, spec in asked.items():
+        name, settings = (spec, {}) if isinstance(spec, str) else spec
+        if takes(name, "workers"):
+            settings = {"workers": workers, **settings}
+        make = prepared(name, settings, seed=seed)
+        # How many processes train a method changes nothing but the time.
+        telling = {key: value for key, value in settings.items() if key != "workers"}
+        try:
+            key: str | None = digest(group, name, telling, seed, code_of(_code(make)))
+        except DataError:
+            key = None  # it can be evaluated, but not kept
+        specs.append(MethodSpec(label, name, settings, make, learns_from(name), key))
+    return tuple(specs)
+
+
+def _code(train: partial[Method]) -> Callable[..., Any]:
+    """The function or class whose code a method is: of a builder, what it builds from."""
+    learn: Callable[..., Any] = getattr(train.func, "learn", train.func)
+    return learn
+
+
+def train_all(
+    parallel: joblib.Parallel,
+    train: Cohort,
+    specs: Sequence[MethodSpec],
+    users: Sequence[User],
+    truth: Truth,
+    kept: Pieces | None,
+    tell: Callable[[Progress], None],
+) -> tuple[list[TrainedMethod], list[Failure]]:
+    """All methods: those that share out their own work here, with all processes; the others one process each."""
+    ended: dict[str, TrainedMethod | Failure] = {
+        spec.label: TrainedMethod(spec, None, None, None) for spec in specs if _is_done(spec, users, truth, kept)
+    }
+    total = len(specs)
+    missing = [spec for spec in specs if spec.label not in ended]
+    if parallel.n_jobs > 1:
+        for spec in missing:
+            problem = _bound(spec.train)
+            if problem is not None:
+                ended[spec.label] = Failure.of(problem, "build", method=spec.label)
+        missing = [spec for spec in missing if spec.label not in ended]
+    alone = [spec for spec in missing if not takes(spec.name, "workers")]
+    for spec in missing:
+        if spec in alone:
+            continue
+        tell(Progress("build", len(ended), total, spec.label))
+        ended[spec.label] = _train(train, spec, kept, parallel.n_jobs)
+    if alone:
+        tell(Progress("build", len(ended), total, alone[0].label))
+    jobs = (joblib.delayed(_train)(train, spec, kept, parallel.n_jobs) for spec in alone)
+    for each in parallel(jobs):
+        label = each.spec.label if isinstance(each, TrainedMethod) else each.method
+        ended[label] = each
+        tell(Progress("build", len(ended), total, label))
+    every = [ended[spec.label] for spec in specs]
+    return [e for e in every if isinstance(e, TrainedMethod)], [e for e in every if isinstance(e, Failure)]
+
+
+def _is_done(spec: MethodSpec, users: Sequence[User], truth: Truth, kept: Pieces | None) -> bool:
+    """Whether every result of a method is there, so that it need not be trained; some take minutes.
+
+    Methods that learn nothing from training users are there in no time, and are needed for what comes before any row.
+    """
+    if kept is None or spec.key is None or spec.learns_from == "own rows":
+        return False
+    keys = [_result_key(spec.key, user, truth) for user in users]
+    return all(key is not None and kept.get(key) is not None for key in keys)
+
+
+def _train(train: Cohort, spec: MethodSpec, kept: Pieces | None, workers: int) -> TrainedMethod | Failure:
+    began = time.perf_counter()
+    # A model that was given costs nothing, and may be followed in another way than its own.
+    keeps = None if spec.settings.get("model") is not None else kept
+    model = None if keeps is None or spec.key is None else keeps.model(spec.key)
+    try:
+        with one_blas_thread():
+            method = spec.train(train) if model is None else TrajectoryMethod(model)
+        if model is None and isinstance(method, TrajectoryMethod) and keeps is not None and spec.key is not None:
+            keeps.put_model(spec.key, method.model)
+        own_key = _own_key(spec, method)
+        problem = _bound(method) if workers > 1 else None
+        if problem is not None:
+            raise problem
+    except Exception as problem:
+        return Failure.of(problem, "build", method=spec.label)
+    return TrainedMethod(spec, method, time.perf_counter() - began if model is None else None, own_key)
+
+
+def _own_key(spec: MethodSpec, method: Method) -> str | None:
+    if spec.learns_from != "own rows" or spec.key is None:
+        return None
+    key, learn = own_digest(method), _code(spec.train)
+    if key is None or learn.__module__.startswith("kerneltrail."):
+        return key
+    return digest(key, code_of(learn))  # the package's own code is in it already
+
+
+def _bound(thing: object) -> DataError | None:
+    """Why a thing cannot go to another process; None if it can. Said of one method, it does not stop the others.
+
+    Only asked, as joblib would ask it: nothing that is pickled is kept or read.
+    """
+    try:
+        cloudpickle.dumps(thing)
+    except Exception as problem:  # whatever its classes raise
+        return DataError(f"it cannot be sent to another process ({problem}); evaluate it with one worker")
+    return None
