@@ -9,8 +9,8 @@ from collections.abc import Iterator
 import pytest
 from hypothesis import HealthCheck, settings
 
-import atoms_from_outside
 from kerneltrail.gp import one_blas_thread
+from support.new_atoms import registered
 
 settings.register_profile(
     "kerneltrail",
@@ -31,5 +31,5 @@ def _one_blas_thread() -> Iterator[None]:
 @pytest.fixture
 def new_atoms() -> Iterator[None]:
     """RQ and MATERN52, registered from outside."""
-    with atoms_from_outside.registered():
+    with registered():
         yield

@@ -12,7 +12,7 @@ from kerneltrail.cli.app import app
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
-PAGES = [ROOT / "README.md", *sorted(DOCS.glob("*.md"))]
+PAGES = [ROOT / "README.md", *sorted(DOCS.rglob("*.md"))]
 
 
 def blocks(page, language):
@@ -74,7 +74,7 @@ def test_the_reference_is_up_to_date():
     assert (DOCS / "reference.md").read_text(encoding="utf-8") == made, "run `make reference`"
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
 def test_links_lead_somewhere(page):
     text = page.read_text(encoding="utf-8")
     for goal in re.findall(r"\]\(([^)]+)\)", text):
@@ -90,6 +90,5 @@ def test_links_lead_somewhere(page):
 
 def test_the_index_lists_every_page():
     text = (DOCS / "index.md").read_text(encoding="utf-8")
-    assert [
-        page.name for page in sorted(DOCS.glob("*.md")) if page.name != "index.md" and f"({page.name})" not in text
-    ] == []
+    pages = [page.relative_to(DOCS).as_posix() for page in sorted(DOCS.rglob("*.md"))]
+    assert [page for page in pages if page != "index.md" and f"({page})" not in text] == []

@@ -5,18 +5,22 @@ from pathlib import Path
 
 import pytest
 
+from kerneltrail.data.example import write_example
+
 README = Path(__file__).parents[1] / "README.md"
 BLOCKS = re.findall(r"```python\n(.*?)```", README.read_text(encoding="utf-8"), re.DOTALL)
 
 
 @pytest.mark.filterwarnings("error")
-def test_the_tour_runs_and_prints_what_it_promises(capsys):
+def test_the_tour_runs_and_prints_what_it_promises(capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    write_example(".")  # `kerneltrail example --out .`, the first of the four commands
     names: dict[str, object] = {}
     for number, block in enumerate(BLOCKS, 1):
         promised = re.findall(r"# → (.*)$", block, re.MULTILINE)
         exec(compile(block, f"README.md, block {number}", "exec"), names)
         assert capsys.readouterr().out.splitlines() == promised, f"block {number}"
-    assert len(BLOCKS) >= 6
+    assert BLOCKS
 
 
 def test_pictures_are_there_and_small():

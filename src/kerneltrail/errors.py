@@ -11,6 +11,10 @@ class KernelError(KerneltrailError, ValueError):
     """A kernel, pool or prior that cannot be built as asked."""
 
 
+_AROUND = 100
+"""Of a text that is much longer, so many characters are shown before and after the one that could not be read."""
+
+
 class KernelSyntaxError(KernelError):
     """Kernel text that does not parse; the message shows the text with a caret under the character.
 
@@ -23,8 +27,10 @@ class KernelSyntaxError(KernelError):
         self.problem = problem
         self.text = text
         self.position = position
-        shown = "".join(" " if c.isspace() else c for c in text)  # one line, so the caret stands right
-        super().__init__(f"{problem} (character {position + 1})\n    {shown}\n    {' ' * position}^")
+        start = max(0, position - _AROUND) if len(text) > 4 * _AROUND else 0
+        part = text[start : position + _AROUND] if len(text) > 4 * _AROUND else text
+        shown = "".join(" " if c.isspace() else c for c in part)  # one line, so the caret stands right
+        super().__init__(f"{problem} (character {position + 1})\n    {shown}\n    {' ' * (position - start)}^")
 
     def __reduce__(self) -> tuple[type[KernelSyntaxError], tuple[str, str, int]]:
         return KernelSyntaxError, (self.problem, self.text, self.position)  # an error must survive a process pool

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from kerneltrail.errors import KerneltrailError
 from kerneltrail.names import nearest
@@ -35,7 +35,7 @@ class Registry(Mapping[str, T], Generic[T]):
 
     def add(self, name: str, thing: T) -> T:
         """Add a thing under a name that is free; returns it, so that it can stand in an assignment."""
-        if not isinstance(name, str) or not name:
+        if type(name) is not str or not name:
             raise self._error(f"a {self.kind} needs a name, got {name!r}")
         if name in self._things:
             raise self._error(f"a {self.kind} called {name!r} is registered already")
@@ -60,6 +60,10 @@ class Registry(Mapping[str, T], Generic[T]):
         except (KeyError, TypeError):
             hint = nearest(str(name), self._things, "there are")
             raise self._error(f"no {self.kind} is called {name!r}; {hint}") from None
+
+    def get(self, name: str, default: Any = None) -> Any:
+        """The thing of that name, or `default`."""
+        return self._things.get(name, default)
 
     def __contains__(self, name: object) -> bool:
         return name in self._things

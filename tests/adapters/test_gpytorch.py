@@ -1,11 +1,13 @@
-"""The GPyTorch bridge against GPyTorch itself; skipped where it is not installed (extra `gpytorch`)."""
+"""The GPyTorch adapter against GPyTorch itself; skipped where it is not installed (extra `gpytorch`)."""
 
 import builtins
+import sys
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
-from kerneltrail.adapters.gpytorch import TO_GPYTORCH, to_gpytorch
+from kerneltrail.adapters.gpytorch import to_gpytorch
 from kerneltrail.errors import KernelError
 from kerneltrail.kernels import Hyperparameters, layout_of, parse
 
@@ -41,7 +43,7 @@ def ours(hyperparameters, X, Z):
 
 @pytest.mark.parametrize("text", TEXTS)
 def test_matrix_diagonal_and_cross_matrix_are_ours(text):
-    pytest.importorskip("gpytorch", reason="the GPyTorch bridge needs the extra 'gpytorch'")
+    pytest.importorskip("gpytorch", reason="the GPyTorch adapter needs the extra 'gpytorch'")
     import torch
 
     fitted = drawn(text, 1)
@@ -56,7 +58,7 @@ def test_matrix_diagonal_and_cross_matrix_are_ours(text):
 
 
 def test_every_hyperparameter_has_a_gradient_there():
-    pytest.importorskip("gpytorch", reason="the GPyTorch bridge needs the extra 'gpytorch'")
+    pytest.importorskip("gpytorch", reason="the GPyTorch adapter needs the extra 'gpytorch'")
     import torch
 
     fitted = drawn("LIN[hour]*PER[temperature] + SE[hour]", 2)
@@ -68,7 +70,7 @@ def test_every_hyperparameter_has_a_gradient_there():
 
 
 def test_it_trains_in_an_exact_gp():
-    gpytorch = pytest.importorskip("gpytorch", reason="the GPyTorch bridge needs the extra 'gpytorch'")
+    gpytorch = pytest.importorskip("gpytorch", reason="the GPyTorch adapter needs the extra 'gpytorch'")
     import torch
 
     rng = np.random.default_rng(4)
@@ -98,15 +100,15 @@ def test_it_trains_in_an_exact_gp():
     assert losses[-1] < losses[0] - 0.1
 
 
-def test_refusals(monkeypatch):
-    pytest.importorskip("gpytorch", reason="the GPyTorch bridge needs the extra 'gpytorch'")
+@pytest.mark.usefixtures("new_atoms")
+def test_refusals():
+    pytest.importorskip("gpytorch", reason="the GPyTorch adapter needs the extra 'gpytorch'")
     with pytest.raises(KernelError, match="not among the columns"):
         to_gpytorch(drawn("SE[x]", 0), NAMES)
     with pytest.raises(KernelError, match="no kernel to build"):
         to_gpytorch(drawn("", 0), NAMES)
-    monkeypatch.delitem(TO_GPYTORCH, "PER")
-    with pytest.raises(KernelError, match=r"PER\[hour\] has no converter"):
-        to_gpytorch(drawn("PER[hour]", 0), NAMES)
+    with pytest.raises(KernelError, match=r"RQ\[hour\] has no counterpart in GPyTorch"):
+        to_gpytorch(drawn("RQ[hour]", 0), NAMES)
 
 
 def test_without_gpytorch_the_error_says_what_to_install(monkeypatch):
@@ -120,3 +122,39 @@ def test_without_gpytorch_the_error_says_what_to_install(monkeypatch):
     monkeypatch.setattr(builtins, "__import__", refuse)
     with pytest.raises(ImportError, match="pip install 'kerneltrail\\[gpytorch\\]'"):
         to_gpytorch(drawn("SE[hour]", 0), NAMES)
+
+
+class Recorded:
+    """Stands in for a kernel of GPyTorch: keeps what it was given."""
+
+    def __init__(self, *inner, active_dims=None):
+        self.inner, self.active_dims = inner, active_dims
+
+    def double(self):
+        return self
+
+    def initialize(self, **values):
+        self.values = values
+
+    def __mul__(self, other):
+        return Recorded(self, other)
+
+
+def test_every_atom_says_what_it_is_there(monkeypatch):
+    class RBFKernel(Recorded):
+        pass
+
+    class PeriodicKernel(Recorded):
+        pass
+
+    kernels = SimpleNamespace(RBFKernel=RBFKernel, PeriodicKernel=PeriodicKernel, ScaleKernel=Recorded)
+    monkeypatch.setitem(sys.modules, "gpytorch", SimpleNamespace(kernels=kernels))
+    monkeypatch.setitem(sys.modules, "torch", SimpleNamespace(tensor=lambda value, dtype: value, float64=None))
+    fitted = Hyperparameters.from_values(parse("PER[temperature]*SE[hour]"), [2.0, 3.0, 0.5, 0.7, 0.1])
+    kernel, noise = to_gpytorch(fitted, NAMES)
+    periodic, squared = kernel.inner[0].inner
+    assert (kernel.outputscale, noise) == pytest.approx((2.0, 0.1))
+    assert (type(periodic), periodic.active_dims) == (PeriodicKernel, (1,))
+    assert periodic.values == pytest.approx({"lengthscale": 9.0, "period_length": 0.5})  # its λ is ℓ²
+    assert (type(squared), squared.active_dims) == (RBFKernel, (0,))
+    assert squared.values == pytest.approx({"lengthscale": 0.7})

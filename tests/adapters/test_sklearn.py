@@ -1,17 +1,17 @@
-"""The scikit-learn bridge against scikit-learn itself: matrices, gradients, clones, and refusals."""
+"""The scikit-learn adapter against scikit-learn itself: matrices, gradients, clones, and refusals."""
 
-import builtins
+import importlib
+import sys
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kerneltrail.adapters.sklearn import TO_SKLEARN, from_sklearn, to_sklearn
 from kerneltrail.errors import KernelError
-from kerneltrail.kernels import Hyperparameters, Product, layout_of, parse
+from kerneltrail.kernels import ATOMS, Hyperparameters, Product, layout_of, parse
 
-pytest.importorskip("sklearn", reason="the scikit-learn bridge needs scikit-learn")
+pytest.importorskip("sklearn", reason="the scikit-learn adapter needs scikit-learn")
 from sklearn.base import clone
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import (
@@ -26,7 +26,7 @@ from sklearn.gaussian_process.kernels import (
     WhiteKernel,
 )
 
-from kerneltrail.adapters.sklearn_kernels import Column, Linear
+from kerneltrail.adapters.sklearn import Column, Linear, from_sklearn, to_sklearn
 
 NAMES = ["hour", "temperature"]
 X = np.random.default_rng(0).uniform(-2.0, 2.0, (9, 2))
@@ -205,23 +205,33 @@ def test_columns_are_checked():
         from_sklearn(RBF(), "hour")
 
 
-def test_an_atom_without_a_converter_is_named(monkeypatch):
-    monkeypatch.delitem(TO_SKLEARN, "PER")
-    with pytest.raises(KernelError, match=r"PER\[hour\] has no converter"):
-        to_sklearn(drawn("PER[hour]", 0), NAMES)
+@pytest.mark.usefixtures("new_atoms")
+def test_an_atom_without_a_counterpart_is_named():
+    with pytest.raises(KernelError, match=r"RQ\[hour\] has no counterpart in scikit-learn: RQ defines no to_sklearn"):
+        to_sklearn(drawn("RQ[hour]", 0), NAMES)
+
+
+@pytest.mark.usefixtures("new_atoms")
+def test_an_atom_from_outside_brings_its_own_translation(monkeypatch):
+    kind = type(ATOMS["RQ"])
+    monkeypatch.setattr(
+        kind,
+        "to_sklearn",
+        lambda self, v: (RationalQuadratic, dict(zip(("length_scale", "alpha"), v.values(), strict=True))),
+    )
+    monkeypatch.setattr(kind, "sklearn_names", ("RationalQuadratic",))
+    monkeypatch.setattr(kind, "from_sklearn", lambda self, k, names: [{names[0]: (k.length_scale, k.alpha)}])
+    fitted = drawn("RQ[hour]*SE[temperature] + LIN[hour]", 3)
+    kernel = to_sklearn(fitted, NAMES)
+    np.testing.assert_allclose(kernel(X), ours(fitted, NAMES, X), rtol=1e-12, atol=1e-14)
+    assert from_sklearn(kernel, NAMES).composition == fitted.composition
 
 
 def test_without_scikit_learn_the_error_says_what_to_install(monkeypatch):
-    real = builtins.__import__
-
-    def refuse(name, *args, **options):
-        if name.startswith("sklearn"):
-            raise ImportError(name)
-        return real(name, *args, **options)
-
-    monkeypatch.setattr(builtins, "__import__", refuse)
+    monkeypatch.setitem(sys.modules, "sklearn.gaussian_process", None)
+    monkeypatch.delitem(sys.modules, "kerneltrail.adapters.sklearn")
     with pytest.raises(ImportError, match="pip install 'kerneltrail\\[sklearn\\]'"):
-        to_sklearn(drawn("SE[hour]", 0), NAMES)
+        importlib.import_module("kerneltrail.adapters.sklearn")
 
 
 def test_products_keep_one_amplitude():

@@ -3,7 +3,7 @@
 import pytest
 
 from cli.invoke import COLUMNS, run
-from kerneltrail.data.simulate import simulate_paper
+from kerneltrail.data import simulate
 
 QUICK = "settings: {largest: 2, check: 10, maps: {starts: 1, screen: 8}}"
 
@@ -19,7 +19,7 @@ def fit(folder, *more, data="pilot.csv", out="m.trail", config="quick.yaml"):
 def fitted(tmp_path_factory):
     """Tables of simulated users, a quick configuration, and a model fitted by the command line."""
     folder = tmp_path_factory.mktemp("commands")
-    simulated = simulate_paper(4, 3, seed=0, batches=(5, 10, 10))
+    simulated = simulate.paper(4, 3, seed=0, batches=(5, 10, 10))
     simulated.train.write_csv(folder / "pilot.csv")
     simulated.test.write_csv(folder / "new.csv")
     (folder / "quick.yaml").write_text(QUICK)

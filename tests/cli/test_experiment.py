@@ -11,7 +11,7 @@ import pytest
 
 from cli.invoke import refused, run
 from kerneltrail.cli.experiment import show_stage
-from kerneltrail.studies.experiments import EXPERIMENTS, Agreement, Context, Outcome, Told
+from kerneltrail.studies.experiments import EXPERIMENTS, Agreement, Context, Outcome, StageProgress
 
 SCRIPT = """
 import sys
@@ -108,7 +108,7 @@ def test_a_run_that_is_killed_leaves_whole_files_and_goes_on(tmp_path):
         os.kill(process.pid, signal.SIGKILL)
     there = sorted(path.name for path in (tmp_path / "out").rglob("*") if path.is_file())
     assert [name for name in there if not name.startswith("slow-part-")] == []
-    assert sum(name.endswith(".done") for name in there) == 2
+    assert sum(name.endswith(".entry") for name in there) == 2
     kept = {path: path.stat().st_mtime_ns for path in (tmp_path / "out" / "stages").iterdir()}
     subprocess.run([*words, "go"], check=True, timeout=120)
     assert json.loads((tmp_path / "out" / "results.json").read_text())["parts"] == [0.0, 1.5, 3.0, 4.5]
@@ -118,8 +118,8 @@ def test_a_run_that_is_killed_leaves_whole_files_and_goes_on(tmp_path):
 def test_what_an_earlier_run_kept_is_named():
     updates = []
     display = type("Display", (), {"update": lambda self, *given: updates.append(given)})()
-    show_stage(display, Told("model [x]", 3, 10, "fitting"))
-    show_stage(display, Told("model [x]", 1, 0, "2.0 s", kept=True))
+    show_stage(display, StageProgress("model [x]", 3, 10, "fitting"))
+    show_stage(display, StageProgress("model [x]", 1, 0, "2.0 s", kept=True))
     assert updates == [("model [x]", 3, 10, "fitting"), ("model [x]", 1, None, "2.0 s, kept from an earlier run")]
 
 

@@ -19,7 +19,7 @@ def test_a_row_per_user_and_batch(fitted, tmp_path):
     result = select(fitted, tmp_path, "--predictions", tmp_path / "p.csv")
     assert result.exit_code == 0, result.output
     model = load(fitted / "m.trail")
-    new = model.schema.read(fitted / "new.csv")
+    new = Cohort.from_schema(model.schema, fitted / "new.csv")
     steps, predicted = table(tmp_path / "s.csv"), table(tmp_path / "p.csv")
     assert [(row["user"], int(row["batch"]), int(row["rows"])) for row in steps] == [
         (user.name, t, user.ends[t - 1]) for user in new.raw for t in (1, 2, 3)

@@ -30,6 +30,17 @@ def test_graph_users_alternatives_and_words_in_data_units(tmp_path):
     assert said == pytest.approx(math.exp(model.nodes[0].group.mean[1]) * model.scaler.length("hour", 1.0), rel=0.01)
 
 
+def test_dot_is_the_graph_alone(tmp_path):
+    save(small_model(), tmp_path / "m.trail")
+    result = run("show", tmp_path / "m.trail", "--dot")
+    assert result.exit_code == 0, result.output
+    assert result.stdout.startswith("digraph kernels {\n")
+    assert 'n0 -> n1 [label="3/3"' in result.stdout
+    both = run("show", tmp_path / "m.trail", "--dot", "--json")
+    assert both.exit_code == 2
+    assert "give one of them" in both.stderr
+
+
 def test_json_is_strict_and_holds_everything(tmp_path):
     save(small_model(allow_empty=True), tmp_path / "m.trail")
     result = run("show", tmp_path / "m.trail", "--json")

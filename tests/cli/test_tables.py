@@ -3,13 +3,13 @@
 import pytest
 
 from cli.invoke import refused, run
-from kerneltrail.data.simulate import simulate_paper
+from kerneltrail.data import simulate
 from kerneltrail.evaluation import evaluate
 from kerneltrail.evaluation.markdown import markdown
 
 
 def test_the_tables_of_an_evaluation(tmp_path):
-    simulation = simulate_paper(2, 2, seed=0, batches=(4, 6, 8))
+    simulation = simulate.paper(2, 2, seed=0, batches=(4, 6, 8))
     evaluation = evaluate(simulation.train, simulation.test, ["linear", "mean"], workers=1)
     evaluation.save(tmp_path / "out")
     result = run("tables", tmp_path / "out")

@@ -192,7 +192,7 @@ class TestKept:
 
         def files(**changes):
             evaluate(**{"train": train, "test": [ann], "methods": toys, "out": tmp_path, "workers": 1, **changes})
-            return len(list(tmp_path.glob("*.json")))
+            return len(list(tmp_path.glob("*.entry")))
 
         assert files() == 1
         assert files() == 1
@@ -200,16 +200,15 @@ class TestKept:
         assert files(methods={"se-ard": ("se-ard", {"starts": 1, "screen": 4})}) == 3
         assert files(test=[newcomer("bob")]) == 4
 
-    @pytest.mark.parametrize("place", ["kerneltrail.evaluation.identity.library", "kerneltrail.store.digest.library"])
-    def test_what_other_code_computed_is_computed_anew(self, tmp_path, monkeypatch, place):
-        """One place is of methods that look at one user alone, the other of those that learn from training users."""
+    def test_what_other_code_computed_is_computed_anew(self, tmp_path, monkeypatch):
+        """Of methods that look at one user alone, and of those that learn from training users."""
         chosen = {name: SPECS[name] for name in ("mean", "se-ard")}
         for files in (2, 2):
             evaluate(training(), [newcomer("ann")], chosen, workers=1, out=tmp_path)
-            assert len(list(tmp_path.glob("*.json"))) == files
-        monkeypatch.setattr(place, lambda: "changed")
+            assert len(list(tmp_path.glob("*.entry"))) == files
+        monkeypatch.setattr("kerneltrail.evaluation.training.code_of", lambda learn: "changed")
         evaluate(training(), [newcomer("ann")], chosen, workers=1, out=tmp_path)
-        assert len(list(tmp_path.glob("*.json"))) == 3
+        assert len(list(tmp_path.glob("*.entry"))) == 4
 
     def test_a_learner_of_ones_own_is_kept_by_its_own_code(self, toys, tmp_path, monkeypatch):
         """A builder is the package's, its learner need not be."""
@@ -218,12 +217,12 @@ class TestKept:
             told = lambda learn, code=code: code if learn is own_learner else "the package's"  # noqa: E731
             monkeypatch.setattr("kerneltrail.evaluation.training.code_of", told)
             evaluate(training(), [newcomer("ann")], ["own"], workers=1, out=tmp_path)
-            assert len(list(tmp_path.glob("*.json"))) == files
+            assert len(list(tmp_path.glob("*.entry"))) == files
 
     def test_a_damaged_piece_is_computed_again(self, tmp_path):
         first = self.few(out=tmp_path)
-        for path in tmp_path.glob("*.json"):
-            path.write_text(path.read_text()[:-9])
+        for path in tmp_path.glob("*.entry"):
+            path.write_bytes(path.read_bytes()[:-9])
         assert without_times(self.few(out=tmp_path).steps) == without_times(first.steps)
 
     def test_failures_are_not_kept(self, toys, tmp_path):
@@ -231,14 +230,14 @@ class TestKept:
         for _ in range(2):
             found = evaluate(cohort(["p"]), [user("bob")], ["weak"], workers=1, out=tmp_path)
             assert len(found.failures) == 1
-        assert not list(tmp_path.glob("*.json"))
+        assert not list(tmp_path.glob("*.entry"))
 
     def test_a_setting_that_cannot_be_described_is_evaluated_but_not_kept(self, toys, tmp_path):
         toys("toy")
         odd = {"toy": ("toy", {"noise": type("Odd", (float,), {})(1.0)}), "odd": ("toy", {"noise": _Odd()})}
         found = evaluate(cohort(["p"]), [user("bob")], odd, workers=1, out=tmp_path)
         assert not found.failures
-        assert len(list(tmp_path.glob("*.json"))) == 1
+        assert len(list(tmp_path.glob("*.entry"))) == 1
 
 
 class _Odd:
@@ -266,7 +265,7 @@ class TestShared:
     def test_methods_that_learn_from_training_users_are_not_shared(self, tmp_path):
         few = {name: SPECS[name] for name in ("mean", "linear")}
         evaluate(training(), [newcomer("ann")], few, workers=1, share=tmp_path)
-        assert not list(tmp_path.glob("*.json"))
+        assert not list(tmp_path.glob("*.entry"))
 
 
 def test_progress_tells_of_every_method_and_user(toys):

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from kerneltrail.data.user import User
 from kerneltrail.gp import LinearBlock, Posterior
-from kerneltrail.kernels import Composition, Hyperparameters, Priors, parse
+from kerneltrail.kernels import Hyperparameters, Priors, parse
 
 from . import oracle
 
@@ -19,7 +19,7 @@ PRODUCTS = (
 )  # fmt: skip
 COVARIATES = ("x", "z")
 
-compositions = st.lists(st.sampled_from(PRODUCTS), max_size=3, unique=True).map(lambda texts: Composition.of(*texts))
+compositions = st.lists(st.sampled_from(PRODUCTS), max_size=3, unique=True).map(lambda texts: parse(" + ".join(texts)))
 """Up to three products over two covariates, none included."""
 splits = st.lists(st.integers(1, 50), min_size=1, max_size=5)
 """Sizes of batches."""

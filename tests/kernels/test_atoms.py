@@ -8,8 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kerneltrail.errors import KernelError
-from kerneltrail.kernels import Atom, Hyperparameter, kind_of, kinds, register
-from kerneltrail.kernels.atoms import _KINDS, Linear, SquaredExponential
+from kerneltrail.kernels import ATOMS, Atom, Hyperparameter, register
+from kerneltrail.kernels.atoms.lin import Linear
+from kerneltrail.kernels.atoms.se import SquaredExponential
 from kerneltrail.kernels.phrases import Phrase
 
 from .drawing import central_difference
@@ -33,8 +34,8 @@ def vectors(kind):
 
 
 def test_the_papers_atoms_are_known():
-    assert kinds() == ("LIN", "PER", "SE")
-    assert [[h.name for h in kind_of(name).hyperparameters] for name in kinds()] == [
+    assert tuple(ATOMS) == ("LIN", "PER", "SE")
+    assert [[h.name for h in kind.hyperparameters] for kind in ATOMS.values()] == [
         ["location"],
         ["lengthscale", "period"],
         ["lengthscale"],
@@ -45,7 +46,7 @@ def test_the_papers_atoms_are_known():
 @settings(max_examples=60, deadline=None)
 @given(data=st.data())
 def test_covariance_is_the_equation(name, data):
-    kind = kind_of(name)
+    kind = ATOMS[name]
     x, z, values = data.draw(points), data.draw(points), constrained(kind, data.draw(vectors(kind)))
     expected = [[ORACLES[name](a, b, *values) for b in z] for a in x]
     np.testing.assert_allclose(kind.covariance(x, z, values), expected, rtol=1e-9, atol=1e-12)
@@ -55,7 +56,7 @@ def test_covariance_is_the_equation(name, data):
 @settings(max_examples=60, deadline=None)
 @given(data=st.data())
 def test_gradient_is_a_finite_difference_in_the_unconstrained_space(name, data):
-    kind = kind_of(name)
+    kind = ATOMS[name]
     x, u = data.draw(points), data.draw(vectors(kind))
     values = constrained(kind, u)
     found = kind.gradient(x, values, kind.covariance(x, x, values))
@@ -69,7 +70,7 @@ def test_gradient_is_a_finite_difference_in_the_unconstrained_space(name, data):
 @settings(max_examples=40, deadline=None)
 @given(data=st.data())
 def test_diagonal_symmetry_and_definiteness(name, data):
-    kind = kind_of(name)
+    kind = ATOMS[name]
     x, values = data.draw(points), constrained(kind, data.draw(vectors(kind)))
     matrix = kind.covariance(x, x, values)
     np.testing.assert_allclose(kind.diagonal(x, values), np.diag(matrix), rtol=1e-12, atol=1e-12)
@@ -79,7 +80,7 @@ def test_diagonal_symmetry_and_definiteness(name, data):
 
 @pytest.mark.parametrize("name", ["PER", "SE"])
 def test_stationary_atoms_keep_their_arguments_unchanged(name):
-    kind = kind_of(name)
+    kind = ATOMS[name]
     x, values = np.linspace(0, 1, 5), np.ones(len(kind.hyperparameters))
     before = x.copy()
     kind.covariance(x, x, values)
@@ -89,7 +90,7 @@ def test_stationary_atoms_keep_their_arguments_unchanged(name):
 def test_series_is_there_for_stationary_atoms_only():
     tail = np.array([1e-8])
     assert Linear().series(np.zeros((1, 1)), 1.0, tail) is None
-    assert kind_of("PER").series(np.ones((1, 2)), 1.0, tail) is not None
+    assert ATOMS["PER"].series(np.ones((1, 2)), 1.0, tail) is not None
     assert SquaredExponential().series(np.ones((1, 1)), 1.0, tail) is not None
 
 
@@ -100,14 +101,14 @@ def test_covariate_names_that_cannot_be_written_are_refused(name):
 
 
 def test_unknown_kinds_name_the_known_ones():
-    with pytest.raises(KernelError, match="unknown kernel 'RQ'; known are LIN, PER, SE"):
+    with pytest.raises(KernelError, match="no kernel is called 'RQ'; there are LIN, PER, SE"):
         Atom("RQ", "x")
 
 
 def test_atoms_sort_print_and_lead_to_their_kind():
     assert sorted([Atom("SE", "a"), Atom("LIN", "b"), Atom("LIN", "a")])[0] == Atom("LIN", "a")
     assert str(Atom("PER", "time of day")) == "PER[time of day]"
-    assert Atom("LIN", "x").spec is kind_of("LIN")
+    assert Atom("LIN", "x").spec is ATOMS["LIN"]
 
 
 class Other(SquaredExponential):
@@ -129,7 +130,7 @@ def test_registering():
     for kind in (Spaced(), Accented()):
         with pytest.raises(KernelError, match="plain identifier"):
             register(kind)
-    assert set(_KINDS) == {"LIN", "PER", "SE"}
+    assert set(ATOMS) == {"LIN", "PER", "SE"}
 
 
 def test_hyperparameters_describe_themselves():

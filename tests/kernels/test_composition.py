@@ -114,10 +114,11 @@ def test_fewest_factors_come_first():
     assert repr(product("SE[x]")) == "Product('SE[x]')"
 
 
-def test_of_joins_texts_products_and_compositions():
-    found = Composition.of("SE[x] + LIN[x]", product("PER[x]"), parse("SE[z]"))
-    assert found == parse("LIN[x] + PER[x] + SE[x] + SE[z]")
-    assert Composition.of() == Composition()
+def test_sums_and_products_of_many_are_those_of_two_repeated():
+    parts = [parse("SE[x] + LIN[x]"), parse("PER[x]"), parse("SE[z]"), parse("LIN[z] + SE[x]")]
+    assert Composition.sum(*parts) == parse("LIN[x] + PER[x] + SE[x] + SE[z] + LIN[z]")
+    assert Composition.sum() == Composition()
+    assert Composition.product(*parts) == parts[0] * parts[1] * parts[2] * parts[3]
     assert Composition((Product((Atom("SE", "x"),)),)) == parse("SE[x]")
 
 

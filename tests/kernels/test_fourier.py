@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.special import ive
 
-from kerneltrail.kernels import kind_of
+from kerneltrail.kernels import ATOMS
 from kerneltrail.kernels.fourier import LONGEST, gaussian_series, periodic_series
 
 ROUNDING = 2e-12
@@ -40,7 +40,7 @@ def test_periodic_weights_are_bessel_functions(ell, period, tail):
 def test_periodic_series_is_the_kernel_to_its_tail(ell, period, tail):
     series = periodic_series(np.array([ell]), np.array([period]), np.array([tail]))
     tau = np.linspace(-3 * period, 3 * period, 101)
-    exact = kind_of("PER").covariance(tau, np.zeros(1), np.array([ell, period]))[:, 0]
+    exact = ATOMS["PER"].covariance(tau, np.zeros(1), np.array([ell, period]))[:, 0]
     assert np.abs(total(series, tau) - exact).max() <= tail + ROUNDING
 
 
@@ -49,7 +49,7 @@ def test_periodic_series_is_the_kernel_to_its_tail(ell, period, tail):
 def test_gaussian_series_is_the_kernel_to_its_tail_over_the_span(ell, span, tail):
     series = gaussian_series(np.array([ell]), span, np.array([tail]))
     tau = np.linspace(-span, span, 101)
-    exact = kind_of("SE").covariance(tau, np.zeros(1), np.array([ell]))[:, 0]
+    exact = ATOMS["SE"].covariance(tau, np.zeros(1), np.array([ell]))[:, 0]
     assert np.abs(total(series, tau) - exact).max() <= tail + ROUNDING
 
 
@@ -111,7 +111,7 @@ def test_the_series_derivative_is_the_kernels(ell):
     tail, tau = np.array([1e-12]), np.linspace(0.0, 1.0, 41)
     x = np.append(tau, 0.0)
     for name, values in (("SE", np.array([ell])), ("PER", np.array([ell, 0.7]))):
-        kind = kind_of(name)
+        kind = ATOMS[name]
         series = kind.series(values[None, :], 1.0, tail)
         exact = [matrix[:-1, -1] for matrix in kind.gradient(x, values, kind.covariance(x, x, values))]
         j = np.arange(series.weights.shape[1])

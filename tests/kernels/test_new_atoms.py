@@ -5,9 +5,13 @@ import math
 import numpy as np
 import pytest
 
-from kerneltrail.kernels import Hyperparameters, Pool, Priors, kinds, layout_of, log_normal, parse
-from kerneltrail.kernels.atoms import _KINDS
-from kerneltrail.report.words import describe
+from kerneltrail.errors import KernelError
+from kerneltrail.kernels import ATOMS, Hyperparameters, Pool, Priors, layout_of, log_normal, parse
+from kerneltrail.methods.cks import Effort, SearchSettings, base_expressions, search
+from kerneltrail.report.description import describe
+from kerneltrail.trajectory.fit import fit
+from kerneltrail.trajectory.model_file import from_bytes, to_bytes
+from trajectory import tiny
 
 from .drawing import central_difference
 
@@ -15,7 +19,7 @@ pytestmark = pytest.mark.usefixtures("new_atoms")
 
 
 def test_text():
-    assert kinds()[-2:] == ("RQ", "MATERN52")
+    assert tuple(ATOMS)[-2:] == ("RQ", "MATERN52")
     composition = parse("MATERN52[x]*RQ[z] + RQ[x]")
     assert composition.text == "RQ[x] + MATERN52[x]*RQ[z]"
     assert parse(composition.text) == composition
@@ -23,7 +27,7 @@ def test_text():
 
 
 def test_pool():
-    pool = Pool.atoms(["x"], kinds=kinds())
+    pool = Pool.atoms(["x"], kinds=ATOMS)
     assert parse("RQ[x] + SE[x]") in pool
     assert pool.composition(pool.mask(parse("RQ[x] + SE[x]"))) == parse("RQ[x] + SE[x]")
 
@@ -57,7 +61,7 @@ def test_layout_and_hyperparameters():
     ],
 )
 def test_covariance_and_gradient(name, oracle):
-    kind = _KINDS[name]
+    kind = ATOMS[name]
     x = np.random.default_rng(0).normal(size=6)
     u = np.array([0.2, -0.3])[: len(kind.hyperparameters)]
     matrix = kind.covariance(x, x, np.exp(u))
@@ -81,3 +85,38 @@ def test_words():
         "about 1 hour), and as long as t stays similar (within about 1). This part is typically ±1.",
         "What remains unexplained varies by about ±1 from row to row.",
     ]
+
+
+def test_a_whole_fit_with_them_in_the_pool():
+    model = fit(tiny.cohort(), pool=Pool.of("MATERN52[x]", "RQ[x]"), settings=tiny.settings(), workers=1)
+    assert {node.composition for node in model.nodes if node.composition} <= {
+        parse(text) for text in ("RQ[x]", "MATERN52[x]", "MATERN52[x] + RQ[x]")
+    }
+    user, rows = model.new_user("eve"), tiny.pilot(7)
+    for t in (1, 2):
+        batch = rows.batch(t)
+        user.update(batch.X, batch.y)
+    prediction = user.predict(rows.X)
+    assert np.all(np.isfinite(prediction.mean))
+    assert np.all(prediction.variance > 0.0)
+    assert describe(user.hyperparameters, target="y")
+    assert to_bytes(from_bytes(to_bytes(model))) == to_bytes(model)
+
+
+def test_the_grammar_of_a_search_offers_them(monkeypatch):
+    assert [each.text for each in base_expressions(["x"])] == ["LIN[x]", "PER[x]", "SE[x]"]  # not unless they say so
+    monkeypatch.setattr(type(ATOMS["RQ"]), "in_default_grammar", True)
+    assert base_expressions(["x"])[-1].text == "RQ[x]"
+    assert SearchSettings().kinds == ("LIN", "PER", "SE", "RQ")
+    assert parse("RQ[x]") in Pool.atoms(["x"])
+    settings = SearchSettings(depth=1, kinds=("LIN", "RQ"), first=Effort(draws=2), second=Effort(draws=0, fresh=0))
+    tree = search(tiny.pilot(1, ends=(20,)), None, settings)
+    assert "RQ" in tree.best.expression.text
+
+
+def test_an_atom_that_absorbs_itself_brings_its_own_rule(monkeypatch):
+    kind = type(ATOMS["MATERN52"])
+    monkeypatch.setattr(kind, "idempotent", True)
+    assert parse("MATERN52[x]*MATERN52[x]") == parse("MATERN52[x]")
+    with pytest.raises(KernelError, match="MATERN52"):
+        ATOMS["MATERN52"].merged([0.0], [0.0])

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from scipy.stats import chisquare
 
 from kerneltrail.errors import KernelError
-from kerneltrail.kernels import Composition, Pool, by_order, parse
+from kerneltrail.kernels import ATOMS, Composition, Pool, by_order, parse
 
 FALSE_ALARM = 1e-4  # probability that a correct sampler fails one of the chi-square tests; their seeds are fixed
 
@@ -193,3 +193,14 @@ def test_sampling_ends_however_rare_the_products_are():
     counts = np.bincount([pool.sample_h0(rng) for _ in range(2000)], minlength=8)
     assert counts[[0, 3, 5, 6, 7]].sum() == 0
     assert chisquare(counts[[1, 2, 4]], [500, 1000, 500]).pvalue > FALSE_ALARM
+
+
+def test_an_order_that_makes_too_many_products_is_refused():
+    with pytest.raises(KernelError, match="up to 255 of 6 atoms have more than 100000 factors"):
+        Pool.products_up_to(255, ["x", "z"])
+    assert len(Pool.products_up_to(400, ["x"], kinds=["LIN"])) == 400
+
+
+def test_pools_are_built_from_the_kinds_of_the_default_grammar(monkeypatch):
+    monkeypatch.setattr(type(ATOMS["PER"]), "in_default_grammar", False)
+    assert [str(product) for product in Pool.atoms(["x"])] == ["LIN[x]", "SE[x]"]

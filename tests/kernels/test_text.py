@@ -1,6 +1,7 @@
 """The text form: it reads back to the same composition, and says where it cannot be read."""
 
 import pickle
+import time
 
 import pytest
 from hypothesis import given
@@ -99,6 +100,40 @@ def test_any_text_is_read_or_refused(text):
 
 def test_many_brackets_side_by_side_are_fine():
     assert parse("+".join(["(SE[x])"] * 300)) == parse("SE[x]")
+
+
+def seconds(text):
+    begin = time.perf_counter()
+    parse(text)
+    return time.perf_counter() - begin
+
+
+@pytest.mark.parametrize("sign", ["*", "+"])
+def test_long_products_and_sums_are_read_in_linear_time(sign):
+    text = sign.join(f"{kind}[x{i}]" for i in range(2000) for kind in ("LIN", "PER", "SE"))
+    found = parse(text)
+    assert sum(product.order for product in found) == 6000
+    assert min(seconds(text) for _ in range(2)) < 2.0  # 800 factors alone took 20 s when sorted one by one
+
+
+def test_what_would_double_with_every_bracket_is_refused():
+    assert len(parse("*".join(f"(SE[a{i}] + LIN[b{i}])" for i in range(8)))) == 256
+    begin = time.perf_counter()
+    with pytest.raises(KernelError, match="more than 10000 factors"):
+        parse("*".join(f"(SE[a{i}] + LIN[b{i}])" for i in range(60)))
+    with pytest.raises(KernelError, match="more than 10000 factors"):
+        parse("*".join(["(LIN[x] + PER[x])"] * 300))  # most products are equal: it is the work that is limited
+    assert time.perf_counter() - begin < 5.0
+
+
+def test_a_text_of_too_many_factors_is_refused_with_the_part_around_it():
+    with pytest.raises(KernelSyntaxError, match="more than 10000 factors") as caught:
+        parse("+".join(["LIN[x]"] * 100_000))
+    assert caught.value.position == 7 * 10_000
+    head, shown, caret = str(caught.value).split("\n")
+    assert "character 70001" in head
+    assert len(shown) < 300
+    assert shown[caret.index("^") :].startswith("LIN[x]")
 
 
 def test_syntax_errors_are_kernel_errors_and_survive_pickling():

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from safetensors.numpy import save as save_arrays
 
-from atoms_from_outside import registered
 from kerneltrail.errors import KerneltrailError, ModelFileError
 from kerneltrail.kernels import Pool
 from kerneltrail.store import container
@@ -15,6 +14,7 @@ from kerneltrail.trajectory.model_file import fingerprint, from_bytes, load, sav
 from kerneltrail.trajectory.settings import Settings
 from kerneltrail.trajectory.user_file import load_user, save_user, user_from_bytes, user_to_bytes
 from support.identical import difference, identical
+from support.new_atoms import registered
 
 from .small import mean_model, rewarded_model, rows, small_model
 

@@ -1,1 +1,4 @@
-"""Bridges: compositions to and from the kernels of other libraries. None of those is needed to import this."""
+"""Adapters: compositions to and from the kernels of other libraries, and traces for ArviZ.
+
+Each module needs the extra of its library; the package itself needs none of them.
+"""

@@ -2,22 +2,22 @@
 
 The conventions differ (SPEC §2). With this package's lengthscale ℓ:
 
-- GPyTorch's PeriodicKernel is exp(-2 sin²(π(x-x')/p)/λ), not squared, so λ = ℓ².
+- What an atom is called there, and with which values, is said by the atom (`AtomKind.to_gpytorch`).
+- GPyTorch's LinearKernel has no location, so there is a kernel of its own here, with a `location` parameter.
 - GPflow's Periodic(SquaredExponential) is exp(-½ sin²(π(x-x')/p)/l²), so its lengthscale is l = ℓ/2. There is no
-  bridge to GPflow; for SE its lengthscale is ℓ, and its variance the amplitude.
-- GPyTorch's LinearKernel has no location, so LIN is a kernel of its own here, with a `location` parameter.
+  adapter to GPflow.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache, reduce
 from operator import add, mul
 from typing import Any
 
-from kerneltrail.adapters.columns import columns_of
+from kerneltrail.adapters.terms import columns_of, named_values
 from kerneltrail.errors import KernelError
-from kerneltrail.kernels import Hyperparameters
+from kerneltrail.kernels import Atom, Hyperparameters
 
 
 def to_gpytorch(hyperparameters: Hyperparameters, covariates: Sequence[str]) -> tuple[Any, float]:
@@ -28,7 +28,7 @@ def to_gpytorch(hyperparameters: Hyperparameters, covariates: Sequence[str]) -> 
         covariates: names of X's columns, in order.
 
     Raises:
-        KernelError: for an atom that `TO_GPYTORCH` has no converter for, and for the empty composition.
+        KernelError: for an atom that says nothing of GPyTorch (`AtomKind.to_gpytorch`), and for the empty composition.
     """
     composition, layout, values = hyperparameters.composition, hyperparameters.layout, hyperparameters.values_array
     columns = columns_of(composition, covariates)
@@ -39,22 +39,30 @@ def to_gpytorch(hyperparameters: Hyperparameters, covariates: Sequence[str]) -> 
     for p, product in enumerate(composition):
         factors = []
         for atom, place in zip(product.atoms, layout.atom_index[p], strict=True):
-            if atom.kind not in TO_GPYTORCH:
-                raise KernelError(f"{atom} has no converter to GPyTorch; those with one: {', '.join(TO_GPYTORCH)}")
-            names = (spec.name for spec in atom.spec.hyperparameters)
-            natural = dict(zip(names, map(float, values[place]), strict=True))
-            factors.append(TO_GPYTORCH[atom.kind](natural, columns[atom.covariate]))
+            factors.append(_atom(atom, named_values(atom, values[place]), columns[atom.covariate]))
         scaled = gpytorch.kernels.ScaleKernel(reduce(mul, factors)).double()
         scaled.outputscale = _double(values[layout.amplitude_index[p]])
         terms.append(scaled)
     return reduce(add, terms), float(values[-1])
 
 
+def _atom(atom: Atom, values: Mapping[str, float], column: int) -> Any:
+    foreign = atom.spec.to_gpytorch(values)
+    if foreign is None:
+        raise KernelError(f"{atom} has no counterpart in GPyTorch: {atom.kind} defines no to_gpytorch")
+    make, arguments = foreign
+    if isinstance(make, str):
+        make = _linear_class() if make == "Linear" else getattr(_module().kernels, make)
+    kernel = make(active_dims=(column,)).double()
+    kernel.initialize(**{name: _double(value) for name, value in arguments.items()})
+    return kernel
+
+
 def _module() -> Any:
     try:
         import gpytorch
     except ImportError as error:
-        raise ImportError("this bridge needs GPyTorch: python -m pip install 'kerneltrail[gpytorch]'") from error
+        raise ImportError("this adapter needs GPyTorch: python -m pip install 'kerneltrail[gpytorch]'") from error
     return gpytorch
 
 
@@ -63,25 +71,6 @@ def _double(value: float) -> Any:
     import torch
 
     return torch.tensor(float(value), dtype=torch.float64)
-
-
-def _squared_exponential(values: Mapping[str, float], column: int) -> Any:
-    kernel = _module().kernels.RBFKernel(active_dims=(column,)).double()
-    kernel.lengthscale = _double(values["lengthscale"])
-    return kernel
-
-
-def _periodic(values: Mapping[str, float], column: int) -> Any:
-    kernel = _module().kernels.PeriodicKernel(active_dims=(column,)).double()
-    kernel.lengthscale = _double(values["lengthscale"] ** 2)
-    kernel.period_length = _double(values["period"])
-    return kernel
-
-
-def _linear(values: Mapping[str, float], column: int) -> Any:
-    kernel = _linear_class()(active_dims=(column,)).double()
-    kernel.initialize(location=_double(values["location"]))
-    return kernel
 
 
 @cache
@@ -103,11 +92,4 @@ def _linear_class() -> Any:
     return Linear
 
 
-TO_GPYTORCH: dict[str, Callable[[Mapping[str, float], int], Any]] = {
-    "LIN": _linear,
-    "PER": _periodic,
-    "SE": _squared_exponential,
-}
-"""From an atom's name to what makes a GPyTorch kernel of its values and column. Add to it for your own atoms."""
-
-__all__ = ["TO_GPYTORCH", "to_gpytorch"]
+__all__ = ["to_gpytorch"]

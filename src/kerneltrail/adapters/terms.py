@@ -1,13 +1,18 @@
-"""Sums of products of atoms *with* their values: what a foreign kernel is multiplied out to.
+"""What adapters of kernels share: columns by name, and sums of products of atoms *with* their values.
 
-A composition forgets hyperparameters, so two terms that differ in them only would fall together in it. Here they are
-kept apart, and refused at the end if the composition cannot tell them apart.
+Such a sum is what another library's kernel is multiplied out to. A composition forgets hyperparameters, so two terms
+that differ in them only would fall together in it. Here they are kept apart, and refused at the end if the composition
+cannot tell them apart.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import isclose
+
+import numpy as np
+from numpy.typing import NDArray
 
 from kerneltrail.errors import KernelError
 from kerneltrail.kernels import Atom, Composition, Hyperparameters, Product, layout_of
@@ -19,6 +24,13 @@ class Factor:
 
     atom: Atom
     values: tuple[float, ...]
+
+    def absorbing(self, other: Factor) -> Factor:
+        """The one atom that this one times another of an idempotent kind is."""
+        layout = layout_of(Composition((Product((self.atom,)),)))
+        one, two = (layout.unconstrain([1.0, *each.values, 1.0])[1:-1].tolist() for each in (self, other))
+        values = layout.constrain([0.0, *self.atom.spec.merged(one, two), 0.0])[1:-1]
+        return Factor(self.atom, tuple(values.tolist()))
 
 
 @dataclass(frozen=True)
@@ -38,15 +50,14 @@ class Term:
 
 
 def _absorb(factors: tuple[Factor, ...]) -> tuple[Factor, ...]:
-    """Factors sorted, with SE×SE on one covariate made one: 1/ℓ² = 1/ℓ₁² + 1/ℓ₂²."""
-    merged: dict[Atom, float] = {}
-    others = []
-    for factor in factors:
-        if factor.atom.kind == "SE":
-            merged[factor.atom] = merged.get(factor.atom, 0.0) + factor.values[0] ** -2
+    """Factors sorted, with those that absorb each other (SE×SE on one covariate) made one."""
+    merged: list[Factor] = []
+    for factor in sorted(factors):
+        if merged and merged[-1].atom == factor.atom and factor.atom.spec.idempotent:
+            merged[-1] = merged[-1].absorbing(factor)
         else:
-            others.append(factor)
-    return tuple(sorted([*others, *(Factor(atom, (inverse**-0.5,)) for atom, inverse in merged.items())]))
+            merged.append(factor)
+    return tuple(merged)
 
 
 def _alike(one: tuple[Factor, ...], two: tuple[Factor, ...]) -> bool:
@@ -73,7 +84,7 @@ class Polynomial:
         Raises:
             KernelError: where no composition equals it.
         """
-        found: dict[Product, Term] = {}
+        terms: dict[Product, Term] = {}
         for term in self.terms:
             if term.white:
                 noise += term.size
@@ -82,19 +93,45 @@ class Polynomial:
                 raise KernelError(f"the constant {term.size:.3g} stands on its own, and no atom is a constant")
             factors = _absorb(term.factors)
             product = Product(tuple(factor.atom for factor in factors))
-            before = found.get(product)
+            before = terms.get(product)
             if before is not None and not _alike(before.factors, factors):
                 raise KernelError(
                     f"{product} occurs twice with different hyperparameters, but a composition is a set of products"
                 )
-            found[product] = Term(term.size + (before.size if before else 0.0), factors)
+            terms[product] = Term(term.size + (before.size if before else 0.0), factors)
         if noise <= 0.0:
             raise KernelError("there is no noise: add a WhiteKernel, or say noise=")
-        layout = layout_of(Composition(tuple(found)))
+        layout = layout_of(Composition(tuple(terms)))
         values = [0.0] * layout.size
         values[-1] = noise
         for p, product in enumerate(layout.composition):
-            values[layout.amplitude_index[p]] = found[product].size
-            for place, factor in zip(layout.atom_index[p], found[product].factors, strict=True):
+            values[layout.amplitude_index[p]] = terms[product].size
+            for place, factor in zip(layout.atom_index[p], terms[product].factors, strict=True):
                 values[place] = factor.values
         return Hyperparameters.from_values(layout.composition, values)
+
+
+def columns_of(composition: Composition, covariates: Sequence[str]) -> dict[str, int]:
+    """Column number of every covariate (other libraries' kernels know no names), for all that are read."""
+    check_names(covariates)
+    columns = {name: i for i, name in enumerate(covariates)}
+    missing = [name for name in composition.covariates if name not in columns]
+    if missing:
+        raise KernelError(
+            f"{composition} reads {', '.join(missing)}, which is not among the columns {', '.join(covariates)}"
+        )
+    return columns
+
+
+def check_names(covariates: Sequence[str]) -> None:
+    """Refuse names that would not tell the columns apart."""
+    if isinstance(covariates, str):
+        raise KernelError(f"covariates must be a list of names, got the text {covariates!r}")
+    if len(set(covariates)) != len(covariates):
+        raise KernelError(f"covariates must differ from each other, got {', '.join(covariates)}")
+
+
+def named_values(atom: Atom, values: Sequence[float] | NDArray[np.float64]) -> dict[str, float]:
+    """An atom's natural values by the names of its hyperparameters."""
+    names = (spec.name for spec in atom.spec.hyperparameters)
+    return dict(zip(names, map(float, values), strict=True))

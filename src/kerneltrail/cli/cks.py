@@ -65,7 +65,7 @@ def cks(
     from kerneltrail.evaluation.tables import csv_text
     from kerneltrail.gp import keep_freed_memory
     from kerneltrail.methods.cks import CKS, SearchSettings
-    from kerneltrail.report.files import check_writable, write
+    from kerneltrail.store.atomic import check_writable, write
 
     if (predict is None) != (out is None):
         raise DataError("--predict says which rows to predict and --out where to write them: give both or neither")
@@ -126,7 +126,7 @@ def search_stage(progress: SearchProgress, depth: int) -> tuple[str, int, int, s
 def sentences(found: CKSFit, target: str) -> list[str]:
     """What a kernel says in words, product by product, the largest first, and the noise last."""
     from kerneltrail.methods.cks.layout import multiplied_out
-    from kerneltrail.report.words import describe
+    from kerneltrail.report.description import describe
 
     parts = sorted(multiplied_out(found.in_data_units), key=lambda part: -_size(part, found))
     said = [describe(part, target=target) for part in parts]

@@ -14,7 +14,7 @@ def describe(
     """Say in plain words what a kernel means, with its hyperparameters at the prior's medians."""
     from kerneltrail.cli.terminal import say
     from kerneltrail.kernels import Hyperparameters, Priors, parse
-    from kerneltrail.report.words import describe as in_words
+    from kerneltrail.report.description import describe as in_words
 
     composition = parse(kernel)
     medians = Hyperparameters(composition, tuple(Priors.synthetic().moments(composition)[0]))

@@ -10,7 +10,7 @@ import typer
 
 if TYPE_CHECKING:
     from kerneltrail.cli.terminal import ProgressDisplay
-    from kerneltrail.studies.experiments import Told
+    from kerneltrail.studies.experiments import StageProgress
 
 
 def experiment(
@@ -37,7 +37,7 @@ def experiment(
 
         chosen = experiments.EXPERIMENTS[name]
         context = experiments.Context(
-            name, out, seed, quick, data, workers or os.cpu_count() or 1, lambda told: show_stage(display, told)
+            name, out, seed, quick, data, workers or os.cpu_count() or 1, lambda now: show_stage(display, now)
         )
         page, outcome = experiments.run(chosen, context)
     if outcome.agreements:
@@ -47,7 +47,7 @@ def experiment(
     say([f"Open {page}", f"Every number: {out / experiments.RESULTS}"])
 
 
-def show_stage(display: ProgressDisplay, told: Told) -> None:
+def show_stage(display: ProgressDisplay, now: StageProgress) -> None:
     """Show how far a stage is."""
-    message = f"{told.said}, kept from an earlier run" if told.kept else told.said
-    display.update(told.stage, told.done, told.total or None, message)
+    message = f"{now.said}, kept from an earlier run" if now.kept else now.said
+    display.update(now.stage, now.done, now.total or None, message)

@@ -61,7 +61,7 @@ def fit(
 
     table.check()
     with progress(f"reading {data.name}"):
-        from kerneltrail.report.graph_text import graph_lines
+        from kerneltrail.report.model_text import graph_lines
         from kerneltrail.store.atomic import check_writable
         from kerneltrail.trajectory.configuration import Config, read_config
         from kerneltrail.trajectory.fit import fit as learn

@@ -33,39 +33,38 @@ def report(
 
     The page is one file that fetches nothing; it can be sent by mail and printed.
     """
+    import numpy as np
+
     from kerneltrail.cli.terminal import progress, say
+    from kerneltrail.data import Cohort
     from kerneltrail.errors import DataError
-    from kerneltrail.report.files import check_writable, write
     from kerneltrail.report.model_page import follow_users, trail_page
+    from kerneltrail.store.atomic import check_writable, write
 
     model, comparison = _model_and_comparison(source)
     if data is not None and model is None:
         raise DataError(f"{source} has no model file, without which --data cannot be shown")
     cohort = None
     if data is not None and model is not None:
-        cohort = model.schema.read(data)
+        cohort = Cohort.from_schema(model.schema, data)
     check_writable(out)
     followed: Any = ()
-    refused: list[str] = []
+    left_out: list[str] = []
     if cohort is not None and model is not None:
-        with progress("users") as display:
-            followed = follow_users(
-                model,
-                cohort.raw,
-                detailed=users,
-                tell=display.counter("users", len(cohort)),
-                leave_out=refused.append,
-            )
+        # Numbers out of range are told by who is left out and why, not by NumPy's warnings.
+        with progress("users") as display, np.errstate(all="ignore"):
+            next_user = display.counter("users", len(cohort))
+            followed = follow_users(model, cohort.raw, detailed=users, tell=next_user, leave_out=left_out.append)
     with progress("writing the page"):
-        written = write(out, trail_page(title, model, followed, comparison))
+        written = write(out, trail_page(title, model, followed, comparison, left_out=left_out))
     lines = [f"Open {written}"]
     if cohort is not None:
         lines.insert(0, str(cohort.report))
         if len(cohort) > users:
             lines.insert(1, f"{users} of {len(cohort)} users are shown one by one; --users shows more")
     say(lines)
-    if refused:
-        raise DataError("\n".join(refused))
+    if left_out:
+        raise DataError("\n".join(left_out))
 
 
 def _model_and_comparison(source: Path) -> tuple[TrajectoryModel | None, Comparison | None]:
@@ -89,7 +88,7 @@ def _model_and_comparison(source: Path) -> tuple[TrajectoryModel | None, Compari
             try:
                 results = json.loads(path.read_text(encoding="utf-8"))
                 comparison = Comparison.from_results(results if isinstance(results, dict) else {})
-            except (OSError, ValueError) as problem:
+            except (OSError, ValueError, RecursionError) as problem:
                 raise DataError(f"{path} cannot be read as results: {problem}") from None
             break
     if not models and comparison is None:

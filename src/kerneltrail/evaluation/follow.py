@@ -6,7 +6,8 @@ import math
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, asdict, dataclass, field, fields, replace
-from typing import Any, TypeVar
+from functools import cache
+from typing import Any, TypeVar, get_type_hints
 
 import numpy as np
 
@@ -16,6 +17,8 @@ from kerneltrail.evaluation.metrics import brier, scores
 from kerneltrail.gp import Prediction
 from kerneltrail.kernels import Composition
 from kerneltrail.methods.protocol import FollowedUser, Method, hyperparameter_count, probabilities_of
+from kerneltrail.store.cache import Format, json_format
+from kerneltrail.store.validate import conform
 
 T = TypeVar("T")
 NAN = float("nan")
@@ -96,6 +99,7 @@ class Step:
     @classmethod
     def from_json(cls, stored: Mapping[str, Any]) -> Step:
         """The step that `to_json` described; what older files lack is left at its default."""
+        conform(stored, _layout(), "a step")
         known = {each.name: stored[each.name] for each in fields(cls) if each.name in stored or each.default is MISSING}
         for name in REAL & set(known):
             known[name] = NAN if known[name] is None else float(known[name])
@@ -110,6 +114,13 @@ METRICS = (
 
 REAL = frozenset(each.name for each in fields(Step) if each.type == "float")
 """Values that are neither counts, flags nor texts."""
+
+
+@cache
+def _layout() -> dict[str, Any]:
+    """A step in a file: what is not finite is nothing, or a text."""
+    kinds = get_type_hints(Step) | dict.fromkeys(REAL, float | str | None)
+    return {name: kind for name, kind in kinds.items() if Step.__dataclass_fields__[name].default is MISSING}
 
 
 @dataclass(frozen=True)
@@ -173,6 +184,10 @@ class Followed:
     def from_json(cls, stored: Mapping[str, Any]) -> Followed:
         """What `to_json` described."""
         return cls(tuple(Step.from_json(step) for step in stored["steps"]))
+
+
+FOLLOWED: Format[Followed] = json_format(Followed.to_json, Followed.from_json)
+"""How the store keeps a followed user."""
 
 
 def follow(

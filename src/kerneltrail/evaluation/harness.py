@@ -10,20 +10,20 @@ from importlib.metadata import version
 from multiprocessing import current_process
 from typing import Any
 
-import joblib
 import numpy as np
 
 from kerneltrail.data import Cohort, User
+from kerneltrail.engines import Engine, engine_for, results
 from kerneltrail.errors import DataError
-from kerneltrail.evaluation.follow import Followed, Step, follow
-from kerneltrail.evaluation.identity import cohort_digest, described
+from kerneltrail.evaluation.follow import FOLLOWED, Followed, Step, follow
 from kerneltrail.evaluation.machine import machine
-from kerneltrail.evaluation.pieces import Pieces
 from kerneltrail.evaluation.result import Evaluation
 from kerneltrail.evaluation.training import Progress, Spec, TrainedMethod, Truth, specs_of, train_all
 from kerneltrail.gp import keep_freed_memory, one_blas_thread
 from kerneltrail.gp.compilation import ensure_compiled
 from kerneltrail.methods.protocol import Method
+from kerneltrail.store.cache import Cache
+from kerneltrail.store.digest import described
 
 
 def evaluate(
@@ -52,10 +52,11 @@ def evaluate(
         workers: processes; all cores if None. Times are comparable between methods in any case: every process has one
             BLAS thread.
         truth: the true composition by user's name, where it is known.
-        out: folder where finished pieces and models are kept; an evaluation that was stopped goes on from it, to the
-            same result but for times. Pieces are kept by a digest of data, settings, seed and code (the library's, and
-            the module in which a method of your own is registered); another one of these, and they are computed anew.
-        share: folder for pieces of methods that learn nothing from the training users (CKS, shrinkage, SE-ARD,
+        out: folder where what is finished is kept; an evaluation that was stopped goes on from it, to the same result
+            but for times. Results are kept by a digest of data, settings, seed and code (the library's without other
+            methods' packages, and the module in which a method of your own is registered); another one of these, and
+            they are computed anew.
+        share: folder for results of methods that learn nothing from the training users (CKS, shrinkage, SE-ARD,
             memoryless). They are the same for every split of the same users, and are computed once; only the prediction
             before the first row, scaled as the training users, is made anew. `out` if None.
         run: label of this run, for evaluations that are to be `merged`.
@@ -66,14 +67,13 @@ def evaluate(
     users = tuple(test.raw if isinstance(test, Cohort) else test)
     _check(train, users)
     ensure_compiled()  # before anything is timed, and for the same bits when it goes on
-    count = workers if workers is not None else (os.cpu_count() or 1)
-    kept = None if out is None else Pieces.at(out)
-    shared = kept if share is None else Pieces.at(share)
+    engine = engine_for(workers)
+    kept = None if out is None else Cache.at(out)
+    shared = kept if share is None else Cache.at(share)
     true = truth or {}
-    specs = specs_of(train, methods, seed, count)
-    with joblib.Parallel(n_jobs=count, return_as="generator_unordered") as parallel:
-        trained, failures = train_all(parallel, train, specs, users, true, kept, tell)
-        followed = _follow_all(parallel, trained, users, true, kept, shared, tell)
+    specs = specs_of(train, methods, seed, engine.workers, keep=shared is not None)
+    trained, failures = train_all(engine, train, specs, users, true, kept, tell)
+    followed = _follow_all(engine, trained, users, true, kept, shared, tell)
     steps: list[Step] = []
     for each in trained:
         label = each.spec.label
@@ -88,10 +88,10 @@ def evaluate(
             {
                 "run": run,
                 "seed": seed,
-                "workers": count,
+                "workers": engine.workers,
                 "began": began.isoformat(timespec="seconds"),
                 "ended": datetime.now(UTC).isoformat(timespec="seconds"),
-                "train": {"digest": cohort_digest(train), "users": list(train.names)},
+                "train": {"digest": train.fingerprint, "users": list(train.names)},
                 "test": {user.name: user.fingerprint for user in users},
                 "methods": {spec.label: {"method": spec.name, "settings": _shown(spec.settings)} for spec in specs},
                 "build_seconds": {each.spec.label: each.seconds for each in trained},
@@ -131,48 +131,50 @@ def splits(names: Sequence[str], test: int, count: int, *, seed: int = 0) -> Ite
 
 
 def _follow_all(
-    parallel: joblib.Parallel,
+    engine: Engine,
     trained: Sequence[TrainedMethod],
     users: Sequence[User],
     truth: Truth,
-    kept: Pieces | None,
-    shared: Pieces | None,
+    kept: Cache | None,
+    shared: Cache | None,
     tell: Callable[[Progress], None],
 ) -> dict[tuple[str, str], Followed]:
     ended: dict[tuple[str, str], Followed] = {}
     total = len(trained) * len(users)
+    by_label = {each.spec.label: each for each in trained}
     # User by user, so that a look at what is there so far compares all methods.
-    jobs = (joblib.delayed(_follow)(each, user, truth, kept, shared) for user in users for each in trained)
-    for label, name, followed in parallel(jobs):
+    jobs = (((label, user.name), (label, user)) for user in users for label in by_label)
+    for (label, name), followed in results(engine, _follow, jobs, (by_label, truth, kept, shared)):
         ended[label, name] = followed
         tell(Progress("follow", len(ended), total, f"{label}: {name}"))
     return ended
 
 
 def _follow(
-    trained: TrainedMethod, user: User, truth: Truth, kept: Pieces | None, shared: Pieces | None
-) -> tuple[str, str, Followed]:
+    together: tuple[Mapping[str, TrainedMethod], Truth, Cache | None, Cache | None], label: str, user: User
+) -> Followed:
     """One user under one method: as it was kept, or computed and then kept."""
     if current_process().name != "MainProcess":
         keep_freed_memory()  # ours to decide in a process of our own
-    label, true = trained.spec.label, truth.get(user.name)
-    folder = kept if trained.own_key is None else shared
+    by_label, truth, kept, shared = together
+    trained, true = by_label[label], truth.get(user.name)
+    cache = kept if trained.own_key is None else shared
     key = trained.key(user, truth)
-    followed = None if folder is None or key is None else folder.get(key)
-    if followed is not None and trained.own_key is None:
-        return label, user.name, followed
+    entry = None if cache is None or key is None else cache.get(key, FOLLOWED)
+    if entry is not None and trained.own_key is None:
+        return entry.value
     assert trained.method is not None  # only methods whose results are all there are not trained
     with one_blas_thread():
-        if followed is None:
+        if entry is None:
             _warm_up(label, trained.method, user)
             followed = replace(follow(trained.method, user, truth=true), predictions=())
-            if folder is not None and key is not None:
-                folder.put(key, followed)
+            if cache is not None and key is not None and not followed.failures:  # what failed is tried again
+                cache.put(key, followed, FOLLOWED)
         else:
             # Kept with other training users, perhaps: before the first row their scaler matters.
             opening = follow(trained.method, user, truth=true, last=0)
-            followed = Followed((*opening.steps[:1], *followed.steps[1:]), opening.failures)
-    return label, user.name, followed
+            followed = Followed((*opening.steps[:1], *entry.value.steps[1:]), opening.failures)
+    return followed
 
 
 _WARM: set[str] = set()

@@ -21,6 +21,9 @@ from kerneltrail.evaluation.intervals import Interval, over_users
 from kerneltrail.evaluation.tables import csv_text, parquet_table
 from kerneltrail.names import nearest
 from kerneltrail.store.atomic import write
+from kerneltrail.store.cache import Format, json_format
+from kerneltrail.store.document import read_json
+from kerneltrail.store.validate import conform, reading
 
 SCHEMA = 1
 """Version of the JSON file."""
@@ -162,6 +165,25 @@ class Evaluation:
             for metric, values, interval in _measured(_pairs(self.at(first, t), self.at(second, t)), level)
         )
 
+    def to_json(self) -> dict[str, Any]:
+        """As plain values."""
+        steps, failures = ([row.to_json() for row in rows] for rows in (self.steps, self.failures))
+        return {"schema": SCHEMA, "about": self.about, "steps": steps, "failures": failures}
+
+    @classmethod
+    def from_json(cls, stored: Any) -> Evaluation:
+        """The evaluation that `to_json` described."""
+        conform(stored, {"schema": int}, "it is not an evaluation")
+        if stored["schema"] != SCHEMA:
+            raise DataError(f"it has schema {stored['schema']}; this version reads {SCHEMA}")
+        layout = {"about": dict[str, Any], "steps": list[Any], "failures": list[Failure]}
+        conform(stored, layout, "it is not an evaluation")
+        return cls(
+            tuple(Step.from_json(step) for step in stored["steps"]),
+            tuple(Failure(**failure) for failure in stored["failures"]),
+            stored["about"],
+        )
+
     def save(self, folder: str | os.PathLike[str], *, against: str | None = None) -> tuple[Path, ...]:
         """Write steps.csv, steps.parquet (with pyarrow), summary.csv, paired.csv, failures.csv and evaluation.json.
 
@@ -182,7 +204,7 @@ class Evaluation:
         ]
         if find_spec("pyarrow") is not None and self.steps:
             written.append(write(goal / "steps.parquet", parquet_table(self.steps)))
-        content = {"schema": SCHEMA, "about": self.about, **{name: rows for name, (_, rows) in tables.items()}}
+        content = {**self.to_json(), **{name: rows for name, (_, rows) in tables.items()}}
         text = json.dumps(content, indent=1, ensure_ascii=False, allow_nan=False)
         return (*written, write(goal / NAME, text + "\n"))
 
@@ -190,21 +212,14 @@ class Evaluation:
 def load_evaluation(folder: str | os.PathLike[str]) -> Evaluation:
     """The evaluation that `Evaluation.save` wrote into a folder."""
     path = Path(folder) / NAME
-    try:
-        stored = json.loads(path.read_text(encoding="utf-8"))
-        if stored["schema"] != SCHEMA:
-            raise DataError(f"{path} has schema {stored['schema']}; this version reads {SCHEMA}")
-        return Evaluation(
-            tuple(Step.from_json(step) for step in stored["steps"]),
-            tuple(Failure(**failure) for failure in stored["failures"]),
-            stored["about"],
-        )
-    except OSError as problem:
-        raise DataError(f"{path} cannot be read: {problem.strerror or problem}") from None
-    except DataError:
-        raise
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as problem:
-        raise DataError(f"{path} is not an evaluation: {problem!r}") from None
+    if not path.is_file():
+        raise DataError(f"{path} cannot be read: there is no such file")
+    with reading(str(path)):
+        return Evaluation.from_json(read_json(path))
+
+
+EVALUATION: Format[Evaluation] = json_format(Evaluation.to_json, Evaluation.from_json)
+"""How the store keeps an evaluation."""
 
 
 def merged(evaluations: Iterable[Evaluation]) -> Evaluation:

@@ -4,25 +4,28 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, is_dataclass, replace
 from functools import partial
+from importlib.metadata import version
 from typing import Any
 
 import cloudpickle
-import joblib
 
-from kerneltrail.data import Cohort, User
+from kerneltrail.data import Cohort, Scaler, User
+from kerneltrail.engines import Engine, results
 from kerneltrail.errors import DataError
-from kerneltrail.evaluation.follow import Failure
-from kerneltrail.evaluation.identity import cohort_digest, digest, own_digest
-from kerneltrail.evaluation.pieces import Pieces
+from kerneltrail.evaluation.follow import FOLLOWED, Failure
 from kerneltrail.gp import one_blas_thread
 from kerneltrail.kernels import Composition
 from kerneltrail.methods.builder import LearnsFrom
+from kerneltrail.methods.preprocessing import Preprocessor
 from kerneltrail.methods.protocol import Method
+from kerneltrail.methods.refit import RefittingMethod
 from kerneltrail.methods.registry import learns_from, prepared, takes
 from kerneltrail.methods.trajectory import TrajectoryMethod
-from kerneltrail.store.digest import code_of
+from kerneltrail.store.cache import Cache
+from kerneltrail.store.digest import code_of, digest
+from kerneltrail.trajectory.model_file import MODEL
 
 Spec = str | tuple[str, Mapping[str, Any]]
 """A method's name in the registry, alone or with its settings."""
@@ -58,6 +61,7 @@ class MethodSpec:
         train: makes the method from the training users.
         learns_from: whose rows. It is asked here, since another process does not know methods registered in this one.
         key: digest of all that its results depend on but the user followed; None where that cannot be told.
+        code: digest of the code among that; empty where nothing is kept.
     """
 
     label: str
@@ -66,6 +70,7 @@ class MethodSpec:
     train: partial[Method]
     learns_from: LearnsFrom
     key: str | None
+    code: str
 
 
 @dataclass(frozen=True)
@@ -95,7 +100,7 @@ def _result_key(base: str | None, user: User, truth: Truth) -> str | None:
 
 
 def specs_of(
-    train: Cohort, methods: Mapping[str, Spec] | Sequence[str], seed: int, workers: int
+    train: Cohort, methods: Mapping[str, Spec] | Sequence[str], seed: int, workers: int, *, keep: bool
 ) -> tuple[MethodSpec, ...]:
     """What was asked for; unknown names and settings are refused before anything is computed."""
     if isinstance(methods, str):
@@ -103,7 +108,6 @@ def specs_of(
     asked = methods if isinstance(methods, Mapping) else dict(zip(methods, methods, strict=True))
     if not asked:
         raise DataError("an evaluation needs at least one method")
-    group = cohort_digest(train)
     specs = []
     for label, spec in asked.items():
         name, settings = (spec, {}) if isinstance(spec, str) else spec
@@ -112,11 +116,12 @@ def specs_of(
         make = prepared(name, settings, seed=seed)
         # How many processes train a method changes nothing but the time.
         telling = {key: value for key, value in settings.items() if key != "workers"}
+        code = f"{version('kerneltrail')} {code_of(_code(make))}" if keep else ""
         try:
-            key: str | None = digest(group, name, telling, seed, code_of(_code(make)))
+            key = digest(train.fingerprint, name, telling, seed, code) if keep else None
         except DataError:
             key = None  # it can be evaluated, but not kept
-        specs.append(MethodSpec(label, name, settings, make, learns_from(name), key))
+        specs.append(MethodSpec(label, name, settings, make, learns_from(name), key, code))
     return tuple(specs)
 
 
@@ -127,12 +132,12 @@ def _code(train: partial[Method]) -> Callable[..., Any]:
 
 
 def train_all(
-    parallel: joblib.Parallel,
+    engine: Engine,
     train: Cohort,
     specs: Sequence[MethodSpec],
     users: Sequence[User],
     truth: Truth,
-    kept: Pieces | None,
+    kept: Cache | None,
     tell: Callable[[Progress], None],
 ) -> tuple[list[TrainedMethod], list[Failure]]:
     """All methods: those that share out their own work here, with all processes; the others one process each."""
@@ -141,7 +146,7 @@ def train_all(
     }
     total = len(specs)
     missing = [spec for spec in specs if spec.label not in ended]
-    if parallel.n_jobs > 1:
+    if engine.workers > 1:
         for spec in missing:
             problem = _bound(spec.train)
             if problem is not None:
@@ -152,19 +157,18 @@ def train_all(
         if spec in alone:
             continue
         tell(Progress("build", len(ended), total, spec.label))
-        ended[spec.label] = _train(train, spec, kept, parallel.n_jobs)
+        ended[spec.label] = _train(train, spec, kept, engine.workers)
     if alone:
         tell(Progress("build", len(ended), total, alone[0].label))
-    jobs = (joblib.delayed(_train)(train, spec, kept, parallel.n_jobs) for spec in alone)
-    for each in parallel(jobs):
-        label = each.spec.label if isinstance(each, TrainedMethod) else each.method
+    jobs = ((spec.label, (spec, kept, engine.workers)) for spec in alone)
+    for label, each in results(engine, _train, jobs, train):
         ended[label] = each
         tell(Progress("build", len(ended), total, label))
     every = [ended[spec.label] for spec in specs]
     return [e for e in every if isinstance(e, TrainedMethod)], [e for e in every if isinstance(e, Failure)]
 
 
-def _is_done(spec: MethodSpec, users: Sequence[User], truth: Truth, kept: Pieces | None) -> bool:
+def _is_done(spec: MethodSpec, users: Sequence[User], truth: Truth, kept: Cache | None) -> bool:
     """Whether every result of a method is there, so that it need not be trained; some take minutes.
 
     Methods that learn nothing from training users are there in no time, and are needed for what comes before any row.
@@ -172,19 +176,20 @@ def _is_done(spec: MethodSpec, users: Sequence[User], truth: Truth, kept: Pieces
     if kept is None or spec.key is None or spec.learns_from == "own rows":
         return False
     keys = [_result_key(spec.key, user, truth) for user in users]
-    return all(key is not None and kept.get(key) is not None for key in keys)
+    return all(key is not None and kept.get(key, FOLLOWED) is not None for key in keys)
 
 
-def _train(train: Cohort, spec: MethodSpec, kept: Pieces | None, workers: int) -> TrainedMethod | Failure:
+def _train(train: Cohort, spec: MethodSpec, kept: Cache | None, workers: int) -> TrainedMethod | Failure:
     began = time.perf_counter()
     # A model that was given costs nothing, and may be followed in another way than its own.
     keeps = None if spec.settings.get("model") is not None else kept
-    model = None if keeps is None or spec.key is None else keeps.model(spec.key)
+    entry = None if keeps is None or spec.key is None else keeps.get(spec.key, MODEL)
+    model = None if entry is None else entry.value
     try:
         with one_blas_thread():
             method = spec.train(train) if model is None else TrajectoryMethod(model)
         if model is None and isinstance(method, TrajectoryMethod) and keeps is not None and spec.key is not None:
-            keeps.put_model(spec.key, method.model)
+            keeps.put(spec.key, method.model, MODEL)
         own_key = _own_key(spec, method)
         problem = _bound(method) if workers > 1 else None
         if problem is not None:
@@ -195,18 +200,25 @@ def _train(train: Cohort, spec: MethodSpec, kept: Pieces | None, workers: int) -
 
 
 def _own_key(spec: MethodSpec, method: Method) -> str | None:
-    if spec.learns_from != "own rows" or spec.key is None:
+    """A digest of all that matters to a user who has rows, code included, for a method without training users.
+
+    Two methods with the same one do the same from the first batch on, whoever the training users were; before the first
+    row, their scaler matters. None where the method is of another kind.
+    """
+    if spec.learns_from != "own rows" or spec.key is None or not isinstance(method, RefittingMethod):
         return None
-    key, learn = own_digest(method), _code(spec.train)
-    if key is None or learn.__module__.startswith("kerneltrail."):
-        return key
-    return digest(key, code_of(learn))  # the package's own code is in it already
+    learner: Any = method.learner
+    preprocessor = getattr(learner, "preprocessor", None)
+    if not is_dataclass(learner) or not isinstance(preprocessor, Preprocessor):
+        return None
+    seen = replace(preprocessor, before=Scaler.identity(preprocessor.covariates))
+    return digest(spec.code, method.method, replace(learner, preprocessor=seen))  # type: ignore[type-var]
 
 
 def _bound(thing: object) -> DataError | None:
     """Why a thing cannot go to another process; None if it can. Said of one method, it does not stop the others.
 
-    Only asked, as joblib would ask it: nothing that is pickled is kept or read.
+    Only asked, as an engine would: nothing that is pickled is kept or read.
     """
     try:
         cloudpickle.dumps(thing)

@@ -8,8 +8,6 @@ all later processes. What must be the same to the bit, a fit that is stopped and
 
 from __future__ import annotations
 
-import hashlib
-import os
 import subprocess
 import sys
 from functools import cache
@@ -20,6 +18,8 @@ import numpy as np
 
 import kerneltrail.gp
 import kerneltrail.kernels
+from kerneltrail.store.atomic import write
+from kerneltrail.store.digest import blake
 
 
 def _marker() -> Path | None:
@@ -33,8 +33,8 @@ def _marker() -> Path | None:
     sources = sorted(path for folder in folders for path in folder.glob("*.py"))
     parts = [f"{path.name}:{path.stat().st_mtime_ns}" for path in sources]
     parts += [numba.__version__, np.__version__, sys.version]
-    digest = hashlib.blake2b("\n".join(parts).encode(), digest_size=8).hexdigest()
-    return Path(kept) / f"kerneltrail-{digest}.compiled"
+    name = blake("\n".join(parts), size=8).hex()
+    return Path(kept) / f"kerneltrail-{name}.compiled"
 
 
 @cache
@@ -85,9 +85,7 @@ def main() -> None:
     _use_everything()
     marker = _marker()
     if marker is not None:
-        beside = marker.with_suffix(f".{os.getpid()}")
-        beside.touch()
-        os.replace(beside, marker)
+        write(marker, b"")
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """Kernels as values: atoms, products, compositions, pools, priors, and their text form."""
 
-from kerneltrail.kernels.atoms import Atom, AtomKind, Hyperparameter, kind_of, kinds, register
+from kerneltrail.kernels.atoms import ATOMS, Atom, AtomKind, Hyperparameter, default_kinds, register
 from kerneltrail.kernels.composition import Composition, Product
 from kerneltrail.kernels.layout import Hyperparameters, Layout, layout_of
 from kerneltrail.kernels.pool import Pool, by_order
@@ -8,6 +8,7 @@ from kerneltrail.kernels.priors import Prior, Priors, log_normal, normal
 from kerneltrail.kernels.text import parse
 
 __all__ = [
+    "ATOMS",
     "Atom",
     "AtomKind",
     "Composition",
@@ -19,8 +20,7 @@ __all__ = [
     "Priors",
     "Product",
     "by_order",
-    "kind_of",
-    "kinds",
+    "default_kinds",
     "layout_of",
     "log_normal",
     "normal",

@@ -9,9 +9,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import chain
 
 from kerneltrail.errors import KernelError
 from kerneltrail.kernels.atoms import Atom
+from kerneltrail.store.digest import described
+
+LARGEST = 10_000
+"""Most factors of a composition: (A+B)*(C+D)*… doubles with every bracket that is multiplied out."""
 
 
 @dataclass(frozen=True)
@@ -31,8 +36,8 @@ class Product:
         if not self.atoms:
             raise KernelError("a product needs at least one atom")
         merged: list[Atom] = []
-        for atom in sorted(self.atoms):
-            if atom.spec.idempotent and atom in merged:
+        for atom in sorted(self.atoms, key=lambda atom: (atom.kind, atom.covariate)):
+            if merged and merged[-1] == atom and atom.spec.idempotent:
                 continue
             merged.append(atom)
         object.__setattr__(self, "atoms", tuple(merged))
@@ -93,16 +98,26 @@ class Composition:
         object.__setattr__(self, "products", tuple(sorted(set(self.products))))
 
     @classmethod
-    def of(cls, *products: Product | Composition | str) -> Composition:
-        """The sum of what is given: texts, products or compositions."""
-        from kerneltrail.kernels.text import parse
+    def sum(cls, *parts: Composition) -> Composition:
+        """The sum of any number of compositions; sorted once, where repeated `+` would sort each time."""
+        return cls(tuple(chain.from_iterable(parts)))
 
-        parts: list[Product] = []
-        for item in products:
-            if isinstance(item, str):
-                item = parse(item)
-            parts.extend(item.products if isinstance(item, Composition) else (item,))
-        return cls(tuple(parts))
+    @classmethod
+    def product(cls, *parts: Composition) -> Composition:
+        """The product of one or more compositions, multiplied out."""
+        single: list[Atom] = []
+        sums: list[Composition] = []
+        for part in parts:
+            if len(part) == 1:
+                single.extend(part.products[0].atoms)
+            else:
+                sums.append(part)
+        if single:  # all plain factors at once: sorted once
+            sums.append(cls((Product(tuple(single)),)))
+        total = sums.pop()
+        for each in sums:
+            total = total * each
+        return total
 
     @property
     def covariates(self) -> tuple[str, ...]:
@@ -125,6 +140,11 @@ class Composition:
         if isinstance(other, Product):
             other = Composition((other,))
         if isinstance(other, Composition):
+            if len(self) * other._factors + len(other) * self._factors > LARGEST:
+                raise KernelError(
+                    f"multiplied out, a kernel of {len(self)} and one of {len(other)} products would have more than "
+                    f"{LARGEST} factors"
+                )
             return Composition(tuple(Product(a.atoms + b.atoms) for a in self.products for b in other.products))
         return NotImplemented
 
@@ -147,6 +167,10 @@ class Composition:
         return (len(self), self.text) < (len(other), other.text)
 
     @cached_property
+    def _factors(self) -> int:
+        return sum(product.order for product in self.products)
+
+    @cached_property
     def _hash(self) -> int:
         return hash(self.products)
 
@@ -161,3 +185,7 @@ class Composition:
 
     def __repr__(self) -> str:
         return f"Composition({self.text!r})"
+
+
+described.register(Product, str)
+described.register(Composition, str)

@@ -29,8 +29,8 @@ tells the caller that dense is cheaper. Without the limit one such sample would 
 NO_FAMILY, GAUSSIAN, BESSEL = 0, 1, 2
 """Families of series that compiled code can make by itself (`one_series`).
 
-GAUSSIAN: one hyperparameter, the lengthscale (SE). BESSEL: lengthscale and period (PER). An atom kind without a family
-works all the same, by its `series` method.
+GAUSSIAN: exp(-τ²/(2ℓ²)), whose one hyperparameter is the lengthscale. BESSEL: exp(-2 sin²(πτ/p)/ℓ²), lengthscale and
+period. An atom kind without a family works all the same, by its `series` method.
 """
 
 
@@ -116,14 +116,14 @@ def _bessel_batch(z: Array, tail: Array, weights: Array, slopes: Array, count: N
 
 
 def periodic_series(lengthscale: Array, period: Array, tail: Array) -> Series:
-    """Series of PER, exp(-2 sin²(πτ/p)/ℓ²) = e^{-z} Σ_j I_j(z) cos(2πjτ/p) with z = 1/ℓ².
+    """Series of exp(-2 sin²(πτ/p)/ℓ²) = e^{-z} Σ_j I_j(z) cos(2πjτ/p) with z = 1/ℓ².
 
     Args:
         lengthscale: ℓ, shape (S,).
         period: p, shape (S,).
         tail: largest total weight that may be dropped, shape (S,).
     """
-    z = np.maximum(1.0 / lengthscale**2, 1e-60)  # the recurrence divides by z; PER is the constant 1 long before
+    z = np.maximum(1.0 / lengthscale**2, 1e-60)  # the recurrence divides by z; the kernel is the constant 1 long before
     size = _bessel_size(float(z.max()), float(tail.min()))
     samples = z.shape[0]
     weights = np.empty((samples, size))
@@ -159,7 +159,7 @@ def _gaussian_batch(
 
 
 def gaussian_series(lengthscale: Array, span: float, tail: Array) -> Series:
-    """Series of SE on |τ| ≤ span: the Gaussian repeated with a period so long that the copies do not matter.
+    """Series of exp(-τ²/(2ℓ²)) on |τ| ≤ span: repeated with a period so long that the copies do not matter.
 
     With period L = span + ℓ sqrt(-2 log(tail/5)) each of the two nearest copies adds less than a fifth of `tail`, which
     leaves half of it for the terms dropped. The weights are the Gaussian's own spectrum,

@@ -11,12 +11,12 @@ from functools import cached_property
 import numpy as np
 
 from kerneltrail.errors import KernelError
-from kerneltrail.kernels.atoms import Atom
+from kerneltrail.kernels.atoms import Atom, default_kinds
 from kerneltrail.kernels.composition import Composition, Product
 from kerneltrail.kernels.text import parse
 
-KINDS = ("LIN", "PER", "SE")
-"""The paper's three atoms."""
+LARGEST = 100_000
+"""Most factors of all products of a pool together: their number grows with the power of the order."""
 
 SIMPLE, COMPOUND = 0.1, 0.025
 """Default inclusion probabilities for products of one factor and of several.
@@ -62,21 +62,21 @@ class Pool:
         cls, *kernels: str | Product | Composition, probability: float | Callable[[Product], float] | None = None
     ) -> Pool:
         """A pool of the products named, by text or as objects; a text with several products gives several."""
-        found: list[Product] = []
+        products: list[Product] = []
         for item in kernels:
             composition = parse(item) if isinstance(item, str) else item
-            found.extend(composition if isinstance(composition, Composition) else (composition,))
-        return cls._build(found, probability)
+            products.extend(composition if isinstance(composition, Composition) else (composition,))
+        return cls._build(products, probability)
 
     @classmethod
     def atoms(
         cls,
         covariates: Iterable[str],
         *,
-        kinds: Iterable[str] = KINDS,
+        kinds: Iterable[str] | None = None,
         probability: float | Callable[[Product], float] | None = None,
     ) -> Pool:
-        """Every atom on every covariate."""
+        """Every atom on every covariate; of the default kinds, unless `kinds` are named."""
         return cls.products_up_to(1, covariates, kinds=kinds, probability=probability)
 
     @classmethod
@@ -85,13 +85,22 @@ class Pool:
         order: int,
         covariates: Iterable[str],
         *,
-        kinds: Iterable[str] = KINDS,
+        kinds: Iterable[str] | None = None,
         probability: float | Callable[[Product], float] | None = None,
     ) -> Pool:
         """All products of up to `order` atoms over the covariates; redundant ones (SE×SE) are dropped."""
         if order < 1:
             raise KernelError(f"the order of products must be at least 1, got {order}")
-        base = [Atom(kind, name) for name, kind in itertools.product(_names(covariates), kinds)]
+        wanted = default_kinds() if kinds is None else tuple(kinds)
+        base = [Atom(kind, name) for name, kind in itertools.product(_names(covariates), wanted)]
+        factors = 0
+        for size in range(1, order + 1):
+            factors += size * math.comb(len(base) + size - 1, size)
+            if factors > LARGEST:
+                raise KernelError(
+                    f"products of up to {order} of {len(base)} atoms have more than {LARGEST} factors altogether; "
+                    "lower the order, or name fewer kinds or covariates"
+                )
         sets = (itertools.combinations_with_replacement(base, size) for size in range(1, order + 1))
         return cls._build((Product(atoms) for atoms in itertools.chain.from_iterable(sets)), probability)
 
@@ -110,10 +119,9 @@ class Pool:
 
     def __or__(self, other: Pool) -> Pool:
         """Both pools together; a product in both keeps its first probability."""
-        both = dict(zip(other.products, other.probabilities, strict=True))
-        both = dict(zip(self.products, self.probabilities, strict=True)) | {
-            product: p for product, p in both.items() if product not in self.products
-        }
+        both = dict(zip(self.products, self.probabilities, strict=True))
+        for product, p in zip(other.products, other.probabilities, strict=True):
+            both.setdefault(product, p)
         return Pool(tuple(both), tuple(both.values()), self.allow_empty or other.allow_empty)
 
     def with_probabilities(self, probabilities: Mapping[str, float] | Callable[[Product], float]) -> Pool:

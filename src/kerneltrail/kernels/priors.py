@@ -15,8 +15,7 @@ from numpy.typing import NDArray
 
 from kerneltrail.errors import KernelError
 from kerneltrail.kernels.composition import Composition
-from kerneltrail.kernels.entries import AMPLITUDE, NOISE, Slot
-from kerneltrail.kernels.layout import layout_of
+from kerneltrail.kernels.layout import AMPLITUDE, NOISE, Slot, layout_of
 
 Array = NDArray[np.float64]
 
@@ -130,8 +129,8 @@ class Priors:
 
     def moments_of(self, slots: Sequence[Slot]) -> tuple[Array, Array]:
         """(mean, variance) of each of some hyperparameters in the unconstrained space."""
-        found = [self._of_slot(slot) for slot in slots]
-        return np.array([p.mean for p in found]), np.array([p.variance for p in found])
+        priors = [self._of_slot(slot) for slot in slots]
+        return np.array([p.mean for p in priors]), np.array([p.variance for p in priors])
 
     def sample(self, composition: Composition, size: int, rng: np.random.Generator) -> Array:
         """`size` unconstrained hyperparameter vectors from the prior, shape (size, hyperparameters)."""

@@ -1,20 +1,21 @@
 """The text form of kernels: ``LIN[x] + PER[hour]*SE[temperature]`` (SPEC §2).
 
 Grammar: sum := term ("+" term)*; term := factor ("*" factor)*; factor := KIND "[" covariate "]" | "(" sum ")".
-`×` and `·` are read as `*`. The empty text is the empty composition.
+`×` and `·` are read as `*`. The empty text is the empty composition. The time is linear in the text, but for brackets
+that are multiplied out; a composition of more than `composition.LARGEST` factors is refused, and so are brackets in
+each other more than 100 deep.
 """
 
 from __future__ import annotations
 
 import difflib
-import operator
 import re
 from collections.abc import Callable
 from typing import Generic, TypeVar
 
 from kerneltrail.errors import KernelSyntaxError
-from kerneltrail.kernels.atoms import Atom, kinds
-from kerneltrail.kernels.composition import Composition, Product
+from kerneltrail.kernels.atoms import ATOMS, Atom
+from kerneltrail.kernels.composition import LARGEST, Composition, Product
 
 T = TypeVar("T")
 
@@ -31,12 +32,20 @@ def parse(text: str) -> Composition:
 
     Raises:
         KernelSyntaxError: with a caret under the character that could not be read.
+        KernelError: if it has too many factors when multiplied out.
     """
-    return parse_as(text, lambda atom: Composition((Product((atom,)),)), operator.add, operator.mul) or Composition()
+    return parse_as(text, _alone, Composition.sum, Composition.product) or Composition()
 
 
-def parse_as(text: str, atom: Callable[[Atom], T], plus: Callable[[T, T], T], times: Callable[[T, T], T]) -> T | None:
-    """What a text describes, built from atoms, sums and products of one's own; None for the empty text."""
+def _alone(atom: Atom) -> Composition:
+    return Composition((Product((atom,)),))
+
+
+def parse_as(text: str, atom: Callable[[Atom], T], plus: Callable[..., T], times: Callable[..., T]) -> T | None:
+    """What a text describes, built from atoms, sums and products of one's own; None for the empty text.
+
+    `plus` and `times` get all parts of a sum or product at once.
+    """
     reader = _Reader(text, atom, plus, times)
     reader.blanks()
     if reader.at_end:
@@ -50,13 +59,12 @@ def parse_as(text: str, atom: Callable[[Atom], T], plus: Callable[[T, T], T], ti
 class _Reader(Generic[T]):
     """A recursive-descent reader over one text."""
 
-    def __init__(
-        self, text: str, atom: Callable[[Atom], T], plus: Callable[[T, T], T], times: Callable[[T, T], T]
-    ) -> None:
+    def __init__(self, text: str, atom: Callable[[Atom], T], plus: Callable[..., T], times: Callable[..., T]) -> None:
         self.atom, self.plus, self.times = atom, plus, times
         self.text = text
         self.position = 0
         self.depth = 0
+        self.atoms = 0
 
     @property
     def at_end(self) -> bool:
@@ -78,16 +86,16 @@ class _Reader(Generic[T]):
         return False
 
     def sum(self) -> T:
-        result = self.term()
+        terms = [self.term()]
         while self.take("+"):
-            result = self.plus(result, self.term())
-        return result
+            terms.append(self.term())
+        return self.plus(*terms) if len(terms) > 1 else terms[0]
 
     def term(self) -> T:
-        result = self.factor()
+        factors = [self.factor()]
         while self.take(_TIMES):
-            result = self.times(result, self.factor())
-        return result
+            factors.append(self.factor())
+        return self.times(*factors) if len(factors) > 1 else factors[0]
 
     def factor(self) -> T:
         opened = self.position
@@ -104,11 +112,11 @@ class _Reader(Generic[T]):
             return inner
         match = _NAME.match(self.text, self.position)
         if match is None:
-            raise self.error(f"expected a kernel ({', '.join(kinds())}) or '('")
+            raise self.error(f"expected a kernel ({', '.join(ATOMS)}) or '('")
         name = match.group()
-        if name not in kinds():
-            near = difflib.get_close_matches(name.upper(), kinds(), n=1)
-            hint = f"did you mean {near[0]}?" if near else f"known are {', '.join(kinds())}"
+        if name not in ATOMS:
+            near = difflib.get_close_matches(name.upper(), ATOMS, n=1)
+            hint = f"did you mean {near[0]}?" if near else f"known are {', '.join(ATOMS)}"
             raise self.error(f"unknown kernel {name!r}; {hint}")
         self.position = match.end()
         self.blanks()
@@ -123,6 +131,9 @@ class _Reader(Generic[T]):
             raise self.error(f"expected a covariate's name inside {name}[ ]")
         if "\n" in inside.strip():
             raise self.error("a covariate's name cannot hold a line break", self.position + inside.index("\n"))
+        self.atoms += 1
+        if self.atoms > LARGEST:
+            raise self.error(f"more than {LARGEST} factors", match.start())
         self.position = end + 1
         self.blanks()
         return self.atom(Atom(name, inside.strip()))

@@ -1,1 +1,1 @@
-"""What touches a disk: files written whole, digests of values and code, containers of arrays, documents read safely."""
+"""What touches a disk: files written whole, digests of values and code, containers of arrays, caches, documents."""

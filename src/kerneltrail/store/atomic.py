@@ -7,29 +7,55 @@ import uuid
 from contextlib import suppress
 from pathlib import Path
 
-from kerneltrail.errors import DataError
+from kerneltrail.errors import DataError, KerneltrailError
 
 
-def write(path: str | os.PathLike[str], content: str | bytes, *, shown: Path | None = None) -> Path:
-    """Write a file beside its goal, then rename it, so that a reader sees the old file or the new one.
+def write(
+    path: str | os.PathLike[str],
+    content: str | bytes,
+    *,
+    shown: Path | None = None,
+    error: type[KerneltrailError] = DataError,
+) -> Path:
+    """Write a file beside its goal, down to the disk, then rename it: a reader sees the old file or the new one.
 
-    Folders on the way are made. An error names the path, or what is to be `shown` instead.
+    Folders on the way are made. Whatever fails, nothing is left beside the goal, and what stood there is untouched.
 
-    Raises:
-        DataError: where the path cannot be written.
+    Args:
+        path: the goal.
+        content: text is written as UTF-8.
+        shown: the path that an error names instead.
+        error: the class of that error.
     """
     goal = Path(path)
-    beside = goal.with_name(f".{goal.name}.{uuid.uuid4().hex}")
+    beside = goal.with_name(f".{uuid.uuid4().hex}.tmp")  # a name of its own: the goal's may be as long as names can be
     try:
         goal.parent.mkdir(parents=True, exist_ok=True)
         try:
-            beside.write_bytes(content.encode("utf-8") if isinstance(content, str) else content)
+            with beside.open("xb") as file:
+                file.write(content.encode("utf-8") if isinstance(content, str) else content)
+                file.flush()
+                os.fsync(file.fileno())
             beside.replace(goal)
         finally:
             beside.unlink(missing_ok=True)
+        _sync_folder(goal.parent)
     except OSError as problem:
-        raise DataError(f"{shown or goal} cannot be written: {problem.strerror or problem}") from None
+        raise error(f"{shown or goal} cannot be written: {problem.strerror or problem}") from None
     return goal
+
+
+def read(path: str | os.PathLike[str], *, error: type[KerneltrailError] = DataError) -> bytes:
+    """All of a file; an error of the class given says why it cannot be read."""
+    source = Path(path)
+    try:
+        return source.read_bytes()
+    except FileNotFoundError:
+        raise error(f"there is no file {source}") from None
+    except IsADirectoryError:
+        raise error(f"{source} cannot be read: it is a folder, not a file") from None
+    except (OSError, ValueError) as problem:  # ValueError: a path with a null character
+        raise error(f"{source} cannot be read: {getattr(problem, 'strerror', None) or problem}") from None
 
 
 def check_writable(path: str | os.PathLike[str]) -> None:
@@ -39,12 +65,23 @@ def check_writable(path: str | os.PathLike[str]) -> None:
         DataError: where the path cannot be written.
     """
     goal = Path(path)
-    trial = goal.with_name(f".{goal.name}.{uuid.uuid4().hex}")
     if goal.is_dir():
         raise DataError(f"{goal} cannot be written: it is a folder")
     made = [folder for folder in goal.parents if not folder.exists()]
+    trial = goal.with_name(f".{uuid.uuid4().hex}.trial")
     write(trial, b"", shown=goal)
     trial.unlink(missing_ok=True)
     with suppress(OSError):  # work that fails later must not leave empty folders behind
         for folder in made:
             folder.rmdir()
+
+
+def _sync_folder(folder: Path) -> None:
+    """A renamed file survives a power cut only once its folder is on the disk, too."""
+    if os.name != "posix":  # elsewhere a folder cannot be opened
+        return
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

@@ -6,27 +6,24 @@ version that wrote it, the content, and a digest of content and arrays. The same
 
 from __future__ import annotations
 
-import hashlib
 import json
-import os
-import uuid
 from collections.abc import Mapping
 from importlib.metadata import version
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from safetensors import SafetensorError
 from safetensors.numpy import load as load_arrays
 from safetensors.numpy import save as save_arrays
 
 from kerneltrail.errors import ModelFileError
+from kerneltrail.store.digest import blake
+from kerneltrail.store.validate import conform, reading
 
 SCHEMA = 1
 """Version of the layout. It changes whenever an older reader would misread a file, or a newer one an older file."""
 
-KINDS = {"model": "a trajectory model", "user": "a followed user"}
+KINDS = {"model": "a trajectory model", "user": "a followed user", "arrays": "arrays"}
 """What a file may hold, in words."""
 
 _KEY = "kerneltrail"
@@ -69,14 +66,17 @@ def unpack(data: bytes, kind: str, shown: str) -> tuple[dict[str, Any], dict[str
         raise ModelFileError(f"{shown} holds {held}, not {KINDS[kind]}")
     if len(data) != size:
         raise ModelFileError(f"{shown} is {'cut short' if len(data) < size else 'too long'}: {_sizes(data, size)}")
-    try:
-        stored = load_arrays(data)
+    with reading(shown, ModelFileError):
+        try:
+            conform(head, {"digest": str, "content": dict[str, Any], "turned": list[str]}, "its header")
+            stored = load_arrays(data)
+        except Exception as problem:  # whatever the format's reader makes of it
+            raise ModelFileError(f"{shown} is damaged: {problem}") from None
         if head["digest"] != digest_of({"content": head["content"], "turned": head["turned"]}, stored):
             raise ModelFileError(f"{shown} is damaged: its contents are not what was written")
-        arrays = {name: np.array(a.T if name in head["turned"] else a, order="K") for name, a in stored.items()}
-    except (SafetensorError, KeyError) as problem:
-        raise ModelFileError(f"{shown} is damaged: {problem}") from None
-    return head["content"], arrays
+        return head["content"], {
+            name: np.array(a.T if name in head["turned"] else a, order="K") for name, a in stored.items()
+        }
 
 
 def _head(data: bytes, shown: str) -> tuple[dict[str, Any], int]:
@@ -93,7 +93,9 @@ def _head(data: bytes, shown: str) -> tuple[dict[str, Any], int]:
         header = json.loads(data[8 : 8 + length])
         head = json.loads(header["__metadata__"][_KEY])
         ends = [entry["data_offsets"][1] for name, entry in header.items() if name != "__metadata__"]
-    except (ValueError, KeyError, TypeError, IndexError):
+        conform(head, dict[str, Any])
+        conform(ends, list[int])
+    except (ValueError, KeyError, TypeError, IndexError, AttributeError, RecursionError):
         raise foreign from None
     return head, 8 + length + max(ends, default=0)
 
@@ -104,11 +106,10 @@ def _sizes(data: bytes, size: int) -> str:
 
 def digest_of(content: Mapping[str, Any], arrays: Arrays) -> str:
     """A digest of plain values and arrays, the same in every process."""
-    digest = hashlib.blake2b(_dumps(content).encode(), digest_size=16)
+    parts: list[str | NDArray[Any]] = [_dumps(content)]
     for name, array in sorted(arrays.items()):
-        digest.update(f"{name}{array.shape}{array.dtype.str}".encode())
-        digest.update(np.ascontiguousarray(array).tobytes())
-    return digest.hexdigest()
+        parts += [f"{name}{array.shape}{array.dtype.str}", array]
+    return blake(*parts).hex()
 
 
 def _dumps(value: Any) -> str:
@@ -124,53 +125,3 @@ def _plain(value: Any) -> Any:
     if isinstance(value, Mapping):
         return dict(value)
     raise ModelFileError(f"a {type(value).__name__} cannot be kept in a model file: {value!r}")
-
-
-def write_bytes(path: str | os.PathLike[str], data: bytes) -> None:
-    """Write beside the goal, down to the disk, then rename: a reader sees the old file or the new one, never a part.
-
-    Raises:
-        ModelFileError: if it cannot be written; the old file, if any, is untouched then.
-    """
-    goal = Path(path)
-    beside = goal.with_name(f".{goal.name}.{uuid.uuid4().hex}")
-    try:
-        goal.parent.mkdir(parents=True, exist_ok=True)
-        try:
-            with beside.open("xb") as file:
-                file.write(data)
-                file.flush()
-                os.fsync(file.fileno())
-            os.replace(beside, goal)
-        finally:
-            beside.unlink(missing_ok=True)
-        _sync_folder(goal.parent)
-    except OSError as problem:
-        raise ModelFileError(f"{goal} cannot be written: {problem.strerror or problem}") from None
-
-
-def _sync_folder(folder: Path) -> None:
-    if os.name != "posix":  # elsewhere a folder cannot be opened
-        return
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
-
-
-def read_bytes(path: str | os.PathLike[str]) -> bytes:
-    """All of a file.
-
-    Raises:
-        ModelFileError: if there is none, or it cannot be read.
-    """
-    source = Path(path)
-    try:
-        return source.read_bytes()
-    except FileNotFoundError:
-        raise ModelFileError(f"there is no file {source}") from None
-    except IsADirectoryError:
-        raise ModelFileError(f"{source} is a folder, not a file") from None
-    except OSError as problem:
-        raise ModelFileError(f"{source} cannot be read: {problem.strerror or problem}") from None

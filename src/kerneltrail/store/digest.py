@@ -1,44 +1,180 @@
-"""The code that results depend on, as digests: what other code computed must not be taken for this one's."""
+"""The one digest: of bytes and arrays, of values, of files, and of code by layer.
+
+What was computed must not be taken for something else. So results are kept under a digest of all they depend on: data,
+settings, and the code of the rooms that computed them. Code is compiled before it is digested, so that a comment, a
+docstring or a blank line changes nothing.
+"""
 
 from __future__ import annotations
 
 import hashlib
+import json
 import sys
-from collections.abc import Callable
-from functools import cache
-from pathlib import Path
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
+from dataclasses import fields, is_dataclass
+from functools import cache, singledispatch
+from pathlib import Path, PurePath
+from types import CodeType
 from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kerneltrail.errors import DataError
 
 HOME = Path(__file__).parents[1]
 """The package's folder."""
 
-COMPUTING = ("kernels", "data", "gp", "trajectory", "methods", "evaluation")
-"""Folders whose code decides what is computed; the others only show it."""
+LAYERS = ("kernels", "data", "gp", "trajectory", "methods", "evaluation")
+"""Rooms whose code decides what is computed, each on those before it; the others only show, keep or run it."""
 
 
-def code_of(compute: Callable[..., Any]) -> str:
-    """The code that a function's results depend on: the library's computing folders, and the function's own module."""
-    file = getattr(sys.modules.get(compute.__module__), "__file__", None)
-    own = "" if file is None else content_digest(file)
-    return f"{library()} {own}"
+def blake(*parts: str | bytes | NDArray[Any], size: int = 16) -> bytes:
+    """The digest of texts, bytes and the bytes of arrays, one after the other."""
+    total = hashlib.blake2b(digest_size=size)
+    for part in parts:
+        if isinstance(part, np.ndarray):
+            part = np.ascontiguousarray(part).tobytes()
+        total.update(part.encode() if isinstance(part, str) else part)
+    return total.digest()
 
 
-@cache
-def library() -> str:
-    """A digest of the library's computing folders, names of files included."""
-    return _joined(HOME, [file for folder in COMPUTING for file in sorted((HOME / folder).rglob("*.py"))])
+def seed_of(text: str) -> int:
+    """A seed that depends on a text alone: 64 bits."""
+    return int.from_bytes(blake(text, size=8), "big")
+
+
+def digest(*values: Any) -> str:
+    """A digest of values, in 32 letters: equal for equal values, in every process, whatever the order of keys.
+
+    Raises:
+        DataError: for a value whose content cannot be told, such as a function.
+
+    >>> digest({"a": 1, "b": (2.0, None)}) == digest({"b": [2.0, None], "a": 1})
+    True
+    """
+    return blake(json.dumps([described(value) for value in values], sort_keys=True, ensure_ascii=False)).hex()
+
+
+@singledispatch
+def described(value: Any) -> Any:
+    """A value as plain JSON, for digests, and for people to read what was asked for.
+
+    Rooms register their own values with it: a user is its fingerprint, a kernel its text.
+
+    Raises:
+        DataError: for a value whose content cannot be told, such as a function.
+    """
+    if is_dataclass(value) and not isinstance(value, type):
+        told = {field.name: described(getattr(value, field.name)) for field in fields(value) if field.compare}
+        return {type(value).__name__: told}
+    raise DataError(f"a setting of type {type(value).__name__} cannot be described, so its results cannot be kept")
+
+
+@described.register(type(None))
+@described.register(bool)
+@described.register(int)
+@described.register(str)
+def _itself(value: Any) -> Any:
+    return value
+
+
+@described.register
+def _(value: float) -> Any:
+    return value if np.isfinite(value) else str(value)
+
+
+@described.register
+def _(value: np.generic) -> Any:
+    return described(value.item())
+
+
+@described.register
+def _(value: np.ndarray) -> Any:
+    return {"array": [str(value.dtype), list(value.shape), blake(value).hex()]}
+
+
+@described.register
+def _(value: PurePath) -> Any:
+    return str(value)
+
+
+@described.register
+def _(value: Mapping) -> Any:  # type: ignore[type-arg]
+    return {str(key): described(value[key]) for key in sorted(value, key=str)}
+
+
+@described.register
+def _(value: Set) -> Any:  # type: ignore[type-arg]
+    return sorted((described(item) for item in value), key=repr)
+
+
+@described.register
+def _(value: Sequence) -> Any:  # type: ignore[type-arg]
+    return [described(item) for item in value]
 
 
 def content_digest(path: str | Path) -> str:
     """A file's content, or that of all files of a folder, in sixteen letters."""
     root = Path(path)
     files = sorted(file for file in root.rglob("*") if file.is_file()) if root.is_dir() else [root]
-    return _joined(root, files)
+    return blake(*(part for file in files for part in (f"{file.relative_to(root)}\n", file.read_bytes())), size=8).hex()
 
 
-def _joined(root: Path, files: list[Path]) -> str:
-    digest = hashlib.blake2b(digest_size=8)
-    for file in files:
-        digest.update(f"{file.relative_to(root)}\n".encode())
-        digest.update(file.read_bytes())
-    return digest.hexdigest()
+@cache
+def code(layer: str, method: str | None = None) -> str:
+    """A digest of the code of a layer and of all before it: what `fit` computes depends on ``code("trajectory")``.
+
+    Args:
+        layer: one of `LAYERS`.
+        method: a package of ``methods``, such as ``cks``: then those of other methods do not count. Modules that lie
+            directly in ``methods`` belong to every method.
+    """
+    files: list[Path] = []
+    for room in LAYERS[: LAYERS.index(layer) + 1]:
+        if room == "methods" and method is not None:
+            files += sorted((HOME / room).glob("*.py")) + sorted((HOME / room / method).rglob("*.py"))
+        else:
+            files += sorted((HOME / room).rglob("*.py"))
+    return blake(*(part for file in files for part in (f"{file.relative_to(HOME)}\n", _compiled(file))), size=8).hex()
+
+
+def code_of(function: Callable[..., Any], layer: str = LAYERS[-1]) -> str:
+    """The code that results depend on which a function computes with the help of a layer and of those before it.
+
+    Of ``methods`` the function's own package counts, if it has one. The module of a function from elsewhere counts
+    besides.
+    """
+    file = getattr(sys.modules.get(function.__module__), "__file__", None)
+    if file is None:
+        return code(layer)
+    path = Path(file)
+    parts = path.relative_to(HOME).parts if path.is_relative_to(HOME) else ("elsewhere",)
+    if parts[0] == "methods" and len(parts) > 2:
+        return code(layer, parts[1])
+    return code(layer) if parts[0] in LAYERS else f"{code(layer)} {_compiled(path).hex()}"
+
+
+@cache
+def _compiled(path: Path) -> bytes:
+    """A digest of a module as it runs: without comments, docstrings, assertions and the numbers of lines."""
+    source = path.read_bytes()
+    try:
+        return blake(*_instructions(compile(source, "", "exec", optimize=2, dont_inherit=True)))
+    except (SyntaxError, ValueError):  # it does not run here, so it is what it says
+        return blake(source)
+
+
+def _instructions(code: CodeType) -> Iterable[bytes]:
+    yield code.co_code
+    yield code.co_exceptiontable
+    names = (code.co_names, code.co_varnames, code.co_freevars, code.co_cellvars)
+    counts = (code.co_argcount, code.co_kwonlyargcount, code.co_posonlyargcount, code.co_flags)
+    yield repr((code.co_name, names, counts)).encode()
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            yield from _instructions(constant)
+        elif isinstance(constant, frozenset):  # of `x in {"a", "b"}`: its order is another in every process
+            yield repr(sorted(map(repr, constant))).encode()
+        else:
+            yield repr(constant).encode()

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from kerneltrail.data.simulate import Simulation, simulate_complex, simulate_distinct, simulate_paper, simulate_similar
+from kerneltrail.data import simulate
+from kerneltrail.data.simulate import Simulation
 from kerneltrail.errors import DataError
 from kerneltrail.kernels import Pool, Priors, log_normal, normal
 from kerneltrail.registry import Registry
@@ -56,7 +57,7 @@ _LATER = (
 SETS.add(
     "paper",
     SimulatedSet(
-        simulate_paper,
+        simulate.paper,
         Priors.synthetic,
         "x ~ U(-4, 4); batches of 3, 4, 10, 20, 50 and 100 rows; half of the users follow LIN + PER, half SE. The "
         "paper prints neither the range of x nor the true hyperparameters: ours are medians of its priors, with a "
@@ -65,13 +66,13 @@ SETS.add(
 )
 SETS.add(
     "distinct",
-    SimulatedSet(simulate_distinct, wide_priors, f"{_LATER}Half of the users follow LIN + PER, half SE."),
+    SimulatedSet(simulate.distinct, wide_priors, f"{_LATER}Half of the users follow LIN + PER, half SE."),
 )
 SETS.add(
     "similar",
-    SimulatedSet(simulate_similar, wide_priors, f"{_LATER}Half of the users follow LIN + PER, half LIN + SE."),
+    SimulatedSet(simulate.similar, wide_priors, f"{_LATER}Half of the users follow LIN + PER, half LIN + SE."),
 )
 SETS.add(
     "complex",
-    SimulatedSet(simulate_complex, wide_priors, f"{_LATER}Half of the users follow LIN×PER, half SE×PER + SE."),
+    SimulatedSet(simulate.complex, wide_priors, f"{_LATER}Half of the users follow LIN×PER, half SE×PER + SE."),
 )

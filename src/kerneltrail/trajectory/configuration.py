@@ -10,22 +10,26 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from inspect import signature
+from math import comb
 from typing import TYPE_CHECKING, Any, Literal, TypedDict, get_type_hints
 
 from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, ValidationError, create_model, model_validator
 
 from kerneltrail.data import Cohort
-from kerneltrail.data.heartsteps_pool import heartsteps_pool
+from kerneltrail.data.heartsteps import heartsteps_pool
 from kerneltrail.errors import ConfigError, KerneltrailError
 from kerneltrail.gp import Reward
-from kerneltrail.kernels import Pool, Prior, Priors, Product, by_order, kind_of, kinds, log_normal, normal, parse
-from kerneltrail.kernels.entries import AMPLITUDE, NOISE
-from kerneltrail.kernels.pool import COMPOUND, KINDS, SIMPLE
+from kerneltrail.kernels import ATOMS, Pool, Prior, Priors, Product, by_order, default_kinds, log_normal, normal, parse
+from kerneltrail.kernels.layout import AMPLITUDE, NOISE
+from kerneltrail.kernels.pool import COMPOUND, SIMPLE
 from kerneltrail.names import nearest
 from kerneltrail.store.document import explain, parse_text, read_text
 from kerneltrail.trajectory import MOVES, FixedEvidence, Joint, Urn, make_move
 from kerneltrail.trajectory.map_table import MapSettings
 from kerneltrail.trajectory.settings import Settings
+
+PRODUCTS = 10_000
+"""The most products that a pool may be generated with."""
 
 Rule = Callable[[Product], float]
 """An inclusion probability for every product."""
@@ -103,9 +107,15 @@ class PoolSection(Section):
             for name in chosen:
                 yield Pool.paper(name).with_probabilities(rule)
             return
-        wanted = KINDS if self.kinds is None else tuple(self.kinds)
+        wanted = default_kinds() if self.kinds is None else tuple(self.kinds)
         for kind in wanted:
-            _known_name(kind, kinds(), "pool.kinds names", "there are")
+            _known_name(kind, tuple(ATOMS), "pool.kinds names", "there are")
+        atoms, order = len(chosen) * len(wanted), self.order or 1
+        if max(atoms, order) > PRODUCTS or comb(atoms + order, order) > PRODUCTS:
+            raise ConfigError(
+                f"pool.order: products of up to {order} of {atoms} atoms are more than {PRODUCTS:,}; lower the order, "
+                "or name fewer covariates or kinds"
+            )
         yield Pool.products_up_to(self.order or 1, chosen, kinds=wanted, probability=rule)
 
 
@@ -284,7 +294,7 @@ def _known_name(name: str, known: tuple[str, ...], what: str, those: str) -> Non
 
 
 def _prior(kind: str, entry: PriorEntry, place: str) -> Prior:
-    positive = {spec.kind: spec.positive for name in kinds() for spec in kind_of(name).hyperparameters}
+    positive = {spec.kind: spec.positive for atom in ATOMS.values() for spec in atom.hyperparameters}
     positive |= {AMPLITUDE.kind: True, NOISE.kind: True}
     _known_name(kind, tuple(positive), f"{place} names", "there are")
     make = log_normal if positive[kind] else normal

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 import os
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from importlib.metadata import version
@@ -20,7 +18,7 @@ from kerneltrail.gp import Reward
 from kerneltrail.gp.compilation import ensure_compiled
 from kerneltrail.gp.population import PopulationMean, spread
 from kerneltrail.kernels import Pool, Priors
-from kerneltrail.store.digest import library
+from kerneltrail.store.digest import code, digest
 from kerneltrail.trajectory.candidates import support
 from kerneltrail.trajectory.evidence.kinds import last_use, make_evidence, node_group
 from kerneltrail.trajectory.map_table import MapTable, block_of
@@ -78,13 +76,14 @@ def fit(
         reward = Reward.constant(settings.constant)
     begin = {} if extend is None else _known_paths(extend, cohort, pool)
     count = workers if workers is not None else (os.cpu_count() or 1)
-    key = _key(cohort.users, pool, priors, settings, reward, begin)
+    # What the fit depends on: a checkpoint of one must not serve another. Before the reward model learns from users.
+    depends = (cohort.users, pool, priors, settings.to_json(), reward, begin)
     mean, users, reward = _around(cohort.users, settings, reward)
     table = MapTable(users, pool, priors, settings.maps, reward)
     # Before the work begins: both may refuse their settings.
     urn = Urn(pool, alpha=settings.alpha, keep=settings.keep)
     Problem(table, urn, settings, ()).sweep(Joint(urn, make_evidence(settings.evidence, table, settings.largest)))
-    keeper = None if checkpoint is None else Checkpoint(checkpoint, key)
+    keeper = None if checkpoint is None else Checkpoint(checkpoint, digest(code("trajectory"), *depends))
     if keeper is not None:
         keeper.read_fits(table)
         table.on_new = keeper.add_fits
@@ -151,22 +150,6 @@ def _check(cohort: Cohort, pool: Pool, reward: Reward | None) -> None:
             f"the pool reads {', '.join(missing)}, which the cohort does not have; its covariates are "
             f"{', '.join(cohort.covariates)}"
         )
-
-
-def _key(
-    users: Sequence[User],
-    pool: Pool,
-    priors: Priors,
-    settings: Settings,
-    reward: Reward | None,
-    begin: Mapping[int, tuple[int, ...]],
-) -> str:
-    """What a fit depends on, as a digest: a checkpoint of one must not serve another."""
-    parts = [library(), *(user.fingerprint for user in users)]
-    parts += [f"{product}:{p!r}" for product, p in zip(pool.products, pool.probabilities, strict=True)]
-    parts += [repr(sorted(priors.by_kind.items())), repr(sorted(priors.by_covariate.items())), repr(reward)]
-    parts += [str(pool.allow_empty), json.dumps(settings.to_json(), sort_keys=True), repr(sorted(begin.items()))]
-    return hashlib.blake2b("\n".join(parts).encode(), digest_size=16).hexdigest()
 
 
 def _conclude(

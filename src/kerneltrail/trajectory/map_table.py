@@ -7,21 +7,20 @@ restart.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-import joblib
 import numpy as np
 from numpy.typing import NDArray
 
 from kerneltrail.data import User
+from kerneltrail.engines import Serial, engine_for, results
 from kerneltrail.errors import DataError
-from kerneltrail.gp import LinearBlock, MapResult, Reward, find_map_path, keep_freed_memory, one_blas_thread
+from kerneltrail.gp import LinearBlock, MapResult, Reward, find_map_path, keep_freed_memory
 from kerneltrail.gp.map import Prior
 from kerneltrail.kernels import Composition, Pool
-from kerneltrail.store.digest import library
+from kerneltrail.store.digest import code, digest, seed_of
 
 Array = NDArray[np.float64]
 Progress = Callable[[int, int], None]
@@ -83,8 +82,7 @@ def block_of(user: User, reward: Reward | None) -> LinearBlock | None:
 
 def fit_path(user: User, composition: Composition, prior: Prior, settings: MapSettings, reward: Reward | None) -> Fits:
     """MAP fits of a composition to every batch of a user."""
-    digest = hashlib.blake2b(f"{user.fingerprint}|{composition.text}".encode(), digest_size=8).digest()
-    rng = np.random.default_rng(int.from_bytes(digest, "big"))
+    rng = np.random.default_rng(seed_of(f"{user.fingerprint}|{composition.text}"))
     with np.errstate(all="ignore"):
         results = find_map_path(
             user,
@@ -100,10 +98,10 @@ def fit_path(user: User, composition: Composition, prior: Prior, settings: MapSe
     return Fits.of(results)
 
 
-def _worker(user: User, composition: Composition, prior: Prior, settings: MapSettings, reward: Reward | None) -> Fits:
+def _fits(table: MapTable, user: int, mask: int) -> Fits:
+    """One job of a table; at module level, so that another process can do it."""
     keep_freed_memory()
-    with one_blas_thread():
-        return fit_path(user, composition, prior, settings, reward)
+    return table.fit(user, mask)
 
 
 class MapTable:
@@ -139,15 +137,9 @@ class MapTable:
 
     @cached_property
     def digest(self) -> str:
-        """All that fits depend on, in sixteen letters: users as they are fitted, pool, priors, settings and code."""
-        said = hashlib.blake2b(f"{library()}|{self.settings!r}|{self.reward!r}".encode(), digest_size=8)
-        for user in self.users:
-            said.update(user.fingerprint.encode())
-        for place, product in enumerate(self.pool.products):
-            said.update(str(product).encode())
-            for moments in self.prior.moments(self.pool.composition(1 << place)):
-                said.update(np.ascontiguousarray(moments, dtype=np.float64).tobytes())
-        return said.hexdigest()
+        """All that fits depend on, as a digest: users as they are fitted, pool, priors, settings and code."""
+        moments = [self.prior.moments(self.pool.composition(1 << i)) for i in range(len(self.pool))]
+        return digest(code("trajectory"), self.settings, self.reward, self.users, self.pool.products, moments)
 
     @property
     def known(self) -> dict[tuple[int, int], Fits]:
@@ -162,9 +154,12 @@ class MapTable:
         """The fits of one composition to one user's batches."""
         found = self._known.get((user, mask))
         if found is None:
-            found = fit_path(self.users[user], self.pool.composition(mask), self.prior, self.settings, self.reward)
-            self._known[user, mask] = found
+            found = self._known[user, mask] = self.fit(user, mask)
         return found
+
+    def fit(self, user: int, mask: int) -> Fits:
+        """The fits, computed anew."""
+        return fit_path(self.users[user], self.pool.composition(mask), self.prior, self.settings, self.reward)
 
     def compute(
         self, pairs: Iterable[tuple[int, int]], *, workers: int = 1, progress: Progress | None = None
@@ -173,19 +168,12 @@ class MapTable:
         missing = [pair for pair in dict.fromkeys(pairs) if pair not in self._known]
         # The slow ones first, so that no worker is left with one at the end.
         missing.sort(key=lambda pair: (-sum(p.order for p in self.pool.composition(pair[1])), pair))
-        jobs = (
-            joblib.delayed(_worker)(
-                self.users[user], self.pool.composition(mask), self.prior, self.settings, self.reward
-            )
-            for user, mask in missing
-        )
         if progress is not None:
             progress(0, len(missing))
-        if workers > 1 and len(missing) > 4:
-            results = joblib.Parallel(n_jobs=workers, return_as="generator")(jobs)
-        else:
-            results = (function(*args, **kwargs) for function, args, kwargs in jobs)
-        for done, (pair, fits) in enumerate(zip(missing, results, strict=True), start=1):
+        engine = engine_for(workers) if len(missing) > 4 else Serial()  # for a few, processes cost more than they save
+        without = MapTable(self.users, self.pool, self.prior, self.settings, self.reward)  # what is known stays here
+        ready = results(engine, _fits, ((pair, pair) for pair in missing), without)
+        for done, (pair, fits) in enumerate(ready, start=1):
             self._known[pair] = fits
             if self.on_new is not None:
                 self.on_new(self, [pair])

@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from itertools import pairwise
-from typing import Any
+from typing import Any, get_type_hints
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kerneltrail.data import Schema
-from kerneltrail.errors import KernelSyntaxError, KerneltrailError, ModelFileError
+from kerneltrail.errors import ModelFileError
 from kerneltrail.gp import Reward
 from kerneltrail.gp.population import PopulationMean
 from kerneltrail.kernels import Composition, Pool, Prior, Priors, layout_of, parse
-from kerneltrail.store.container import Arrays, digest_of, pack, read_bytes, unpack, write_bytes
+from kerneltrail.store.atomic import read, write
+from kerneltrail.store.cache import Format
+from kerneltrail.store.container import Arrays, digest_of, pack, unpack
+from kerneltrail.store.digest import described
+from kerneltrail.store.validate import Malformed, array, conform, reading
 from kerneltrail.trajectory.group import Group
 from kerneltrail.trajectory.model import Diagnostics, Node, TrajectoryModel
 from kerneltrail.trajectory.settings import Settings
@@ -27,13 +30,34 @@ _LATER = (("mean", "none"), ("scope", "each"), ("margin_of", "joint"), ("varianc
 """Keys, with the values that change nothing, which files of before do not have."""
 
 
+_NUMBERS = dict[str, float]
+LAYOUT: dict[str, Any] = {
+    "schema": {**get_type_hints(Schema), "batching": dict[str, Any]},
+    "pool": {"products": list[str], "probabilities": list[float], "allow_empty": bool},
+    "priors": {"by_kind": dict[str, Any], "by_covariate": list[Any]},
+    "settings": Settings,
+    "users": list[str],
+    "batches": list[int],
+    "compositions": list[str],
+    "structures": list[Any],
+    "nodes": list[Any],
+    "reward": Reward | None,
+    "diagnostics": {
+        "sweeps": int, "traces": list[str], "rhat": _NUMBERS, "ess": _NUMBERS, "acceptance": _NUMBERS,
+        "seconds": _NUMBERS,
+    },
+    "provenance": dict[str, Any],
+}  # fmt: skip
+"""The content of a model's file."""
+
+
 def save(model: TrajectoryModel, path: str | os.PathLike[str]) -> None:
     """Keep a model in one file.
 
     Raises:
         ModelFileError: if it cannot be written; what stood there before is untouched then.
     """
-    write_bytes(path, to_bytes(model))
+    write(path, to_bytes(model), error=ModelFileError)
 
 
 def load(path: str | os.PathLike[str]) -> TrajectoryModel:
@@ -43,7 +67,7 @@ def load(path: str | os.PathLike[str]) -> TrajectoryModel:
         ModelFileError: if there is no such file, or it is not a model, cut short, damaged, of another schema version,
             or made of kernels that are not registered here.
     """
-    return from_bytes(read_bytes(path), os.fspath(path))
+    return from_bytes(read(path, error=ModelFileError), os.fspath(path))
 
 
 def to_bytes(model: TrajectoryModel) -> bytes:
@@ -54,39 +78,28 @@ def to_bytes(model: TrajectoryModel) -> bytes:
 def from_bytes(data: bytes, shown: str = "the model") -> TrajectoryModel:
     """The model of a file's bytes; `shown` is what messages call it."""
     content, arrays = unpack(data, "model", shown)
-    with reading(shown):
+    with reading(shown, ModelFileError):
         return _decode(content, arrays)
+
+
+MODEL: Format[TrajectoryModel] = Format(to_bytes, from_bytes)
+"""How the store keeps a model."""
 
 
 def fingerprint(model: TrajectoryModel) -> str:
     """A digest of all that selection depends on: two models with the same one follow users alike."""
     content, arrays = _encode(model)
     parts = ("schema", "pool", "priors", "settings", "batches", "nodes", "reward")
-    said = {name: content[name] for name in parts}
-    said["compositions"] = content["compositions"][: len(model.nodes)]  # those of the alternatives come after
+    told = {name: content[name] for name in parts}
+    told["compositions"] = content["compositions"][: len(model.nodes)]  # those of the alternatives come after
     # What came later is left out where it is as before: a user followed on an older model's file still fits it.
-    said["settings"] = {k: v for k, v in content["settings"].items() if (k, v) not in _LATER}
-    said["reward"] = content["reward"] and {k: v for k, v in content["reward"].items() if (k, v) not in _LATER}
+    told["settings"] = {k: v for k, v in content["settings"].items() if (k, v) not in _LATER}
+    told["reward"] = content["reward"] and {k: v for k, v in content["reward"].items() if (k, v) not in _LATER}
     used = {name: array for name, array in arrays.items() if name.startswith(("nodes.", "mean."))}
-    return digest_of(said, {**used, "paths": arrays["structures.paths"][:1]})
+    return digest_of(told, {**used, "paths": arrays["structures.paths"][:1]})
 
 
-@contextmanager
-def reading(shown: str) -> Iterator[None]:
-    """Turn what goes wrong while a file's content is understood into an error that names the file."""
-    try:
-        yield
-    except ModelFileError:
-        raise
-    except KernelSyntaxError as problem:
-        raise ModelFileError(
-            f"{shown} uses the kernel {problem.text!r}, which cannot be read here: {problem.problem}. A kernel of your "
-            "own has to be registered (kerneltrail.kernels.register) before a model with it is loaded"
-        ) from None
-    except KerneltrailError as problem:
-        raise ModelFileError(f"{shown} does not fit this version of kerneltrail: {problem}") from None
-    except (KeyError, IndexError, TypeError, ValueError, AttributeError) as problem:
-        raise ModelFileError(f"{shown} is damaged: {problem!r}") from None
+described.register(TrajectoryModel, lambda model: {"model": fingerprint(model)})
 
 
 def _encode(model: TrajectoryModel) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
@@ -149,35 +162,53 @@ def _encode_priors(priors: Priors) -> dict[str, Any]:
 
 
 def _decode(content: Mapping[str, Any], arrays: Arrays) -> TrajectoryModel:
+    conform(content, LAYOUT, "its content")
     pool = _decode_pool(content["pool"])
     compositions = [parse(text) for text in content["compositions"]]
     masks = [pool.mask(composition) for composition in compositions]
-    nodes = tuple(
-        _decode_node(i, stored, compositions[stored["composition"]], masks[stored["composition"]], arrays)
-        for i, stored in enumerate(content["nodes"])
-    )
-    reward = content["reward"]
-    told = content["diagnostics"]
-    return TrajectoryModel(
+    nodes = tuple(_decode_node(i, stored, compositions, masks, arrays) for i, stored in enumerate(content["nodes"]))
+    structures = _decode_structures(content, masks, arrays)
+    if {node.mask for node in nodes} != {mask for path in structures[0].paths for mask in path}:
+        raise Malformed("the nodes are not those of the chosen paths")
+    reward, chains = content["reward"], content["diagnostics"]
+    model = TrajectoryModel(
         schema=Schema.from_json(content["schema"]),
         pool=pool,
         priors=_decode_priors(content["priors"]),
         settings=Settings.from_json(content["settings"]),
         users=tuple(content["users"]),
-        structures=_decode_structures(content, masks, arrays),
+        structures=structures,
         nodes=nodes,
         reward=None if reward is None else Reward(**reward),
         diagnostics=Diagnostics(
-            sweeps=told["sweeps"],
-            rhat=told["rhat"],
-            ess=told["ess"],
-            acceptance=told["acceptance"],
-            traces={name: arrays[f"diagnostics.traces.{name}"] for name in told["traces"]},
-            seconds=told["seconds"],
+            sweeps=chains["sweeps"],
+            rhat=chains["rhat"],
+            ess=chains["ess"],
+            acceptance=chains["acceptance"],
+            traces={
+                name: array(arrays, f"diagnostics.traces.{name}", (None, chains["sweeps"])) for name in chains["traces"]
+            },
+            seconds=chains["seconds"],
         ),
         provenance=content["provenance"],
         mean=_decode_mean(content, arrays),
     )
+    _check(model)
+    return model
+
+
+def _check(model: TrajectoryModel) -> None:
+    """Ask for what following a user needs first, so that parts that do not fit each other are refused here."""
+    if not np.isfinite(model.transitions).all():
+        raise Malformed("the transitions of the graph are not probabilities")
+    unknown = {name for node in model.nodes for name in node.composition.covariates} - set(model.covariates)
+    if unknown:
+        raise Malformed(f"the graph reads {', '.join(sorted(unknown))}, which is no covariate of the schema")
+    rows, action = np.zeros((1, len(model.covariates))), np.zeros(1)
+    if model.reward is not None and not np.isfinite(model.reward.block(rows, model.covariates, action).weighted).all():
+        raise Malformed("the reward model has a variance that is not finite")
+    if model.mean is not None:
+        model.mean.at(rows, action)  # refuses weights of other columns
 
 
 def _decode_mean(content: Mapping[str, Any], arrays: Arrays) -> PopulationMean | None:
@@ -185,10 +216,11 @@ def _decode_mean(content: Mapping[str, Any], arrays: Arrays) -> PopulationMean |
     stored = content.get("mean")
     if stored is None:
         return None
+    conform(stored, {"penalty": float}, "its mean")
     reward = content["reward"]
     names = Schema.from_json(content["schema"]).covariates
     effect = None if reward is None else replace(Reward(**reward), variances=None)
-    return PopulationMean(arrays["mean.weights"], names, effect, stored["penalty"])
+    return PopulationMean(array(arrays, "mean.weights", (None,), finite=True), names, effect, stored["penalty"])
 
 
 def _decode_pool(stored: Mapping[str, Any]) -> Pool:
@@ -197,35 +229,50 @@ def _decode_pool(stored: Mapping[str, Any]) -> Pool:
 
 
 def _decode_priors(stored: Mapping[str, Any]) -> Priors:
+    conform(stored["by_kind"], dict[str, Prior], "its priors")
     by_kind = {kind: Prior(**prior) for kind, prior in stored["by_kind"].items()}
-    by_covariate = {
-        (each["kind"], each["covariate"]): Prior(each["family"], each["mean"], each["variance"])
-        for each in stored["by_covariate"]
-    }
+    by_covariate = {}
+    for each in stored["by_covariate"]:
+        conform(each, {"kind": str, "covariate": str, **get_type_hints(Prior)}, "its priors")
+        by_covariate[each["kind"], each["covariate"]] = Prior(each["family"], each["mean"], each["variance"])
     return Priors(by_kind, by_covariate)
 
 
-def _decode_node(i: int, stored: Mapping[str, Any], composition: Composition, mask: int, arrays: Arrays) -> Node:
-    mean, variance = arrays[f"nodes.{i}.mean"], arrays[f"nodes.{i}.variance"]
+def _decode_node(
+    i: int, stored: Mapping[str, Any], compositions: Sequence[Composition], masks: Sequence[int], arrays: Arrays
+) -> Node:
+    conform(stored, {"composition": int, "users": list[str], "group": int}, f"its node {i}")
+    place = stored["composition"]
+    if place not in range(len(compositions)):
+        raise Malformed(f"its node {i} is composition {place} of {len(compositions)}")
+    composition = compositions[place]
+    mean = array(arrays, f"nodes.{i}.mean", (None,), finite=True)
     size = layout_of(composition).size
     if mean.shape != (size,):
         raise ModelFileError(
             f"{composition} has {size} hyperparameters here, but {len(mean)} in the file: one of its kernels is "
             "registered otherwise than where the model was learnt"
         )
+    variance = array(arrays, f"nodes.{i}.variance", (size,), finite=True)
+    thetas = array(arrays, f"nodes.{i}.thetas", (None, size), finite=True)
+    if not (variance > 0).all():
+        raise Malformed(f"the group of {composition} has a variance that is not above 0")
     group = Group(composition, mean, variance, stored["group"])
-    return Node(mask, composition, arrays[f"nodes.{i}.thetas"], group, tuple(stored["users"]))
+    return Node(masks[place], composition, thetas, group, tuple(stored["users"]))
 
 
 def _decode_structures(content: Mapping[str, Any], masks: Sequence[int], arrays: Arrays) -> tuple[Structure, ...]:
-    ends = np.cumsum([0, *content["batches"]]).tolist()
-    found = []
-    for stored, flat, log_joint in zip(
-        content["structures"],
-        arrays["structures.paths"].tolist(),
-        arrays["structures.log_joint"].tolist(),
-        strict=True,
-    ):
-        paths = tuple(tuple(masks[index] for index in flat[a:b]) for a, b in pairwise(ends))
-        found.append(Structure(paths, log_joint, stored["nodes"], stored["edges"], stored["visits"]))
-    return tuple(found)
+    conform(content["structures"], list[dict[str, int]], "its structures")
+    count, batches = len(content["structures"]), content["batches"]
+    flat = array(arrays, "structures.paths", (count, sum(batches)), np.int64)
+    log_joint = array(arrays, "structures.log_joint", (count,))
+    if not count or len(batches) != len(content["users"]) or min(batches, default=0) < 1:
+        raise Malformed("it has no structure, or not as many paths as users")
+    if flat.min() < 0 or flat.max() >= len(masks):
+        raise Malformed(f"its paths are not of its {len(masks)} compositions")
+    ends = np.cumsum([0, *batches]).tolist()
+    structures = []
+    for stored, row, log in zip(content["structures"], flat.tolist(), log_joint.tolist(), strict=True):
+        paths = tuple(tuple(masks[index] for index in row[a:b]) for a, b in pairwise(ends))
+        structures.append(Structure(paths, log, stored["nodes"], stored["edges"], stored["visits"]))
+    return tuple(structures)

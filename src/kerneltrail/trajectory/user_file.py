@@ -16,12 +16,22 @@ from kerneltrail.data import User
 from kerneltrail.errors import ModelFileError
 from kerneltrail.gp import OnlineState
 from kerneltrail.gp.online import Basis
-from kerneltrail.kernels import Hyperparameters
-from kerneltrail.store.container import Arrays, pack, read_bytes, unpack, write_bytes
+from kerneltrail.kernels import Hyperparameters, layout_of
+from kerneltrail.store.atomic import read, write
+from kerneltrail.store.container import Arrays, pack, unpack
+from kerneltrail.store.validate import Malformed, array, conform, reading
 from kerneltrail.trajectory.model import Node, TrajectoryModel
-from kerneltrail.trajectory.model_file import fingerprint, reading
+from kerneltrail.trajectory.model_file import fingerprint
 from kerneltrail.trajectory.new_user import NewUser, Step, UserState
 from kerneltrail.trajectory.node_fit import Judge
+from kerneltrail.trajectory.settings import Memory, Selection
+
+_ONLINE = {"rows": int, "tol": float, "max_rank": int, "widening_error": float}
+LAYOUT: dict[str, Any] = {
+    "name": str, "selection": Selection, "memory": Memory, "refine": int, "rows": int, "batches": int,
+    "current": int | None, "judges": list[Any], "kept": dict[str, Any] | None, "history": list[Any],
+}  # fmt: skip
+"""The content of a user's file, besides its model's fingerprint."""
 
 
 def save_user(user: NewUser, path: str | os.PathLike[str]) -> None:
@@ -30,7 +40,7 @@ def save_user(user: NewUser, path: str | os.PathLike[str]) -> None:
     Raises:
         ModelFileError: if it cannot be written; what stood there before is untouched then.
     """
-    write_bytes(path, user_to_bytes(user))
+    write(path, user_to_bytes(user), error=ModelFileError)
 
 
 def load_user(path: str | os.PathLike[str], model: TrajectoryModel) -> NewUser:
@@ -39,7 +49,7 @@ def load_user(path: str | os.PathLike[str], model: TrajectoryModel) -> NewUser:
     Raises:
         ModelFileError: as for a model's file, and if the user was followed on another model.
     """
-    return user_from_bytes(read_bytes(path), model, os.fspath(path))
+    return user_from_bytes(read(path, error=ModelFileError), model, os.fspath(path))
 
 
 def user_to_bytes(user: NewUser) -> bytes:
@@ -67,7 +77,11 @@ def user_from_bytes(data: bytes, model: TrajectoryModel, shown: str = "the user"
     content, arrays = unpack(data, "user", shown)
     if content.get("model") != fingerprint(model):
         raise ModelFileError(f"{shown} holds a user who was followed on another model than this one")
-    with reading(shown):
+    with reading(shown, ModelFileError):
+        conform(content, LAYOUT, "its content")
+        count, current = len(model.nodes), content["current"]
+        if current is not None and current not in range(count):
+            raise Malformed(f"the selected node is number {current} of {count}")
         empirical = model.settings.evidence == "empirical"
         state = UserState(
             name=content["name"],
@@ -82,11 +96,19 @@ def user_from_bytes(data: bytes, model: TrajectoryModel, shown: str = "the user"
                 for i, (stored, node) in enumerate(zip(content["judges"], model.nodes, strict=True))
             ),
             kept=_decode_rows(content["kept"], model, arrays),
-            prior=arrays["prior"],
-            weights=arrays["weights"],
-            current=content["current"],
+            prior=_shares(arrays, "prior", count),
+            weights=_shares(arrays, "weights", count),
+            current=current,
         )
         return NewUser.resume(model, state)
+
+
+def _shares(arrays: Arrays, name: str, count: int) -> NDArray[Any]:
+    """Probabilities of the nodes."""
+    shares = array(arrays, name, (count,))
+    if not ((shares >= 0).all() and abs(shares.sum() - 1.0) < 1e-6):
+        raise Malformed(f"the array {name} does not hold probabilities")
+    return shares
 
 
 def _encode_judge(judge: Judge, place: str, arrays: dict[str, NDArray[Any]]) -> dict[str, Any]:
@@ -113,34 +135,32 @@ def _encode_judge(judge: Judge, place: str, arrays: dict[str, NDArray[Any]]) -> 
 def _decode_judge(
     stored: Mapping[str, Any], node: Node, empirical: bool, model: TrajectoryModel, place: str, arrays: Arrays
 ) -> Judge:
-    online = None
-    kept = stored["online"]
-    if kept is not None:
-        low, high = arrays[f"{place}.box"].tolist()
-        basis = Basis(
-            Hyperparameters(node.composition, tuple(arrays[f"{place}.basis"].tolist())),
-            model.covariates,
-            tuple(low),
-            tuple(high),
-            kept["tol"],
-        )
-        online = OnlineState(
-            basis,
-            arrays.get(f"{place}.linear"),
-            arrays[f"{place}.gram"],
-            kept["rows"],
-            kept["max_rank"],
-            kept["widening_error"],
-        )
+    conform(stored, {"log_evidence": float, "refined": int, "online": dict[str, Any] | None}, place)
+    size = layout_of(node.composition).size
+    precision = f"{place}.precision"
     return Judge(
         node,
         empirical,
-        arrays[f"{place}.theta"],
+        array(arrays, f"{place}.theta", (size,), finite=True),
         stored["log_evidence"],
-        arrays.get(f"{place}.precision"),
+        array(arrays, precision, (size, size), finite=True) if precision in arrays else None,
         stored["refined"],
-        online,
+        None if stored["online"] is None else _decode_online(stored["online"], node, model, place, arrays),
     )
+
+
+def _decode_online(
+    stored: Mapping[str, Any], node: Node, model: TrajectoryModel, place: str, arrays: Arrays
+) -> OnlineState:
+    conform(stored, _ONLINE, f"{place}.online")
+    size, covariates = layout_of(node.composition).size, model.covariates
+    low, high = array(arrays, f"{place}.box", (2, len(covariates)), finite=True).tolist()
+    vector = tuple(array(arrays, f"{place}.basis", (size,), finite=True).tolist())
+    basis = Basis(Hyperparameters(node.composition, vector), covariates, tuple(low), tuple(high), stored["tol"])
+    linear = array(arrays, f"{place}.linear", (None, None), finite=True) if f"{place}.linear" in arrays else None
+    sums = basis.rank + (0 if linear is None else len(linear)) + 1
+    gram = array(arrays, f"{place}.gram", (sums, sums), finite=True)
+    return OnlineState(basis, linear, gram, stored["rows"], stored["max_rank"], stored["widening_error"])
 
 
 def _encode_rows(kept: User | None, arrays: dict[str, NDArray[Any]]) -> dict[str, Any] | None:
@@ -155,9 +175,10 @@ def _encode_rows(kept: User | None, arrays: dict[str, NDArray[Any]]) -> dict[str
 def _decode_rows(stored: Mapping[str, Any] | None, model: TrajectoryModel, arrays: Arrays) -> User | None:
     if stored is None:
         return None
-    return User(
-        stored["name"], model.covariates, arrays["kept.X"], arrays["kept.y"], stored["ends"], arrays.get("kept.action")
-    )
+    conform(stored, {"name": str, "ends": list[int]}, "its rows")
+    X, y = array(arrays, "kept.X", (None, len(model.covariates))), array(arrays, "kept.y", (None,))
+    action = array(arrays, "kept.action", (None,)) if "kept.action" in arrays else None
+    return User(stored["name"], model.covariates, X, y, stored["ends"], action)
 
 
 def _encode_history(
@@ -184,16 +205,23 @@ def _encode_history(
 
 
 def _decode_history(stored: list[Mapping[str, Any]], model: TrajectoryModel, arrays: Arrays) -> tuple[Step, ...]:
+    layout = {"batch": int, "rows": int, "selected": int, "candidates": list[int], "ranking": list[int]}
     nodes = [node.composition for node in model.nodes]
-    log_evidence = arrays["history.log_evidence"].tolist()
-    probabilities = arrays["history.probabilities"].tolist()
-    return tuple(
-        Step(
-            step["batch"],
-            step["rows"],
-            nodes[step["selected"]],
-            {nodes[i]: log_evidence[t][i] for i in step["candidates"]},
-            {nodes[i]: probabilities[t][i] for i in step["ranking"]},
+    log_evidence = array(arrays, "history.log_evidence", (len(stored), len(nodes))).tolist()
+    probabilities = array(arrays, "history.probabilities", (len(stored), len(nodes))).tolist()
+    steps = []
+    for t, step in enumerate(stored):
+        conform(step, layout, f"step {t + 1} of its history")
+        every = list(range(len(nodes)))
+        if not {step["selected"], *step["candidates"]} <= set(every) or sorted(step["ranking"]) != every:
+            raise Malformed(f"step {t + 1} of its history is not of the model's nodes")
+        steps.append(
+            Step(
+                step["batch"],
+                step["rows"],
+                nodes[step["selected"]],
+                {nodes[i]: log_evidence[t][i] for i in step["candidates"]},
+                {nodes[i]: probabilities[t][i] for i in step["ranking"]},
+            )
         )
-        for t, step in enumerate(stored)
-    )
+    return tuple(steps)

@@ -5,7 +5,7 @@ import itertools
 import pytest
 
 from kerneltrail.errors import KernelError, KernelSyntaxError
-from kerneltrail.kernels import Composition, parse
+from kerneltrail.kernels import parse
 from kerneltrail.methods.cks import base_expressions, bic, expand, leaf, parameters, plus, read, times
 from kerneltrail.methods.cks.expression import numbered
 
@@ -162,5 +162,5 @@ def test_an_empty_sum_or_product_is_refused():
 
 def test_parts_of_an_atom():
     assert LIN.parts == ()
-    assert LIN.composition == Composition.of("LIN[x]")
+    assert LIN.composition == parse("LIN[x]")
     assert repr(plus(LIN, SE)) == "Sum('LIN[x] + SE[x]')"

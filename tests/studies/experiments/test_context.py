@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from kerneltrail.data import simulate_paper
+from kerneltrail.data import simulate
 from kerneltrail.errors import DataError
 from kerneltrail.kernels import Pool
 from kerneltrail.studies.experiments import ARRAYS, Context, Outcome, run
@@ -39,7 +39,7 @@ def test_arrays_come_back_to_the_bit(tmp_path):
     values = {"x": np.random.default_rng(0).normal(size=(3, 2)), "n": np.arange(4)}
     compute = counted(values)
     for _ in range(2):
-        found = Context("mine", tmp_path).stage("one", compute, codec=ARRAYS)
+        found = Context("mine", tmp_path).stage("one", compute, format=ARRAYS)
         assert all(np.array_equal(found[name], values[name]) for name in values)
     assert compute.times == 1
 
@@ -82,7 +82,7 @@ def test_a_damaged_stage_is_computed_again(tmp_path, damage):
     compute = counted([1])
     Context("mine", tmp_path).stage("one", compute)
     for file in (tmp_path / "stages").iterdir():
-        if file.suffix == ".json":
+        if file.suffix == ".entry":
             file.write_bytes(damage)
     assert Context("mine", tmp_path).stage("one", compute) == [1]
     assert compute.times == 2
@@ -91,10 +91,10 @@ def test_a_damaged_stage_is_computed_again(tmp_path, damage):
 @pytest.mark.parametrize("left", [0, 40, -9])
 def test_damaged_arrays_are_computed_again(tmp_path, left):
     compute = counted({"x": np.arange(40.0)})
-    Context("mine", tmp_path).stage("one", compute, codec=ARRAYS)
-    (file,) = (tmp_path / "stages").glob("*.npz")
+    Context("mine", tmp_path).stage("one", compute, format=ARRAYS)
+    (file,) = (tmp_path / "stages").glob("*.entry")
     file.write_bytes(file.read_bytes()[:left])
-    assert Context("mine", tmp_path).stage("one", compute, codec=ARRAYS)["x"].tolist() == list(range(40))
+    assert Context("mine", tmp_path).stage("one", compute, format=ARRAYS)["x"].tolist() == list(range(40))
     assert compute.times == 2
 
 
@@ -114,7 +114,7 @@ def test_a_folder_with_other_results_is_refused(tmp_path, held):
 
 
 def learner(stop_after=None):
-    cohort = simulate_paper(2, 1, seed=0, batches=(4, 8)).train
+    cohort = simulate.paper(2, 1, seed=0, batches=(4, 8)).train
     seen = []
 
     def learn(folder, tell):
@@ -136,7 +136,7 @@ def test_a_fit_that_was_stopped_goes_on_to_the_same_model(tmp_path):
     stopped, _ = learner(stop_after=len(progress) - 2)
     with pytest.raises(KeyboardInterrupt):
         Context("mine", tmp_path / "b").model("fit", stopped)
-    assert not list((tmp_path / "b" / "stages").glob("*.trail"))
+    assert not list((tmp_path / "b" / "stages").glob("*.entry"))
     rest, seen = learner()
     found = Context("mine", tmp_path / "b").model("fit", rest)
     assert sum(p.stage == "fits" and p.done > 0 for p in seen) < sum(p.stage == "fits" and p.done > 0 for p in progress)
@@ -162,7 +162,7 @@ def test_fits_of_other_users_or_pools_are_not_taken(tmp_path, change):
     context = Context("mine", tmp_path / "a")
     first, _ = learner()
     context.model("first", first)
-    cohort = simulate_paper(2, 1, seed=1 if change == "users" else 0, batches=(4, 8)).train
+    cohort = simulate.paper(2, 1, seed=1 if change == "users" else 0, batches=(4, 8)).train
     pool = Pool.of("PER[x]", "SE[x]") if change == "pool" else Pool.of("LIN[x]", "SE[x]")
 
     def learn(folder, tell):

@@ -1,18 +1,22 @@
 """A fit that is killed goes on where it was, to the same bits."""
 
-import json
+import errno
 import os
+import shutil
 import signal
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from kerneltrail.errors import DataError, KerneltrailError
 from kerneltrail.gp import Reward
+from kerneltrail.store.cache import JSON, Cache
 from kerneltrail.trajectory import TrajectoryError
 from kerneltrail.trajectory.fit import fit
 from kerneltrail.trajectory.map_table import MapSettings, MapTable
@@ -94,9 +98,9 @@ def test_stopped_between_two_chains_of_a_round_it_ends_the_same(whole, after, tm
 
 def test_a_line_cut_short_is_dropped_for_good(whole, tmp_path):
     run(KINDS["exact"], tmp_path)
-    for chain in tmp_path.glob("chain-*.json"):
+    for chain in tmp_path.glob("chain-*"):
         chain.unlink()
-    fits = tmp_path / "fits.jsonl"
+    fits = tmp_path / "fits.log"
     lines = fits.read_bytes().splitlines(keepends=True)
     for cut in (b"", lines[-1][:1], lines[-1][: len(lines[-1]) // 2], lines[-1][:-1]):
         fits.write_bytes(b"".join(lines[:3]) + cut)
@@ -104,12 +108,12 @@ def test_a_line_cut_short_is_dropped_for_good(whole, tmp_path):
         assert Checkpoint(tmp_path, key_of(tmp_path)).read_fits(table) == 3
         assert fits.read_bytes() == b"".join(lines[:3])
         assert_same(run(KINDS["exact"], tmp_path), whole["exact"])
-        stored = [json.loads(line) for line in fits.read_text().splitlines()]
+        stored = list(Checkpoint(tmp_path, key_of(tmp_path)).fits.read())
         assert len({(line["user"], line["mask"]) for line in stored}) == len(stored) == len(lines)
 
 
 def key_of(folder):
-    return json.loads((folder / "fit.json").read_text())["key"]
+    return Cache(folder).read("fit", JSON).value
 
 
 def test_fits_come_back_bit_for_bit(tmp_path):
@@ -156,7 +160,7 @@ def test_the_checkpoint_of_another_fit_is_refused_by_name(tmp_path, other):
 
 def test_what_other_code_kept_is_another_fit(tmp_path, monkeypatch):
     run(tiny.settings(sweeps=8), tmp_path)
-    monkeypatch.setattr("kerneltrail.trajectory.fit.library", lambda: "changed")
+    monkeypatch.setattr("kerneltrail.trajectory.fit.code", lambda layer: "changed")
     with pytest.raises(TrajectoryError, match=r"belongs to another fit \(other data, pool, priors, settings or code\)"):
         run(tiny.settings(sweeps=8), tmp_path)
 
@@ -180,12 +184,95 @@ def test_a_folder_that_cannot_be_made_is_named(tmp_path):
         Checkpoint(tmp_path / "file" / "inside", "k")
 
 
-@pytest.mark.parametrize("name", ["fit.json", "chain-0.json", "fits.jsonl"])
+@pytest.mark.parametrize("name", ["fit.entry", "chain-0.entry", "fits.log"])
 def test_a_damaged_file_is_named(tmp_path, name):
     run(KINDS["exact"], tmp_path)
     (tmp_path / name).write_text("{not json}\n")
     with pytest.raises(TrajectoryError, match=f"{name} is damaged"):
         run(KINDS["exact"], tmp_path)
+
+
+def test_one_changed_character_anywhere_is_refused_and_never_used(tmp_path):
+    """A digit that is another digit is a number that was never computed."""
+    run(tiny.settings(sweeps=16), tmp_path)
+    rng = np.random.default_rng(0)
+    for path in sorted(tmp_path.iterdir()):
+        data = path.read_bytes()
+        digits = [place for place, character in enumerate(data) if chr(character).isdigit()]
+        for place in rng.choice(digits, 6, replace=False).tolist():
+            changed = bytearray(data)
+            changed[place] = ord("7") if data[place] != ord("7") else ord("3")
+            path.write_bytes(changed)
+            with pytest.raises(TrajectoryError, match=rf"{path.name} is damaged.*Remove the checkpoint"):
+                run(tiny.settings(sweeps=16), tmp_path)
+        path.write_bytes(data)
+    run(tiny.settings(sweeps=16), tmp_path)
+
+
+@pytest.mark.parametrize("number", range(40))
+def test_a_checkpoint_made_by_hand_is_refused_or_does_no_harm(whole_folder, tmp_path, number):
+    """Sums that are right, of values that are not: whatever comes of it is no traceback."""
+    shutil.copytree(whole_folder, tmp_path / "kept")
+    rng = np.random.default_rng(number)
+    cache = Cache(tmp_path / "kept")
+    name = ("chain-0", "fits")[number % 2]
+    if name == "fits":
+        lines = list(cache.log("fits").read())
+        cache.log("fits").path.unlink()
+        lines[0] = spoilt(lines[0], rng)
+        for line in lines:
+            cache.log("fits").append(line)
+    else:
+        cache.put(name, spoilt(cache.read(name, JSON).value, rng), JSON)
+    with suppress(KerneltrailError):
+        run(tiny.settings(sweeps=16), tmp_path / "kept")
+
+
+ODD = [None, True, -1, 2**70, 0.5, float("nan"), float("inf"), "x", [], {}, [[[]]], {"a": 1}]
+
+
+def spoilt(value, rng):
+    """A value with one of its parts replaced by something else."""
+    if isinstance(value, dict | list) and value and rng.random() < 0.85:
+        keys = list(value) if isinstance(value, dict) else range(len(value))
+        key = keys[int(rng.integers(len(keys)))]
+        items = dict(value) if isinstance(value, dict) else list(value)
+        items[key] = spoilt(value[key], rng)
+        return items
+    return ODD[int(rng.integers(len(ODD)))]
+
+
+@pytest.fixture(scope="module")
+def whole_folder(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("checkpoint")
+    run(tiny.settings(sweeps=16), folder)
+    return folder
+
+
+@pytest.mark.parametrize("after", [0, 1, 3, 9, 12])
+def test_a_full_disk_is_a_sentence_that_leaves_nothing_behind(whole, tmp_path, monkeypatch, after):
+    """And when there is room again, the fit goes on to the same model."""
+    left = [after]
+
+    def full(handle, sync=os.fsync):
+        left[0] -= 1
+        if left[0] < 0:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        sync(handle)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "fsync", full)
+        with pytest.raises(DataError, match=r"kept.* cannot be written: No space left on device"):
+            run(KINDS["exact"], tmp_path / "kept")
+    assert not [path for path in (tmp_path / "kept").iterdir() if path.name.startswith(".")]
+    assert_same(run(KINDS["exact"], tmp_path / "kept"), whole["exact"])
+
+
+@pytest.mark.skipif(not os.access("/dev/full", os.W_OK), reason="there is no device that is always full")
+def test_a_log_on_a_device_that_is_full_is_a_sentence(tmp_path):
+    (tmp_path / "fits.log").symlink_to("/dev/full")
+    with pytest.raises(DataError, match=r"fits\.log cannot be written: No space left on device"):
+        Cache(tmp_path).log("fits").append([1])
 
 
 FITTING = """

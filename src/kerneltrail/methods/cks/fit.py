@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -21,6 +20,7 @@ from kerneltrail.methods.cks.layout import ExpressionParameters, expression_layo
 from kerneltrail.methods.cks.period_guard import PeriodLimits, allowed, limits_of
 from kerneltrail.methods.cks.starting_points import ColumnMoments, starts_for
 from kerneltrail.methods.periods import Periods
+from kerneltrail.store.digest import blake
 
 Array = NDArray[np.float64]
 
@@ -106,13 +106,10 @@ class FitData:
 
         Covariates enter by name, so their order does not matter.
         """
-        digest = hashlib.blake2b(digest_size=16)
-        for name in sorted(self.user.covariates):
-            digest.update(name.encode())
-            digest.update(np.ascontiguousarray(self.user.X[:, self.user.column_index(name)]).tobytes())
-        digest.update(self.user.y.tobytes())
-        digest.update("\0".join((str(self.seed), *what)).encode())
-        return np.random.default_rng(int.from_bytes(digest.digest(), "little"))
+        names = sorted(self.user.covariates)
+        columns = (part for name in names for part in (name, self.user.X[:, self.user.column_index(name)]))
+        seed = blake(*columns, self.user.y, "\0".join((str(self.seed), *what)))
+        return np.random.default_rng(int.from_bytes(seed, "little"))
 
 
 @dataclass(frozen=True)

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
+from kerneltrail.kernels import default_kinds
 from kerneltrail.methods.cks.expression import Expression, Leaf, Sum, leaf, numbered, plus, times
 
-KINDS = ("LIN", "PER", "SE")
-"""Atom kinds that a search uses unless told otherwise."""
 
-
-def base_expressions(covariates: Sequence[str], kinds: Sequence[str] = KINDS) -> tuple[Leaf, ...]:
+def base_expressions(covariates: Sequence[str], kinds: Sequence[str] | None = None) -> tuple[Leaf, ...]:
     """Every atom on every covariate: where the search starts, and what a step adds or multiplies by."""
-    return tuple(leaf(kind, covariate) for covariate in sorted(covariates) for kind in kinds)
+    return tuple(leaf(kind, covariate) for covariate in sorted(covariates) for kind in kinds or default_kinds())
 
 
 def steps(expression: Expression, base: Sequence[Leaf]) -> Iterator[Expression]:

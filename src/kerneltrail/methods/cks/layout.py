@@ -16,17 +16,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kerneltrail.data import Scaler
-from kerneltrail.errors import KernelError
 from kerneltrail.kernels import Atom, Composition, Hyperparameters, Priors, Product
 from kerneltrail.kernels.atoms import Hyperparameter
-from kerneltrail.kernels.entries import AMPLITUDE, NOISE, Entries, Named, Slot
+from kerneltrail.kernels.layout import AMPLITUDE, NOISE, NamedVector, Slot, VectorLayout
 from kerneltrail.methods.cks.expression import Expression, Leaf, Sum
 
 Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class ExpressionLayout(Entries):
+class ExpressionLayout(VectorLayout):
     """The layout of an expression's hyperparameters; None is noise alone.
 
     Attributes:
@@ -146,7 +145,7 @@ def expression_layout(expression: Expression | None) -> ExpressionLayout:
 
 
 @dataclass(frozen=True)
-class ExpressionParameters(Named):
+class ExpressionParameters(NamedVector):
     """An expression with its hyperparameters: a mapping from names to natural values.
 
     Attributes:
@@ -166,8 +165,8 @@ class ExpressionParameters(Named):
         return expression_layout(self.expression)
 
     @property
-    def _entries(self) -> ExpressionLayout:
-        """The form, as any order of entries."""
+    def _layout(self) -> ExpressionLayout:
+        """The layout, as that of any kernel."""
         return self.layout
 
     @property
@@ -204,8 +203,8 @@ class ExpressionParameters(Named):
 def multiplied_out(kernel: ExpressionParameters) -> tuple[Hyperparameters, ...]:
     """The products of which an expression is the sum, each as a kernel of its own with the expression's noise.
 
-    The same product may come twice, with other hyperparameters: a list says what a set (`Composition`) cannot. SE
-    factors on one covariate become one, with 1/ℓ² = Σ 1/ℓ_i².
+    The same product may come twice, with other hyperparameters: a list says what a set (`Composition`) cannot.
+    Factors that absorb each other (SE×SE on one covariate) become one.
     """
     if kernel.expression is None:
         return ()
@@ -219,7 +218,7 @@ def multiplied_out(kernel: ExpressionParameters) -> tuple[Hyperparameters, ...]:
         for index in sorted(term, key=lambda index: leaves[index].atom):
             atom, own = leaves[index].atom, list(kernel.unconstrained[kernel.layout.places[index]])
             if atom.spec.idempotent and merged and merged[-1][0] == atom:
-                merged[-1] = (atom, _merged(atom, merged[-1][1], own))
+                merged[-1] = (atom, atom.spec.merged(merged[-1][1], own))
             else:
                 merged.append((atom, own))
         product = Product(tuple(atom for atom, _ in merged))
@@ -239,10 +238,3 @@ def _terms(node: Expression, places: Iterator[int]) -> list[list[int]]:
     for part in parts[1:]:
         total = [left + right for left in total for right in part]
     return total
-
-
-def _merged(atom: Atom, one: list[float], other: list[float]) -> list[float]:
-    """The hyperparameters of the product of two atoms that is again one of them."""
-    if len(one) != 1 or atom.spec.hyperparameters[0].kind != "lengthscale":
-        raise KernelError(f"how the hyperparameters of {atom}*{atom} become those of one {atom} is not known")
-    return [float(-0.5 * np.logaddexp(-2.0 * one[0], -2.0 * other[0]))]

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from kerneltrail.kernels.entries import Slot
+from kerneltrail.kernels.layout import Slot
 from kerneltrail.methods.cks.layout import ExpressionParameters
 
 Array = NDArray[np.float64]

@@ -6,12 +6,13 @@ import math
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from typing import Any, TypeVar
 
-import joblib
 import numpy as np
 from numpy.typing import NDArray
 
 from kerneltrail.data import User
+from kerneltrail.engines import Serial, engine_for, results
 from kerneltrail.errors import DataError, NumericalError
 from kerneltrail.gp import LinearBlock, one_blas_thread
 from kerneltrail.kernels import Priors, log_normal, normal
@@ -27,6 +28,7 @@ from kerneltrail.methods.cks.settings import SearchSettings
 from kerneltrail.methods.periods import Periods, likely_periods
 
 Array = NDArray[np.float64]
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -136,7 +138,7 @@ class _Search:
         self.nodes: list[SearchNode] = []
         self.visited: set[Expression] = set()
         self.fits = 0
-        self.parallel = joblib.Parallel(n_jobs=settings.workers) if settings.workers > 1 else None
+        self.engine = engine_for(settings.workers)
 
     @staticmethod
     def _periods(user: User, target: Array, limits: PeriodLimits) -> Periods:
@@ -269,16 +271,17 @@ class _Search:
             self._tell(level, min(first + chunk, len(chosen)), len(chosen), judging=True)
 
     def _scores(self, kernels: Sequence[ExpressionParameters]) -> list[float]:
-        arguments = [(self.data, kernel, self.settings.holdout) for kernel in kernels]
-        if self.parallel is None or len(arguments) == 1:
-            return [held_out_score(*each) for each in arguments]
-        return list(self.parallel(joblib.delayed(held_out_score)(*each) for each in arguments))
+        return self._all(held_out_score, [(kernel, self.settings.holdout) for kernel in kernels], self.data)
 
     def _map(self, arguments: Sequence[tuple[FitData, Expression, Effort, _Task]]) -> list[FittedExpression]:
         self.fits += len(arguments)
-        if self.parallel is None or len(arguments) == 1:
-            return [_fit(*each) for each in arguments]
-        return list(self.parallel(joblib.delayed(_fit)(*each) for each in arguments))
+        return self._all(_fit, [each[1:] for each in arguments], arguments[0][0])
+
+    def _all(self, function: Callable[..., T], arguments: Sequence[tuple[Any, ...]], data: FitData) -> list[T]:
+        """A function of the rows and of each of some arguments, in their order."""
+        engine = self.engine if len(arguments) > 1 else Serial()
+        ready = dict(results(engine, function, enumerate(arguments), data))
+        return [ready[i] for i in range(len(arguments))]
 
     def _ranked(self, places: range) -> list[int]:
         """The nodes among some that are fitted to all rows, best first."""

@@ -6,8 +6,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal, get_args
 
 from kerneltrail.errors import KernelError
+from kerneltrail.kernels import default_kinds
 from kerneltrail.methods.cks.fit import Effort
-from kerneltrail.methods.cks.grammar import KINDS
 from kerneltrail.methods.cks.holdout import Holdout
 from kerneltrail.methods.cks.period_guard import PeriodGuard
 
@@ -57,7 +57,7 @@ class SearchSettings:
     fits: int | None = None
     beam: int = 1
     patience: int | None = 2
-    kinds: tuple[str, ...] = KINDS
+    kinds: tuple[str, ...] = field(default_factory=default_kinds)
     guard: PeriodGuard = field(default_factory=PeriodGuard)
     choose: Choice = "bic"
     holdout: Holdout = field(default_factory=Holdout)

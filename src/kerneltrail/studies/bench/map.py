@@ -9,7 +9,7 @@ from typing import ClassVar, Self
 
 import numpy as np
 
-from kerneltrail.data import simulate_paper
+from kerneltrail.data import simulate
 from kerneltrail.gp import find_map, find_map_path, inputs_for, one_blas_thread
 from kerneltrail.kernels import Priors, parse
 from kerneltrail.studies.bench.benchmark import Benchmark, Row, Tick, duration, number, silent, text, time
@@ -55,7 +55,7 @@ class MapBenchmark(Benchmark):
     def run(self, seed: int, tick: Tick = silent) -> Iterator[Row]:
         """Two rows: all rows of a user at once, and all batches one after the other."""
         composition, priors = parse(KERNEL), Priors.synthetic()
-        simulation = simulate_paper(train=1, test=2 * self.users, seed=seed, batches=self.batches)
+        simulation = simulate.paper(train=1, test=2 * self.users, seed=seed, batches=self.batches)
         users = [user for user in simulation.test if simulation.truth[user.name] == composition]
         rng = np.random.default_rng(seed)
         spent: dict[str, list[float]] = {"find_map": [], "find_map_path": []}

@@ -10,7 +10,7 @@ from typing import Any, Self
 
 from rich.table import Table
 
-from kerneltrail.data import simulate_paper
+from kerneltrail.data import simulate
 from kerneltrail.errors import NumericalError
 from kerneltrail.evaluation import follow
 from kerneltrail.gp import one_blas_thread
@@ -57,7 +57,7 @@ class MethodsBenchmark(Benchmark):
     def run(self, seed: int, tick: Tick = silent) -> Iterator[Row]:
         """A row for each method and batch: the median time of an update over users, by clock and by processor."""
         ensure_compiled()
-        simulated = simulate_paper(self.train, self.users, seed, batches=self.batches)
+        simulated = simulate.paper(self.train, self.users, seed, batches=self.batches)
         shared = {"pool": Pool.paper(), "priors": Priors.synthetic()}
         for name in self.methods:
             tick(f"{name}: {self.train} training users")

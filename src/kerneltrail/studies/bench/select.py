@@ -11,7 +11,7 @@ from typing import ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from kerneltrail.data import simulate_paper
+from kerneltrail.data import simulate
 from kerneltrail.gp import one_blas_thread
 from kerneltrail.kernels import Pool, Priors
 from kerneltrail.studies.bench.benchmark import Benchmark, Row, Tick, duration, number, silent, text, time
@@ -73,7 +73,7 @@ class SelectBenchmark(Benchmark):
         also predicts the next batch.
         """
         tick(f"training on {self.pilots} users")
-        train = simulate_paper(self.pilots, 1, seed, batches=self.rows).train
+        train = simulate.paper(self.pilots, 1, seed, batches=self.rows).train
         model = fit(train, pool=Pool.of("LIN[x]", "PER[x]", "SE[x]"), priors=Priors.synthetic(), settings=self.settings)
         ways = {
             "filter": partial(model.new_user, selection="filter"),

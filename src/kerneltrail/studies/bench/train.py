@@ -10,7 +10,7 @@ from typing import ClassVar, Self
 
 import numpy as np
 
-from kerneltrail.data import simulate_distinct, simulate_paper
+from kerneltrail.data import simulate
 from kerneltrail.kernels import Pool, Priors
 from kerneltrail.studies.bench.benchmark import Benchmark, Row, Tick, duration, number, silent, text, time
 from kerneltrail.studies.sets import PAPER_BATCHES
@@ -102,7 +102,7 @@ class TrainBenchmark(Benchmark):
 
     def _synthetic(self, seed: int, tick: Tick) -> Row:
         tick(f"training on {self.synthetic} synthetic users until chains agree")
-        users = simulate_paper(self.synthetic, 1, seed, batches=self.rows).train
+        users = simulate.paper(self.synthetic, 1, seed, batches=self.rows).train
         settings = replace(self.settings, seed=seed)
         start = perf_counter()
         model = fit(users, pool=self.pool, priors=Priors.synthetic(), settings=settings)
@@ -130,7 +130,7 @@ class TrainBenchmark(Benchmark):
         )
 
     def _distinct(self, seed: int, tick: Tick) -> Iterator[Row]:
-        users = simulate_distinct(self.distinct, 1, seed).train.users
+        users = simulate.distinct(self.distinct, 1, seed).train.users
         tick(f"MAP fits for {self.distinct} users of 'distinct'")
         table = MapTable(users, self.pool, Priors.synthetic(), self.settings.maps)
         start = perf_counter()
@@ -187,7 +187,7 @@ class TrainBenchmark(Benchmark):
         first: Row | None = None
         for case, users, batches in sizes:
             tick(f"a fit of {users} users with {batches} batches")
-            cohort = simulate_paper(users, 1, seed, batches=(5,) * batches).train
+            cohort = simulate.paper(users, 1, seed, batches=(5,) * batches).train
             start = perf_counter()
             model = fit(cohort, pool=pool, priors=Priors.synthetic(), settings=settings)
             seconds = perf_counter() - start

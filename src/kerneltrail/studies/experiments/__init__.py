@@ -15,14 +15,15 @@ One from outside is run by ``kerneltrail.cli.app.main()`` after it is registered
     EXPERIMENTS.add("mine", Mine())
 
 **Stages.** All that takes time is done in ``context.stage(name, compute, about=…)``, ``context.model(…)`` or
-``context.evaluation(…)``. What they return is kept in ``DIR/stages``, written beside and renamed, under a key of the
-experiment, the stage, `about`, the seed, the content of the data, and the code (the library's computing folders and the
-module of `compute`). A run that was stopped goes on with what is there, and ends with the same results; a fit goes on
-from its checkpoint, an evaluation from its pieces. What older code or data left is removed once a run is finished. So
-*draw in another module than you compute in*: then a figure can be changed without computing anything again. What
-`compute` returns is passed through its file form even when it is new, so a resumed run cannot differ from one that was
-not stopped. Use ``context.tell(stage, done, total, said)`` within long stages; ``context.workers`` for processes;
-``context.quick`` to choose smaller sizes, which belong in `about`.
+``context.evaluation(…)``. What they return is kept in ``DIR/stages``, written whole and with a sum, under a key of the
+experiment, the stage, `about`, the seed, the content of the data, and the code (the library's layers up to the one that
+computes, and the module of `compute`; comments and docstrings aside). A run that was stopped goes on with what is
+there, and ends with the same results; a fit goes on from its checkpoint, an evaluation from what it had finished. What
+older code or data left is removed once a run is finished. So *draw in another module than you compute in*: then a
+figure can be changed without computing anything again. What `compute` returns is passed through its file form even when
+it is new, so a resumed run cannot differ from one that was not stopped. Use ``context.tell(stage, done, total, said)``
+within long stages; ``context.workers`` for processes; ``context.quick`` to choose smaller sizes, which belong in
+`about`.
 
 **Outcome.** ``results`` (plain values), ``tables`` (tidy, a mapping per row), ``drawn`` (figures), ``sections`` (of the
 page), ``agreements`` (the paper's claims beside what was found, computed) and ``model``. `methods` turns an evaluation
@@ -34,13 +35,13 @@ into the rows of ``metrics`` and ``paired``. `run` writes them:
 
 from __future__ import annotations
 
+from kerneltrail.store.cache import ARRAYS, JSON
 from kerneltrail.studies.experiments.agreement import Agreement, agreement_table
-from kerneltrail.studies.experiments.context import Context, Told
+from kerneltrail.studies.experiments.context import Context, StageProgress
 from kerneltrail.studies.experiments.experiment import EXPERIMENTS, Experiment, run
 from kerneltrail.studies.experiments.outcome import MODEL, PAGE, RESULTS, Outcome, write_outcome
 from kerneltrail.studies.experiments.real.experiment import RealExperiment
 from kerneltrail.studies.experiments.simulated.experiment import SimulatedExperiment
-from kerneltrail.studies.experiments.store import ARRAYS, JSON
 
 __all__ = [
     "ARRAYS",
@@ -55,7 +56,7 @@ __all__ = [
     "RESULTS",
     "RealExperiment",
     "SimulatedExperiment",
-    "Told",
+    "StageProgress",
     "agreement_table",
     "run",
     "write_outcome",

@@ -2,30 +2,32 @@
 
 from __future__ import annotations
 
-import json
 import os
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
-from zipfile import BadZipFile
+from typing import Any, TypeVar
 
 from kerneltrail.errors import DataError
-from kerneltrail.evaluation import Evaluation, Progress, load_evaluation
+from kerneltrail.evaluation import Evaluation, Progress
+from kerneltrail.evaluation.result import EVALUATION
 from kerneltrail.store.atomic import check_writable, write
-from kerneltrail.store.digest import code_of, content_digest, library
-from kerneltrail.studies.experiments.store import JSON, Codec, key_of, superseded
+from kerneltrail.store.cache import JSON, KEY, Cache, Format
+from kerneltrail.store.digest import code, code_of, content_digest, digest
+from kerneltrail.store.document import read_json
 from kerneltrail.trajectory.model import TrajectoryModel
-from kerneltrail.trajectory.model_file import load
+from kerneltrail.trajectory.model_file import MODEL
 from kerneltrail.trajectory.sampler.chains import FitProgress
 
 STAGES = "stages"
 """Folder of what is kept, inside the experiment's."""
 
+T = TypeVar("T")
+
 
 @dataclass(frozen=True)
-class Told:
+class StageProgress:
     """How far a stage is.
 
     Attributes:
@@ -63,56 +65,45 @@ class Context:
     quick: bool = False
     data: Path | None = None
     workers: int = field(default_factory=lambda: os.cpu_count() or 1)
-    hear: Callable[[Told], None] = lambda told: None
+    hear: Callable[[StageProgress], None] = lambda progress: None
     seconds: dict[str, float] = field(default_factory=dict)
-    _checkpoints: dict[str, Path] = field(default_factory=dict, repr=False)
+    _names: dict[str, str] = field(default_factory=dict, repr=False)
     _used: set[str] = field(default_factory=set, repr=False)
 
     def begin(self) -> None:
         """Refuse a folder that cannot be written, or that holds another experiment, before any work is done."""
         results = self.out / "results.json"
         check_writable(results)
-        try:
-            held = json.loads(results.read_text(encoding="utf-8")).get("experiment")
-        except FileNotFoundError:
+        if not results.exists():
             return
-        except (ValueError, AttributeError):
+        try:
+            held = read_json(results)["experiment"]
+        except (DataError, KeyError, TypeError):
             held = "something else"
         if held != self.name:
             raise DataError(f"{self.out} holds the results of {held}, not of {self.name}; name another folder")
 
     def tell(self, stage: str, done: int = 0, total: int = 0, said: str = "") -> None:
         """Say how far a stage is."""
-        self.hear(Told(stage, done, total, said))
+        self.hear(StageProgress(stage, done, total, said))
 
     def stage(
         self,
         name: str,
-        compute: Callable[[], Any],
+        compute: Callable[[], T],
         *,
         about: Mapping[str, Any] | None = None,
-        codec: Codec = JSON,
-    ) -> Any:
+        format: Format[T] = JSON,
+    ) -> T:
         """What `compute` returns, or what it returned in an earlier run with the same settings.
 
         Args:
             name: of the stage; a file name.
             compute: a function of a module (a lambda will do); it may call `tell`.
             about: all that the result depends on besides seed, data and code, as plain values.
-            codec: how the result is kept: `JSON` for plain values, `ARRAYS` for arrays by name.
+            format: how the result is kept: `JSON` for plain values, `ARRAYS` for arrays by name.
         """
-        stored = self._file(name, compute, about, codec.suffix)
-        kept = self._finished(stored, lambda path: codec.load(path.read_bytes()))
-        if kept is not None:
-            self._done(name, kept[1], kept=True)
-            return kept[0]
-        self.tell(name)
-        began = time.perf_counter()
-        data = codec.save(compute())
-        seconds = time.perf_counter() - began
-        self._keep(stored, data, seconds)
-        self._done(name, seconds)
-        return codec.load(data)
+        return self._kept(name, self._named(name, compute, about), lambda folder: compute(), format)
 
     def model(
         self,
@@ -122,7 +113,7 @@ class Context:
         about: Mapping[str, Any] | None = None,
         fits_of: str | None = None,
     ) -> TrajectoryModel:
-        """A fitted model, kept as a model file; a fit that was stopped halfway goes on from its checkpoint.
+        """A fitted model; a fit that was stopped halfway goes on from its checkpoint.
 
         Args:
             name: of the stage.
@@ -131,27 +122,19 @@ class Context:
             fits_of: a model stage before this one with the same users, pool, priors, reward model and MAP settings,
                 whose fits of candidates are used again.
         """
-        stored = self._file(name, learn, about, "trail")
-        checkpoint = self._checkpoints[name] = stored.with_suffix(".fit")
-        kept = self._finished(stored, load)
-        if kept is not None:
-            self._done(name, kept[1], kept=True)
-            return kept[0]
-        if fits_of is not None:
-            self._share(fits_of, checkpoint)
+        # What is learnt does not depend on the methods that it is compared with, nor on how they are.
+        entry = self._named(name, learn, about, layer="trajectory")
 
         def hear(progress: FitProgress) -> None:
             said = {"fits": "fitting candidates", "chains": "sampling paths"}.get(progress.stage, progress.stage)
             self.tell(name, progress.done, progress.total, said)
 
-        self.tell(name)
-        began = time.perf_counter()
-        made = learn(checkpoint, hear)
-        seconds = time.perf_counter() - began
-        made.save(stored)
-        self._keep(stored, None, seconds)
-        self._done(name, seconds)
-        return load(stored)
+        def compute(folder: Path) -> TrajectoryModel:
+            if fits_of is not None:
+                self._share(self._names[fits_of], entry)
+            return learn(folder, hear)
+
+        return self._kept(name, entry, compute, MODEL)
 
     def evaluation(
         self,
@@ -160,82 +143,72 @@ class Context:
         *,
         about: Mapping[str, Any] | None = None,
     ) -> Evaluation:
-        """Methods evaluated, kept as a folder of tables; an evaluation that was stopped halfway goes on.
+        """Methods evaluated; an evaluation that was stopped halfway goes on.
 
         Args:
             name: of the stage.
-            measure: evaluates; gets a folder for finished pieces, and whom to tell of progress.
+            measure: evaluates; gets a folder for what is finished, and whom to tell of progress.
             about: all that the evaluation depends on besides seed, data and code, as plain values.
         """
-        stored = self._file(name, measure, about, "evaluation")
-        kept = self._finished(stored, load_evaluation)
-        if kept is not None:
-            self._done(name, kept[1], kept=True)
-            return kept[0]
-        self.tell(name)
-        began = time.perf_counter()
-        made = measure(
-            stored.with_suffix(".pieces"),
-            lambda progress: self.tell(name, progress.done, progress.total, progress.said),
+        return self._kept(
+            name,
+            self._named(name, measure, about),
+            lambda folder: measure(folder, lambda told: self.tell(name, told.done, told.total, told.said)),
+            EVALUATION,
         )
-        seconds = time.perf_counter() - began
-        made.save(stored)
-        self._keep(stored, None, seconds)
-        self._done(name, seconds)
-        return load_evaluation(stored)
 
     def folder(self, name: str) -> Path:
         """A folder beside the stages for what several of them share, for these data, this seed and this code."""
-        return self._place(name, {"data": self._data(), "code": library()})
+        return self._cache.folder / self._legible(name, self._data(), code("evaluation"))
 
     def tidy(self) -> None:
         """Remove what older code, data or settings left of the stages of this run, at the same seed and size."""
-        superseded(self.out / STAGES, self._used)
+        self._cache.tidy(self._used)
 
-    def _file(self, name: str, compute: Callable[..., Any], about: Mapping[str, Any] | None, suffix: str) -> Path:
-        depends = {
-            "experiment": self.name,
-            "stage": name,
-            "seed": self.seed,
-            "about": dict(about or {}),
-            "data": self._data(),
-            "code": code_of(compute),
-        }
-        place = self._place(name, depends)
-        return place.with_name(f"{place.name}.{suffix}")
+    @property
+    def _cache(self) -> Cache:
+        return Cache(self.out / STAGES)
 
-    def _place(self, name: str, depends: Mapping[str, Any]) -> Path:
-        """Without an ending; what is legible in it, runs may differ in without replacing each other's stages."""
-        stem = f"{self.name}-{name}-{self.seed}{'-quick' if self.quick else ''}-{key_of(depends)}"
-        self._used.add(stem)
-        return self.out / STAGES / stem
+    def _named(
+        self, name: str, compute: Callable[..., Any], about: Mapping[str, Any] | None, layer: str = "evaluation"
+    ) -> str:
+        """The name of a stage's entry."""
+        own = code_of(compute, layer)
+        return self._legible(name, self.name, name, self.seed, about or {}, self._data(), own)
+
+    def _legible(self, name: str, *depends: Any) -> str:
+        """What is legible in a name, runs may differ in without replacing each other's stages."""
+        key = digest(*depends)[:KEY]
+        entry = f"{self.name}-{name}-{self.seed}{'-quick' if self.quick else ''}-{key}"
+        self._names[name] = entry
+        self._used.add(entry)
+        return entry
 
     def _data(self) -> str | None:
         return None if self.data is None else content_digest(self.data)
 
-    def _finished(self, stored: Path, read: Callable[[Path], Any]) -> tuple[Any, float] | None:
-        """Value and seconds of a finished stage; None where there is none, or its files are damaged."""
-        try:
-            seconds = float(json.loads(_seal(stored).read_bytes())["seconds"])
-            return read(stored), seconds
-        except (OSError, ValueError, KeyError, TypeError, EOFError, BadZipFile):
-            return None  # compute it again
+    def _work(self, entry: str) -> Path:
+        """The folder in which a stage keeps what it has finished, to go on from it."""
+        return self._cache.folder / f"{entry}.work"
 
-    def _keep(self, stored: Path, data: bytes | None, seconds: float) -> None:
-        if data is not None:
-            write(stored, data)
-        write(_seal(stored), json.dumps({"seconds": seconds}))  # last: its presence says that the stage is finished
-
-    def _done(self, name: str, seconds: float, *, kept: bool = False) -> None:
+    def _kept(self, name: str, entry: str, compute: Callable[[Path], T], format: Format[T]) -> T:
+        """What an earlier run kept, or what is computed now; then what is kept is read back, so that both are alike."""
+        kept = self._cache.get(entry, format)
+        if kept is not None and isinstance(kept.facts.get("seconds"), float):
+            value, seconds = kept.value, kept.facts["seconds"]
+        else:
+            kept = None
+            self.tell(name)
+            began = time.perf_counter()
+            made = compute(self._work(entry))
+            seconds = time.perf_counter() - began
+            value = self._cache.put(entry, made, format, seconds=seconds)
         self.seconds[name] = seconds
-        self.hear(Told(name, 1, 1, f"{seconds:.1f} s", kept=kept))
+        self.hear(StageProgress(name, 1, 1, f"{seconds:.1f} s", kept=kept is not None))
+        return value
 
-    def _share(self, other: str, checkpoint: Path) -> None:
-        """Put the fits of a model stage before this one where a checkpoint is read from; it takes those that fit."""
-        fits, goal = self._checkpoints[other] / "fits.jsonl", checkpoint / "fits.jsonl"
+    def _share(self, other: str, entry: str) -> None:
+        """Put the fits of a model stage before this one where its checkpoint is read from; it takes those that fit."""
+        fits, goal = (Cache(self._work(each)).log("fits").path for each in (other, entry))
         if fits.exists() and not goal.exists():
             write(goal, fits.read_bytes())
-
-
-def _seal(stored: Path) -> Path:
-    return stored.with_name(f"{stored.name}.done")

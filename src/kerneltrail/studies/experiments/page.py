@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from kerneltrail.report import graph
-from kerneltrail.report.figure_pair import Drawn
+from kerneltrail.report.figure_pair import FigurePair
 from kerneltrail.report.figures import NARROW, WIDE
 from kerneltrail.report.page import Block, Section, Table
 from kerneltrail.studies.experiments.agreement import Agreement, agreement_table
@@ -28,13 +28,13 @@ class Page:
     agreements: Sequence[Agreement]
     opening: list[Section] = field(default_factory=list)
     sections: list[Section] = field(default_factory=list)
-    drawn: list[Drawn] = field(default_factory=list)
+    drawn: list[FigurePair] = field(default_factory=list)
 
-    def open(self, name: str, heading: str, *blocks: Block | Drawn | None) -> None:
+    def open(self, name: str, heading: str, *blocks: Block | FigurePair | None) -> None:
         """One section more before all others; `name` is for the menu."""
         self.opening.append(self._section(name, heading, blocks))
 
-    def add(self, name: str, heading: str, *blocks: Block | Drawn | None) -> None:
+    def add(self, name: str, heading: str, *blocks: Block | FigurePair | None) -> None:
         """One section more; `name` is for the menu."""
         self.sections.append(self._section(name, heading, blocks))
 
@@ -43,10 +43,10 @@ class Page:
         chosen = [each for each in self.agreements if each.topic == topic and of in (None, each.of)]
         return agreement_table(chosen) if chosen else None
 
-    def _section(self, name: str, heading: str, blocks: Sequence[Block | Drawn | None]) -> Section:
+    def _section(self, name: str, heading: str, blocks: Sequence[Block | FigurePair | None]) -> Section:
         shown: list[Block] = []
         for block in blocks:
-            if isinstance(block, Drawn):
+            if isinstance(block, FigurePair):
                 self.drawn.append(block)
                 shown.append(block.block())
             elif block is not None:
@@ -54,8 +54,8 @@ class Page:
         return Section(heading, shown, name)
 
 
-def graph_figure(model: TrajectoryModel, paths: Paths, name: str, alt: str, caption: str) -> Drawn:
+def graph_figure(model: TrajectoryModel, paths: Paths, name: str, alt: str, caption: str) -> FigurePair:
     """Paths as a graph with edge fractions, which end the alternative text."""
     drawn = graph.Graph.of(model.pool, paths)
     links = ", ".join(f"{drawn.names[link.parent]} to {drawn.names[link.child]} {link.label}" for link in drawn.links)
-    return Drawn(name, graph.draw(drawn, width=WIDE), graph.draw(drawn, width=NARROW), f"{alt}: {links}.", caption)
+    return FigurePair(name, graph.draw(drawn, width=WIDE), graph.draw(drawn, width=NARROW), f"{alt}: {links}.", caption)

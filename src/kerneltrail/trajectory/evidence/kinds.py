@@ -6,7 +6,6 @@ made anew for each state of the chain (`for_paths`), and what did not change is 
 
 from __future__ import annotations
 
-import hashlib
 import math
 from typing import Literal, NamedTuple, Protocol
 
@@ -16,6 +15,7 @@ from scipy.special import logsumexp
 
 from kerneltrail.errors import TrajectoryError
 from kerneltrail.gp import log_evidence
+from kerneltrail.store.digest import seed_of
 from kerneltrail.trajectory.evidence.quadratic import Quadratic
 from kerneltrail.trajectory.evidence.table import Evidence
 from kerneltrail.trajectory.group import Group, group_of
@@ -150,7 +150,7 @@ class EmpiricalEvidence(_Sized):
     def _drawn(self, mask: int) -> Array:
         composition = self.table.pool.composition(mask)
         mean, variance = self.table.prior.moments(composition)
-        seed = int.from_bytes(hashlib.blake2b(composition.text.encode(), digest_size=8).digest(), "big")
+        seed = seed_of(composition.text)
         draws = np.random.default_rng(seed).standard_normal((PRIOR_DRAWS, len(mean)))
         return mean + np.sqrt(variance) * draws
 

@@ -7,11 +7,13 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-import joblib
 import numpy as np
 from numpy.typing import NDArray
 
+from kerneltrail.engines import engine_for, results
+from kerneltrail.errors import TrajectoryError
 from kerneltrail.gp import one_blas_thread
+from kerneltrail.store.validate import conform
 from kerneltrail.trajectory.evidence.kinds import LearningEvidence, make_evidence
 from kerneltrail.trajectory.map_table import MapTable
 from kerneltrail.trajectory.sampler.checkpoint import Checkpoint
@@ -61,9 +63,10 @@ class Chain:
         return dict(self.__dict__)
 
     @classmethod
-    def from_json(cls, stored: Mapping[str, Any]) -> Chain:
-        """From plain values."""
-        return cls(
+    def from_json(cls, stored: Mapping[str, Any], problem: Problem) -> Chain:
+        """From plain values; refused where they are no chain of that problem."""
+        conform(stored, {"number": int, "log_joint": list[float], "info": dict[str, list[int]]}, "a chain")
+        chain = cls(
             stored["number"],
             stored["rng"],
             _paths(stored["paths"]),
@@ -72,6 +75,18 @@ class Chain:
             tuple(_paths(paths) for paths in stored["visited"]),
             {name: tuple(info) for name, info in stored["info"].items()},
         )
+        every = (chain.paths, *chain.visited)
+        lengths = {tuple(map(len, paths)) for paths in (*every, chain.tables or chain.paths)}
+        known = {mask for paths in every for path in paths for mask in path} <= set(problem.candidates)
+        counted = all(len(each) == len(MoveInfo._fields) for each in chain.info.values())
+        if (
+            lengths != {tuple(user.batches for user in problem.table.users)}
+            or not (known and counted and len(chain.visited) == len(chain.log_joint))
+            or not np.isfinite(np.array(chain.log_joint, dtype=np.float64)).all()
+        ):
+            raise TrajectoryError("it is no chain of this fit")
+        rng_from(chain.rng)  # refuses what is no state of a generator
+        return chain
 
 
 def _paths(stored: Sequence[Sequence[int]]) -> Paths:
@@ -196,9 +211,9 @@ def run_chains(
     settings = problem.settings
     chains = []
     for number, rng in enumerate(spawn(settings.seed, settings.chains)):
-        stored = None if keeper is None else keeper.read_chain(number)
-        chains.append(_start(problem, number, rng) if stored is None else Chain.from_json(stored))
-    parallel = joblib.Parallel(n_jobs=min(workers, len(chains)))
+        kept = None if keeper is None else keeper.read_chain(number, lambda stored: Chain.from_json(stored, problem))
+        chains.append(_start(problem, number, rng) if kept is None else kept)
+    engine = engine_for(min(workers, len(chains)))
     prior = (lambda paths: problem.urn.log_prior(Counts.of(paths))) if settings.margin_of == "likelihood" else None
     done = min(len(chain.log_joint) for chain in chains)
     while True:
@@ -213,11 +228,11 @@ def run_chains(
         ahead = max(len(chain.log_joint) for chain in chains)
         goal = min(done + settings.check, settings.sweeps) if ready else ahead
         late = [chain for chain in chains if len(chain.log_joint) < goal]
-        advanced = parallel(joblib.delayed(problem.advance)(chain, goal - len(chain.log_joint)) for chain in late)
-        for chain in advanced:
-            chains[chain.number] = chain
+        jobs = ((chain.number, (chain, goal - len(chain.log_joint))) for chain in late)
+        for number, chain in results(engine, Problem.advance, jobs, problem):
+            chains[number] = chain
             if keeper is not None:
-                keeper.write_chain(chain.number, chain.to_json())
+                keeper.write_chain(number, chain.to_json())
         done = goal
 
 

@@ -1,22 +1,27 @@
 """Checkpoints of a fit: killed at any moment, it resumes bit for bit.
 
-A folder with one line per MAP fit (append-only; a line cut short by a kill is dropped, and one of other users, pool,
-priors, settings or code is left aside) and one file per chain (written beside and renamed). Numbers are written as
-Python prints them, which reads back to the same bits.
+A folder of the store with a log of MAP fits (one of other users, pool, priors, settings or code is left aside) and an
+entry for each chain. Numbers are written as Python prints them, which reads back to the same bits. What is damaged is
+refused by name, never used.
 """
 
 from __future__ import annotations
 
-import json
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
-from kerneltrail.errors import TrajectoryError
+from kerneltrail.errors import DataError, TrajectoryError
+from kerneltrail.kernels import layout_of
+from kerneltrail.store.cache import JSON, Cache, Log, json_format
+from kerneltrail.store.validate import reading
 from kerneltrail.trajectory.map_table import Fits, MapTable
+
+T = TypeVar("T")
 
 
 class Checkpoint:
@@ -32,98 +37,67 @@ class Checkpoint:
             self.folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise TrajectoryError(f"the checkpoint folder {self.folder} cannot be made: {error}") from None
-        owner = self.folder / "fit.json"
-        if owner.exists():
-            found = _read(owner).get("key")
-            if found != key:
-                raise TrajectoryError(
-                    f"the checkpoint in {self.folder} belongs to another fit (other data, pool, priors, settings or "
-                    "code); remove it or name another folder"
-                )
-        else:
-            _write(owner, {"key": key})
+        self._cache = Cache(self.folder)
+        with self._refused():
+            owner = self._cache.read("fit", JSON)
+        if owner is None:
+            self._cache.put("fit", key, JSON)
+        elif owner.value != key:
+            raise TrajectoryError(
+                f"the checkpoint in {self.folder} belongs to another fit (other data, pool, priors, settings or "
+                "code); remove it or name another folder"
+            )
+
+    @contextmanager
+    def _refused(self) -> Iterator[None]:
+        """What is wrong with a file, as an error of a fit that says what to do."""
+        try:
+            yield
+        except DataError as problem:
+            raise TrajectoryError(f"{problem}. Remove the checkpoint {self.folder}, or name another folder") from None
 
     @property
-    def _fits(self) -> Path:
-        return self.folder / "fits.jsonl"
+    def fits(self) -> Log:
+        """The log of MAP fits."""
+        return self._cache.log("fits")
 
     def read_fits(self, table: MapTable) -> int:
         """Put all fits of such a table that were kept into it; how many.
 
         The file may come from another fit of the same users, with other chains; of anything else nothing is taken.
         """
-        if not self._fits.exists():
-            return 0
-        data = self._fits.read_bytes()
-        whole = data.rfind(b"\n") + 1
-        if whole < len(data):  # the last line was cut short: drop it for good, so that appending stays sound
-            with self._fits.open("r+b") as file:
-                file.truncate(whole)
-        kept = [_parsed(line, self._fits) for line in data[:whole].splitlines()]
-        kept = [stored for stored in kept if stored.get("of") == table.digest]
-        for stored in kept:
-            theta = np.array(stored["theta"])
-            table.put(
-                stored["user"],
-                stored["mask"],
-                Fits(
-                    theta,
-                    np.array(stored["log_likelihood"]),
-                    np.array(stored["log_laplace"]),
-                    np.array(stored["precision"]).reshape(*theta.shape, theta.shape[1]),
-                ),
-            )
-        return len(kept)
+        count = 0
+        with self._refused(), reading(str(self.fits.path)):
+            for stored in self.fits.read():
+                if stored["of"] == table.digest:
+                    table.put(*_decode(stored, table))
+                    count += 1
+        return count
 
     def add_fits(self, table: MapTable, pairs: list[tuple[int, int]]) -> None:
         """Append fits that were just computed."""
-        text = ""
         for user, mask in pairs:
             fits = table.get(user, mask)
-            text += json.dumps(
-                {
-                    "of": table.digest,
-                    "user": user,
-                    "mask": mask,
-                    "theta": fits.theta.tolist(),
-                    "log_likelihood": fits.log_likelihood.tolist(),
-                    "log_laplace": fits.log_laplace.tolist(),
-                    "precision": fits.precision.tolist(),
-                }
-            )
-            text += "\n"
-        with self._fits.open("a") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
+            values = {name: getattr(fits, name).tolist() for name in fits.__dataclass_fields__}
+            self.fits.append({"of": table.digest, "user": user, "mask": mask, **values})
 
-    def read_chain(self, chain: int) -> dict[str, Any] | None:
+    def read_chain(self, number: int, from_json: Callable[[Mapping[str, Any]], T]) -> T | None:
         """The chain as it was last kept, or None."""
-        path = self.folder / f"chain-{chain}.json"
-        return _read(path) if path.exists() else None
+        with self._refused():
+            entry = self._cache.read(f"chain-{number}", json_format(lambda chain: chain, from_json))
+        return None if entry is None else entry.value
 
-    def write_chain(self, chain: int, stored: Mapping[str, Any]) -> None:
+    def write_chain(self, number: int, stored: Mapping[str, Any]) -> None:
         """Keep a chain."""
-        _write(self.folder / f"chain-{chain}.json", stored)
+        self._cache.put(f"chain-{number}", stored, JSON)
 
 
-def _read(path: Path) -> dict[str, Any]:
-    return _parsed(path.read_bytes(), path)
-
-
-def _parsed(text: bytes, path: Path) -> dict[str, Any]:
-    try:
-        return dict(json.loads(text))
-    except ValueError as error:
-        raise TrajectoryError(
-            f"the checkpoint file {path} is damaged ({error}); remove its folder or name another"
-        ) from None
-
-
-def _write(path: Path, stored: Mapping[str, Any]) -> None:
-    beside = path.with_suffix(f".{os.getpid()}.tmp")
-    with beside.open("w") as file:
-        json.dump(stored, file)
-        file.flush()
-        os.fsync(file.fileno())
-    os.replace(beside, path)
+def _decode(stored: Mapping[str, Any], table: MapTable) -> tuple[int, int, Fits]:
+    user, mask = stored["user"], stored["mask"]
+    if user not in range(len(table.users)):
+        raise DataError(f"there is no user {user}")
+    batches, size = table.users[user].batches, layout_of(table.pool.composition(mask)).size
+    shapes = {"theta": (batches, size), "log_likelihood": (batches,), "log_laplace": (batches,)}
+    shapes["precision"] = (batches, size, size)
+    values = {name: np.array(stored[name], dtype=np.float64).reshape(shape) for name, shape in shapes.items()}
+    return user, mask, Fits(**values)

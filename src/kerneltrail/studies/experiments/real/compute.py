@@ -8,8 +8,8 @@ from typing import Any
 
 from kerneltrail.data import Cohort
 from kerneltrail.evaluation import Evaluation, Spec, evaluate, merged, splits
-from kerneltrail.evaluation.identity import described
 from kerneltrail.kernels import Pool
+from kerneltrail.store.digest import described
 from kerneltrail.studies.experiments.context import Context
 from kerneltrail.studies.experiments.real.design import PUBLISHED, TRAJECTORY, WITHOUT, RealStudy, Sizes
 from kerneltrail.trajectory.fit import fit

@@ -6,8 +6,8 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from kerneltrail.report import comparison
-from kerneltrail.report.figure_pair import Drawn
+from kerneltrail.report import comparison_figures
+from kerneltrail.report.figure_pair import FigurePair
 from kerneltrail.report.figures import NARROW, WIDE
 from kerneltrail.report.page import Block, Paragraph, Sentences, Table
 from kerneltrail.studies.experiments.agreement import Agreement
@@ -140,23 +140,23 @@ def _how(sizes: Sizes, found: Findings) -> str:
     return said
 
 
-def _by_batch(found: Findings, metric: str) -> Drawn:
+def _by_batch(found: Findings, metric: str) -> FigurePair:
     averages = found.most.summary()
-    return Drawn(
+    return FigurePair(
         f"methods-{metric.replace('_', '-')}",
-        comparison.by_batch(averages, metric, first=TRAJECTORY, width=WIDE),
-        comparison.by_batch(averages, metric, first=TRAJECTORY, width=NARROW),
+        comparison_figures.by_batch(averages, metric, first=TRAJECTORY, width=WIDE),
+        comparison_figures.by_batch(averages, metric, first=TRAJECTORY, width=NARROW),
         f"{METRICS[metric]} of every method after each batch; the numbers are in the table.",
         f"{METRICS[metric]}: means over users, with 90 % intervals.",
     )
 
 
-def _differences(found: Findings, metric: str) -> Drawn:
+def _differences(found: Findings, metric: str) -> FigurePair:
     rows = found.most.paired(TRAJECTORY)
-    return Drawn(
+    return FigurePair(
         f"differences-{metric.replace('_', '-')}",
-        comparison.differences(rows, metric, width=WIDE),
-        comparison.differences(rows, metric, width=NARROW),
+        comparison_figures.differences(rows, metric, width=WIDE),
+        comparison_figures.differences(rows, metric, width=NARROW),
         f"Differences in {METRICS[metric]} between the trajectory model and every other method; in the table below.",
         f"{METRICS[metric]}: trajectory minus other, with 90 % intervals over users.",
     )

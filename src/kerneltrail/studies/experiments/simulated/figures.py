@@ -8,11 +8,10 @@ from typing import Any
 import numpy as np
 
 from kerneltrail.report import figures, graph, selection_figures
-from kerneltrail.report.confusion import Shares, confusion, shares
-from kerneltrail.report.figure_pair import Drawn
+from kerneltrail.report.figure_pair import FigurePair
 from kerneltrail.report.figures import NARROW, WIDE, Curve, Dots, Panel
-from kerneltrail.report.graph.parts import NOTHING
-from kerneltrail.report.selection_figures import Tally
+from kerneltrail.report.graph_structure import NOTHING
+from kerneltrail.report.selection_figures import Shares, Tally, confusion, shares
 from kerneltrail.studies.experiments.page import graph_figure
 from kerneltrail.studies.experiments.simulated.compute import Findings
 from kerneltrail.studies.experiments.simulated.design import PRESETS
@@ -23,7 +22,7 @@ ALTERNATIVES = 3
 """Other structures that are drawn; the paper shows three."""
 
 
-def example_fits(each: Mapping[str, Any]) -> Drawn:
+def example_fits(each: Mapping[str, Any]) -> FigurePair:
     """A user's fits after each batch (the paper's figure of two users, for all batches)."""
     x, y, grid = (np.array(each[name]) for name in ("x", "y", "grid"))
     panels = []
@@ -36,7 +35,7 @@ def example_fits(each: Mapping[str, Any]) -> Drawn:
         title = f"{rows} rows: {step['composition'] or NOTHING}"
         panels.append(Panel(title, "x", "y", curve, tuple(dots)))
     kernels = ", ".join(f"{step['composition']} after {step['rows']}" for step in each["steps"])
-    return Drawn(
+    return FigurePair(
         f"user-{each['user']}",
         figures.grid(panels, columns=3, share=True),
         figures.grid(panels, columns=1, width=NARROW, height=1.9, share=True),
@@ -47,13 +46,13 @@ def example_fits(each: Mapping[str, Any]) -> Drawn:
     )
 
 
-def graph_of(found: Findings, preset: str, structure: Structure, name: str, caption: str) -> Drawn:
+def graph_of(found: Findings, preset: str, structure: Structure, name: str, caption: str) -> FigurePair:
     """A structure as a graph with edge fractions."""
     alt = f"A graph of kernels under the {preset} preset"
     return graph_figure(found.models[preset], structure.paths, name, alt, caption)
 
 
-def alternatives(found: Findings, preset: str) -> list[Drawn]:
+def alternatives(found: Findings, preset: str) -> list[FigurePair]:
     """Other structures that were sampled."""
     chosen, *others = found.models[preset].structures
     made = []
@@ -67,7 +66,7 @@ def alternatives(found: Findings, preset: str) -> list[Drawn]:
     return made
 
 
-def histogram(found: Findings, preset: str, selected: Sequence[Row]) -> Drawn:
+def histogram(found: Findings, preset: str, selected: Sequence[Row]) -> FigurePair:
     """How many new users have each kernel, by data size."""
     nodes = [graph.name_of(node.composition) for node in found.models[preset].nodes]
     colours = {name: graph.colour_of(place) for place, name in enumerate(nodes)}
@@ -76,7 +75,7 @@ def histogram(found: Findings, preset: str, selected: Sequence[Row]) -> Drawn:
         by.setdefault(row["composition"] or NOTHING, []).append((row["correct"], row["users"] - row["correct"]))
     tallies = [Tally(name, *(tuple(side) for side in zip(*by[name], strict=True))) for name in nodes if name in by]
     users = sum(row["users"] for row in selected if row["rows"] == found.rows[0])
-    return Drawn(
+    return FigurePair(
         f"selected-{preset}",
         selection_figures.tallies(tallies, found.rows, colours, width=WIDE),
         selection_figures.tallies(tallies, found.rows, colours, width=NARROW),
@@ -85,7 +84,7 @@ def histogram(found: Findings, preset: str, selected: Sequence[Row]) -> Drawn:
     )
 
 
-def confusion_of(preset: str, rows: Sequence[Row]) -> Drawn:
+def confusion_of(preset: str, rows: Sequence[Row]) -> FigurePair:
     """The confusion matrix at the last batch."""
     truths = list(dict.fromkeys(row["truth"] for row in rows))
     selected = list(dict.fromkeys(row["selected"] for row in rows))
@@ -95,7 +94,7 @@ def confusion_of(preset: str, rows: Sequence[Row]) -> Drawn:
         f"of {sum(own)} users with {truth}, " + ", ".join(f"{n} have {k}" for n, k in zip(own, selected, strict=True))
         for truth, own in zip(truths, counts, strict=True)
     )
-    return Drawn(
+    return FigurePair(
         f"confusion-{preset}",
         confusion(truths, selected, counts, width=WIDE),
         confusion(truths, selected, counts, width=NARROW),
@@ -104,7 +103,7 @@ def confusion_of(preset: str, rows: Sequence[Row]) -> Drawn:
     )
 
 
-def recovery(found: Findings, rows: Sequence[Row]) -> Drawn:
+def recovery(found: Findings, rows: Sequence[Row]) -> FigurePair:
     """The share of new users with their true kernel, by preset."""
     lines = {
         preset: Shares(*([row[key] for row in rows if row["preset"] == preset] for key in ("share", "low", "high")))
@@ -113,7 +112,7 @@ def recovery(found: Findings, rows: Sequence[Row]) -> Drawn:
     users = rows[0]["users"]
     ylabel = "new users with\ntheir true kernel (%)"
     said = "; ".join(f"{p}: {', '.join(f'{100 * v:.0f} %' for v in own.value)}" for p, own in lines.items())
-    return Drawn(
+    return FigurePair(
         "recovery",
         shares(lines, found.rows, ylabel=ylabel, width=WIDE),
         shares(lines, found.rows, ylabel=ylabel, width=NARROW),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from kerneltrail.report.graph.parts import NOTHING
+from kerneltrail.report.graph_structure import NOTHING
 from kerneltrail.report.page import Paragraph, Table
 from kerneltrail.studies.experiments.agreement import Agreement
 from kerneltrail.studies.experiments.page import Page

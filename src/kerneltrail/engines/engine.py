@@ -1,0 +1,164 @@
+"""Engines run keyed jobs: one after the other here, or in processes of this machine.
+
+A job is a key and arguments; a run is one function of something that all its jobs share, and of each job's arguments.
+Results come with their keys, in the order in which they are ready, so that the number of processes changes nothing but
+the order: a job must depend on nothing else.
+"""
+
+from __future__ import annotations
+
+import os
+import traceback
+import uuid
+import warnings
+from collections.abc import Callable, Hashable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any, Protocol, TypeVar
+
+import cloudpickle
+import joblib
+import numpy as np
+from joblib.externals.loky.process_executor import TerminatedWorkerError
+from numpy.typing import NDArray
+
+from kerneltrail.engines.threads import one_blas_thread
+from kerneltrail.engines.worker import begin_worker
+from kerneltrail.errors import KerneltrailError
+
+SHARED = 100_000
+"""Bytes from which an array is written once for all processes, instead of being sent with every job."""
+
+K = TypeVar("K", bound=Hashable)
+R = TypeVar("R")
+
+Function = Callable[..., R]
+"""Called with what is shared, then a job's arguments."""
+
+
+@dataclass(frozen=True)
+class Failure:
+    """What a job raised.
+
+    Attributes:
+        error: the exception.
+        trace: where, as text: a traceback does not survive the way from another process.
+    """
+
+    error: Exception
+    trace: str = ""
+
+
+class Engine(Protocol):
+    """Runs jobs."""
+
+    @property
+    def workers(self) -> int:
+        """How many run at the same time."""
+        ...
+
+    def run(
+        self, function: Function[R], jobs: Iterable[tuple[K, tuple[Any, ...]]], shared: Any = None
+    ) -> Iterator[tuple[K, R | Failure]]:
+        """The result of each job, or what it raised, with its key, as they become ready."""
+        ...
+
+
+def results(
+    engine: Engine, function: Function[R], jobs: Iterable[tuple[K, tuple[Any, ...]]], shared: Any = None
+) -> Iterator[tuple[K, R]]:
+    """The results of jobs of which none may fail: the first error is raised."""
+    for key, result in engine.run(function, jobs, shared):
+        if isinstance(result, Failure):
+            if result.trace:
+                result.error.add_note(f"in a worker process:\n{result.trace}")
+            raise result.error
+        yield key, result
+
+
+@dataclass(frozen=True)
+class Serial:
+    """One job after the other, in this process."""
+
+    workers: int = 1
+
+    def run(
+        self, function: Function[R], jobs: Iterable[tuple[K, tuple[Any, ...]]], shared: Any = None
+    ) -> Iterator[tuple[K, R | Failure]]:
+        """See `Engine`."""
+        for key, arguments in jobs:
+            try:
+                with one_blas_thread():
+                    result: R | Failure = function(shared, *arguments)
+            except Exception as problem:
+                result = Failure(problem)
+            yield key, result
+
+
+@dataclass(frozen=True)
+class Local:
+    """Processes of this machine, kept between runs; they end when they are idle for long, or when this one is gone."""
+
+    workers: int
+
+    def run(
+        self, function: Function[R], jobs: Iterable[tuple[K, tuple[Any, ...]]], shared: Any = None
+    ) -> Iterator[tuple[K, R | Failure]]:
+        """See `Engine`."""
+        run = _Run(uuid.uuid4().hex, np.frombuffer(cloudpickle.dumps((function, shared)), dtype=np.uint8))
+        parallel = joblib.Parallel(
+            n_jobs=self.workers,
+            return_as="generator_unordered",
+            max_nbytes=SHARED,
+            initializer=begin_worker,
+            initargs=(os.getpid(),),
+        )
+        ready = parallel(joblib.delayed(run)(key, arguments) for key, arguments in jobs)
+        try:
+            for result in ready:  # noqa: UP028  `yield from` would close it before the last lines
+                yield result
+        except TerminatedWorkerError:
+            raise KerneltrailError(
+                "a worker process was ended from outside, perhaps because memory ran out; try fewer workers"
+            ) from None
+        finally:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # of jobs that nobody wants any more
+                ready.close()
+
+
+@dataclass(frozen=True)
+class _Run:
+    """The function of a run and what its jobs share, as bytes: each process reads them once."""
+
+    name: str
+    content: NDArray[np.uint8]
+
+    def __call__(self, key: K, arguments: tuple[Any, ...]) -> tuple[K, Any]:
+        try:
+            if self.name not in _READ:
+                _READ.clear()
+                _READ[self.name] = cloudpickle.loads(self.content)
+            function, shared = _READ[self.name]
+            with one_blas_thread():
+                return key, function(shared, *arguments)
+        except Exception as problem:
+            return key, Failure(_portable(problem), traceback.format_exc())
+
+
+_READ: dict[str, tuple[Callable[..., Any], Any]] = {}
+"""In a worker: function and shared things of the newest run, by its name."""
+
+
+def _portable(problem: Exception) -> Exception:
+    """An exception that can go to another process."""
+    try:
+        cloudpickle.loads(cloudpickle.dumps(problem))
+    except Exception:  # whatever its class does
+        return KerneltrailError(f"{type(problem).__name__}: {problem}")
+    return problem
+
+
+def engine_for(workers: int | None = None) -> Engine:
+    """The engine for a number of processes; all cores if None."""
+    count = workers if workers is not None else (os.cpu_count() or 1)
+    return Local(count) if count > 1 else Serial()
