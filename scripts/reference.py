@@ -145,14 +145,22 @@ def commands() -> str:
     group: Any = typer.main.get_command(app)
     lines = ["## The command line\n", "`kerneltrail COMMAND --help` says the same.\n"]
     for name, command in group.commands.items():
-        lines += [f"### `kerneltrail {name}`\n", f"{inspect.cleandoc(command.help or '')}\n"]
-        for parameter in command.params:
-            if parameter.name != "help":
-                said = ", ".join(parameter.opts) if parameter.param_type_name == "option" else parameter.name.upper()
-                must = " (required)" if parameter.required and parameter.param_type_name == "option" else ""
-                lines.append(f"- `{said}`{must}: {getattr(parameter, 'help', None) or ''}".rstrip(" :"))
-        lines.append("")
+        lines += command_lines(f"kerneltrail {name}", command)
     return "\n".join(lines)
+
+
+def command_lines(name: str, command: Any) -> list[str]:
+    """One command with its options, then its own commands."""
+    lines = [f"### `{name}`\n", f"{inspect.cleandoc(command.help or '')}\n"]
+    for parameter in command.params:
+        if parameter.name != "help":
+            shown = ", ".join(parameter.opts) if parameter.param_type_name == "option" else parameter.name.upper()
+            must = " (required)" if parameter.required and parameter.param_type_name == "option" else ""
+            lines.append(f"- `{shown}`{must}: {getattr(parameter, 'help', None) or ''}".rstrip(" :"))
+    lines.append("")
+    for inner, its_command in getattr(command, "commands", {}).items():
+        lines += command_lines(f"{name} {inner}", its_command)
+    return lines
 
 
 if __name__ == "__main__":

@@ -1,21 +1,26 @@
-"""The command line: what people see, and what scripts get."""
+"""The command line as a whole: its help, and how whatever goes wrong ends in a sentence and an exit code."""
 
-import json
+import errno
+import os
+import signal
 import subprocess
 import sys
 from importlib.metadata import version
 
 import pytest
-from typer.testing import CliRunner
 
-from kerneltrail.cli.app import app
-from kerneltrail.studies import bench
-from kerneltrail.studies.bench import update
-from kerneltrail.studies.bench.timing import Effort
+from cli.invoke import run
+from kerneltrail.cli.app import COMMANDS
 
-
-def run(*arguments):
-    return CliRunner().invoke(app, [str(a) for a in arguments])
+MAIN = "from kerneltrail.cli.app import main; main()"
+WAITING = f"""
+import kerneltrail.studies.demo as demo, time
+def run(out, **given):
+    print("there", flush=True)
+    time.sleep(60)
+demo.run = run
+{MAIN}
+"""
 
 
 def test_version():
@@ -27,28 +32,13 @@ def test_help_names_the_commands():
     result = run("--help")
     assert result.exit_code == 0
     assert all(name in result.stdout for name in ("bench", "demo", "describe"))
+    assert all(command.__name__ in result.stdout for command in COMMANDS)
 
 
 def test_the_library_is_imported_only_when_needed():
-    code = (
-        "import sys, kerneltrail.cli; print(*sorted({'numpy','numba','scipy','matplotlib','rich'} & set(sys.modules)))"
-    )
+    code = "import sys, kerneltrail.cli.app; print(*sorted({'numpy','numba','scipy','matplotlib'} & set(sys.modules)))"
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert result.stdout.split() in ([], ["rich"])
-
-
-def test_describe_says_what_a_kernel_means():
-    result = run("describe", "PER[hour] + LIN[x]", "--target", "steps")
-    assert result.exit_code == 0
-    assert result.stdout.startswith("LIN[x] + PER[hour]\n")
-    assert "Steps will" in result.stdout
-    assert "PER[hour].period = 2.72" in result.stdout
-
-
-def test_describe_of_nothing_is_noise():
-    result = run("describe", "")
-    assert result.exit_code == 0
-    assert "noise alone" in result.stdout
+    assert result.stdout.split() == []
 
 
 def test_an_error_is_a_message_on_stderr_and_exit_code_2():
@@ -60,36 +50,61 @@ def test_an_error_is_a_message_on_stderr_and_exit_code_2():
     assert "Traceback" not in result.stderr
 
 
-def test_an_interrupt_is_exit_code_130(monkeypatch, tmp_path):
-    def interrupted(*arguments, **options):
-        raise KeyboardInterrupt
+def failing(monkeypatch, error):
+    def fail(*arguments, **options):
+        raise error
 
-    monkeypatch.setattr("kerneltrail.studies.demo.run", interrupted)
+    monkeypatch.setattr("kerneltrail.studies.demo.run", fail)
+
+
+def test_an_interrupt_is_exit_code_130(monkeypatch, tmp_path):
+    failing(monkeypatch, KeyboardInterrupt)
     result = run("demo", "--out", tmp_path)
     assert result.exit_code == 130
     assert result.stderr == "Stopped.\n"
 
 
-def test_bench_prints_a_table_and_writes_rows(monkeypatch, tmp_path):
-    tiny = update.Plan(sizes=(50,), batch=4, effort=Effort(least=1, most=1, seconds=0.0))
-    monkeypatch.setattr(update.Plan, "quick", classmethod(lambda cls: tiny))
-    result = run("bench", "update", "--quick", "--json", tmp_path / "new" / "rows.json", "--seed", 3)
-    assert result.exit_code == 0, result.output
-    assert "One batch more" in result.stdout
-    assert result.stderr == ""  # no progress bar where nobody watches
-    stored = json.loads((tmp_path / "new" / "rows.json").read_text())
-    assert set(stored) == {"rows", "machine"}
-    assert all(set(bench.KEYS) <= set(row) for row in stored["rows"])
-    assert stored["machine"]["seed"] == 3
+@pytest.mark.parametrize(
+    ("error", "code", "sentence"),
+    [
+        (
+            OSError(errno.ENOSPC, "No space left on device", "page.html"),
+            1,
+            "page.html cannot be read or written: No sp",
+        ),
+        (OSError(errno.EIO, "Input/output error"), 1, "A file cannot be read or written: Input/output error"),
+        (MemoryError(), 1, "not enough memory"),
+        (ZeroDivisionError("nothing to divide by"), 70, "made a mistake: ZeroDivisionError: nothing to divide by"),
+    ],
+)
+def test_what_the_machine_cannot_do_is_a_sentence(monkeypatch, tmp_path, error, code, sentence):
+    failing(monkeypatch, error)
+    result = run("demo", "--out", tmp_path)
+    assert result.exit_code == code
+    assert sentence in result.stderr
+    assert "Traceback" not in result.stderr
 
 
-def test_a_file_that_cannot_be_written_is_refused_before_measuring(monkeypatch, tmp_path):
-    monkeypatch.setattr("kerneltrail.studies.bench.run", lambda *a, **k: pytest.fail("measured"))
-    (tmp_path / "file").write_text("")
-    result = run("bench", "map", "--json", tmp_path / "file" / "rows.json")
-    assert result.exit_code == 2
-    assert "cannot be written" in result.stderr
+def test_a_traceback_is_there_for_those_who_ask(monkeypatch, tmp_path):
+    failing(monkeypatch, ZeroDivisionError("nothing to divide by"))
+    assert isinstance(run("--traceback", "demo", "--out", tmp_path).exception, ZeroDivisionError)
 
 
-def test_an_unknown_benchmark_is_a_usage_error():
-    assert run("bench", "speed").exit_code == 2
+@pytest.mark.parametrize(("sent", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_signals_stop_it_with_a_word(tmp_path, sent, code):
+    words = [sys.executable, "-c", WAITING, "demo", "--out", str(tmp_path)]
+    with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stdout.readline() == "there\n"
+        os.kill(process.pid, sent)
+        _, said = process.communicate(timeout=30)
+    assert process.returncode == code
+    assert said.splitlines()[-1] == "Stopped."
+    assert "Traceback" not in said
+
+
+def test_a_reader_that_has_had_enough_is_no_error():
+    words = [sys.executable, "-c", MAIN, "describe", " + ".join(f"SE[x{i}]" for i in range(12))]
+    with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        process.stdout.close()
+        said = process.stderr.read()
+    assert "Traceback" not in said

@@ -4,20 +4,15 @@ import csv
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner
 
-from kerneltrail.cli.app import app
-from kerneltrail.cli.terminal import search_bar
+from cli.invoke import run
+from kerneltrail.cli.cks import search_stage
 from kerneltrail.data import User
 from kerneltrail.gp.dense import product_covariance
 from kerneltrail.gp.inputs import inputs_for
 from kerneltrail.methods.cks import ExpressionParameters, SearchProgress, expression_layout, read
 from kerneltrail.methods.cks.evidence import CovarianceTree
 from kerneltrail.methods.cks.layout import multiplied_out
-
-
-def run(*words):
-    return CliRunner().invoke(app, [str(word) for word in words])
 
 
 @pytest.fixture(scope="module")
@@ -38,7 +33,7 @@ def test_a_series_is_searched_said_and_predicted(folder):
         "--choose", "bic", "--predict", folder / "next.csv", "--out", folder / "out.csv", "--tree", folder / "tree.csv",
     )  # fmt: skip
     assert result.exit_code == 0, result.output
-    assert result.stderr == ""
+    assert "\x1b" not in result.stderr  # lines at most, no bar, where nobody watches
     assert "48 rows, 1 rows without a value left out" in result.stdout
     assert "level 1:" in result.stdout
     assert "\nPER[year]*SE[year]\n" in result.stdout  # a wave and a bend say the same with fewer hyperparameters
@@ -126,8 +121,9 @@ def test_products_multiplied_out_add_up_to_the_expression(text):
     assert multiplied_out(ExpressionParameters(None, (0.0,))) == ()
 
 
-def test_the_bar_takes_what_a_search_tells():
-    with search_bar(2) as tell:
-        tell(SearchProgress(0, 1, 3, None, 0.1))
-        tell(SearchProgress(1, 2, 7, ("SE[x]", -3.0), 0.2))
-        tell(SearchProgress(2, 1, 4, ("SE[x]", -3.0), 0.3, judging=True))
+def test_the_progress_names_the_level_and_the_best_so_far():
+    assert search_stage(SearchProgress(0, 1, 3, None, 0.1), 2) == ("level 0 of 2", 1, 3, "")
+    best = ("SE[x]", -3.0)
+    assert search_stage(SearchProgress(1, 2, 7, best, 0.2), 2) == ("level 1 of 2", 2, 7, "BIC -3.0  SE[x]")
+    judged = search_stage(SearchProgress(2, 1, 4, best, 0.3, judging=True), 2)
+    assert judged == ("held-out rows", 1, 4, "BIC -3.0  SE[x]")

@@ -1,4 +1,4 @@
-"""`kerneltrail experiment` and `example`: what is refused, what is said, and what a kill leaves behind."""
+"""`kerneltrail experiment`: what is refused, what is said, and what a kill leaves behind."""
 
 import json
 import os
@@ -8,13 +8,10 @@ import sys
 import time
 
 import pytest
-from typer.testing import CliRunner
 
-from kerneltrail.cli.app import app
-from kerneltrail.cli.experiment import Name
-from kerneltrail.cli.terminal import experiment_bar
-from kerneltrail.studies import experiments
-from kerneltrail.studies.experiments import Agreement, Context, Outcome, StageProgress
+from cli.invoke import refused, run
+from kerneltrail.cli.experiment import show_stage
+from kerneltrail.studies.experiments import EXPERIMENTS, Agreement, Context, Outcome, StageProgress
 
 SCRIPT = """
 import sys
@@ -22,7 +19,7 @@ from pathlib import Path
 from kerneltrail.studies.experiments import Context, Outcome, run
 
 class Slow:
-    name, about = "slow", ""
+    about = ""
 
     def run(self, context):
         found = [context.stage(f"part-{n}", lambda n=n: part(n)) for n in range(4)]
@@ -39,14 +36,10 @@ run(Slow(), Context("slow", Path(sys.argv[1])))
 """
 
 
-def invoke(*words):
-    return CliRunner().invoke(app, [str(word) for word in words])
-
-
 class Quick:
-    """An experiment without work."""
+    """An experiment without work, from outside the package."""
 
-    name, about = "synthetic", ""
+    about = "nothing"
 
     def run(self, context):
         context.stage("one", lambda: 1)
@@ -54,16 +47,22 @@ class Quick:
         return Outcome("Quick", "A lead.", {"seen": context.seed}, agreements=claims)
 
 
+@pytest.fixture
+def quick():
+    with EXPERIMENTS.temporarily("quick", Quick()):
+        yield
+
+
 def test_the_command_offers_what_is_registered():
-    assert [name.value for name in Name] == list(experiments.MODULES)
-    result = invoke("experiment", "synthetik", "--out", "x")
+    text = " ".join(run("experiment", "--help").stdout.replace("│", " ").split())
+    assert all(name in text for name in EXPERIMENTS)
+    result = run("experiment", "synthetik", "--out", "x")
     assert result.exit_code == 2
     assert "synthetic" in result.output
 
 
-def test_results_claims_and_paths_are_told(tmp_path, monkeypatch):
-    monkeypatch.setattr(experiments, "find", lambda name: Quick())
-    result = invoke("experiment", "synthetic", "--out", tmp_path / "a", "--seed", 5)
+def test_an_experiment_from_outside_is_run_by_its_name_and_its_results_claims_and_paths_are_told(tmp_path, quick):
+    result = run("experiment", "quick", "--out", tmp_path / "a", "--seed", 5)
     assert result.exit_code == 0, result.output
     assert "agrees      up: yes" in result.output
     assert "differs     down (published): yes" in result.output
@@ -71,28 +70,33 @@ def test_results_claims_and_paths_are_told(tmp_path, monkeypatch):
     assert "Quick" in (tmp_path / "a" / "index.html").read_text()
 
 
-def test_folders_that_cannot_be_used_are_refused_before_any_work(tmp_path, monkeypatch):
-    monkeypatch.setattr(experiments, "find", lambda name: pytest.fail("begun") if name == "never" else Quick())
+def test_folders_that_cannot_be_used_are_refused_before_any_work(tmp_path, monkeypatch, quick):
+    monkeypatch.setattr(Quick, "run", lambda *given: pytest.fail("begun"))
     (tmp_path / "file").write_text("")
-    result = invoke("experiment", "synthetic", "--out", tmp_path / "file" / "inside")
+    result = run("experiment", "quick", "--out", tmp_path / "file" / "inside")
     assert result.exit_code == 2
     assert "cannot be written" in result.output
     (tmp_path / "results.json").write_text('{"experiment": "distinct"}')
-    result = invoke("experiment", "synthetic", "--out", tmp_path)
+    result = run("experiment", "quick", "--out", tmp_path)
     assert result.exit_code == 2
     assert "holds the results of distinct" in result.output
     assert not (tmp_path / "stages").exists()
 
 
-def test_an_interrupt_ends_quietly(tmp_path, monkeypatch):
+def test_an_interrupt_ends_quietly(tmp_path):
     class Interrupted(Quick):
         def run(self, context):
             raise KeyboardInterrupt
 
-    monkeypatch.setattr(experiments, "find", lambda name: Interrupted())
-    result = invoke("experiment", "synthetic", "--out", tmp_path)
+    with EXPERIMENTS.temporarily("interrupted", Interrupted()):
+        result = run("experiment", "interrupted", "--out", tmp_path)
     assert result.exit_code == 130
     assert "Traceback" not in result.output
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_experiment_that_cannot_begin_leaves_no_folder(tmp_path):
+    refused(run("experiment", "heartsteps", "--out", tmp_path / "deep" / "out"), "give --data FILE")
     assert list(tmp_path.iterdir()) == []
 
 
@@ -111,23 +115,12 @@ def test_a_run_that_is_killed_leaves_whole_files_and_goes_on(tmp_path):
     assert {path: path.stat().st_mtime_ns for path in kept} == kept  # what was there was used, not made again
 
 
-def test_the_bar_is_drawn_on_a_terminal_only(monkeypatch, capsys):
-    for forced in ("", "1"):
-        monkeypatch.setenv("FORCE_COLOR", forced)
-        with experiment_bar() as hear:
-            hear(StageProgress("model [x]", 3, 10, "fitting"))
-            hear(StageProgress("model [x]", 1, 1, "2.0 s", kept=True))
-        captured = capsys.readouterr()
-        assert captured.out == ""
-        assert ("kept from an earlier run" in captured.err) == bool(forced)
-
-
-def test_the_example_is_written(tmp_path):
-    result = invoke("example", "--out", tmp_path / "study")
-    assert result.exit_code == 0, result.output
-    assert {path.name for path in (tmp_path / "study").iterdir()} == {"pilot.csv", "new.csv"}
-    (tmp_path / "file").write_text("")
-    assert "cannot be written" in invoke("example", "--out", tmp_path / "file" / "x").output
+def test_what_an_earlier_run_kept_is_named():
+    updates = []
+    display = type("Display", (), {"update": lambda self, *given: updates.append(given)})()
+    show_stage(display, StageProgress("model [x]", 3, 10, "fitting"))
+    show_stage(display, StageProgress("model [x]", 1, 0, "2.0 s", kept=True))
+    assert updates == [("model [x]", 3, 10, "fitting"), ("model [x]", 1, None, "2.0 s, kept from an earlier run")]
 
 
 def test_a_context_says_what_it_took():

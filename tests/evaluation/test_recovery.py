@@ -13,8 +13,9 @@ from kerneltrail.evaluation import Evaluation, Step, compare_presets, follow, re
 from kerneltrail.evaluation.recovery import of_batch, recovered, right_by_run
 from kerneltrail.kernels import Pool, Priors, layout_of, parse
 from kerneltrail.methods.trajectory import TrajectoryMethod
-from kerneltrail.studies.bench import nested, recovery, steps
-from kerneltrail.studies.bench.recovery import MEASURES, Plan, rows_of
+from kerneltrail.studies.bench import nested
+from kerneltrail.studies.bench.recovery import MEASURES, RecoveryBenchmark
+from kerneltrail.studies.sets import wide_priors
 from kerneltrail.trajectory.fit import fit
 from kerneltrail.trajectory.map_table import MapSettings
 from kerneltrail.trajectory.settings import Settings
@@ -168,7 +169,7 @@ def test_results_are_plain_values(comparison, tmp_path):
 
 
 def test_rows_of_the_benchmark(comparison):
-    rows = list(rows_of(comparison, "paper", "synthetic"))
+    rows = list(RecoveryBenchmark().rows_of(comparison, "paper", "synthetic"))
     assert [(r["method"], r["n"]) for r in rows] == [(p, n) for p in ("default", "greedy") for n in (3, 7, 15)]
     assert all(r["bench"] == "recovery" and r["samples"] == 4 for r in rows)
     assert rows[0]["default_minus_this"] == {}
@@ -177,11 +178,11 @@ def test_rows_of_the_benchmark(comparison):
     assert (rows[0]["changed"], rows[3]["default_minus_this"]["changed"]["high"]) == (0.0, 0.0)
 
 
-def test_plans_are_those_of_the_contract():
-    assert Plan().cases[0] == ("paper", "synthetic", 5)
-    assert steps("recovery") == (5 + 6 * 2) * 4
-    assert steps("nested") == 30
-    assert recovery.wide_priors().of("location").mean == 10.0
+def test_sizes_are_those_of_the_contract():
+    assert RecoveryBenchmark().cases[0] == ("paper", "synthetic", 5)
+    assert RecoveryBenchmark().steps == (5 + 6 * 2) * 4
+    assert nested.NestedBenchmark().steps == 30
+    assert wide_priors().of("location").mean == 10.0
 
 
 def test_nested_rows_summarise():
@@ -202,7 +203,7 @@ def test_nested_rows_summarise():
 @pytest.mark.slow
 def test_nested_sampling_agrees_with_laplace_on_a_small_problem():
     pytest.importorskip("dynesty")
-    rows = list(nested.run(nested.Plan(sizes=(7,), kernels=("LIN[x]",), live=100), 0))
+    rows = list(nested.NestedBenchmark(sizes=(7,), kernels=("LIN[x]",), live=100).run(0))
     near = ("laplace", "group laplace", "group closed form")
     assert tuple(r["method"] for r in rows[:5]) == (*near, "own MAP", "prior draws")
     assert all(abs(r["error"]) < 1.0 for r in rows if r["method"] in near)  # 5 of the sampler's standard errors

@@ -12,7 +12,7 @@ import pytest
 from evaluation.toys import Toy, everything, user
 from kerneltrail.errors import DataError
 from kerneltrail.evaluation import METRICS, Evaluation, follow, load_evaluation, merged, over_users
-from kerneltrail.evaluation.markdown import main, markdown
+from kerneltrail.evaluation.markdown import markdown
 from kerneltrail.kernels import parse
 
 
@@ -194,8 +194,3 @@ class TestMarkdown:
         """A larger noise makes errors of this size less likely: every user's density is lower by about ½·log 4."""
         text = markdown(small(), against="one").split("one minus each: mean log")[1].splitlines()[4]
         assert text.count("**+") == 3
-
-    def test_a_folder_is_read(self, folder):
-        assert main([str(folder)]) == markdown(everything())
-        with pytest.raises(DataError, match="one evaluation"):
-            main([])

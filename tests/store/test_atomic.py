@@ -28,9 +28,16 @@ def test_a_failed_write_keeps_the_old_file(tmp_path, monkeypatch):
 
 def test_a_path_is_tried_before_the_work(tmp_path):
     check_writable(tmp_path / "deep" / "rows.json")
-    assert not list((tmp_path / "deep").iterdir())
+    assert not list(tmp_path.iterdir())
     with pytest.raises(DataError, match="it is a folder"):
         check_writable(tmp_path)
     (tmp_path / "file").write_text("")
     with pytest.raises(DataError, match=r"rows\.json cannot be written"):
         check_writable(tmp_path / "file" / "rows.json")
+
+
+def test_a_check_leaves_no_folders_behind(tmp_path):
+    (tmp_path / "there").mkdir()
+    check_writable(tmp_path / "there" / "deep" / "deeper" / "rows.json")
+    check_writable(tmp_path / "there" / "rows.json")
+    assert list(tmp_path.rglob("*")) == [tmp_path / "there"]

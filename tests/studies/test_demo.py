@@ -3,9 +3,7 @@
 import re
 
 import pytest
-from typer.testing import CliRunner
 
-from kerneltrail.cli.app import app
 from kerneltrail.data import simulate
 from kerneltrail.errors import DataError
 from kerneltrail.kernels import Pool
@@ -112,14 +110,6 @@ def test_a_folder_that_cannot_be_written_is_refused_before_the_work(tmp_path, mo
     (tmp_path / "file").write_text("")
     with pytest.raises(DataError, match="cannot be written"):
         demo.run(tmp_path / "file" / "deep")
-
-
-def test_the_command_says_where_to_look(tmp_path, monkeypatch):
-    monkeypatch.setattr(demo, "run", lambda out, **given: out / "index.html")
-    result = CliRunner().invoke(app, ["demo", "--out", str(tmp_path)])
-    assert result.exit_code == 0
-    lines = [f"Open {tmp_path / 'index.html'}", f"Look at the model: kerneltrail show {tmp_path / 'pilot.trail'}"]
-    assert result.stdout.splitlines() == lines
 
 
 @pytest.mark.slow

@@ -11,7 +11,7 @@ import typer
 if TYPE_CHECKING:
     from kerneltrail.data.columns import Array
     from kerneltrail.data.table import Table
-    from kerneltrail.methods.cks import CKSFit
+    from kerneltrail.methods.cks import CKSFit, SearchProgress
 
 
 class Choose(StrEnum):
@@ -59,7 +59,7 @@ def cks(
     """
     import numpy as np
 
-    from kerneltrail.cli.terminal import say, search_bar, title
+    from kerneltrail.cli.terminal import progress, say, title
     from kerneltrail.data.table import read_table
     from kerneltrail.errors import DataError
     from kerneltrail.evaluation.tables import csv_text
@@ -82,8 +82,13 @@ def cks(
         if path is not None:
             check_writable(path)
     keep_freed_memory()
-    with search_bar(settings.depth) as tell:
-        user = CKS(names, name=data.stem, settings=settings, progress=tell)
+    with progress("level 0") as display:
+        user = CKS(
+            names,
+            name=data.stem,
+            settings=settings,
+            progress=lambda now: display.update(*search_stage(now, settings.depth)),
+        )
         user.update(X, y)
     found = user.found
     assert found.tree is not None  # there were rows
@@ -109,6 +114,13 @@ def cks(
     for path, what in ((out, "predictions"), (tree, "candidates")):
         if path is not None:
             say([f"{what}: {path}"])
+
+
+def search_stage(progress: SearchProgress, depth: int) -> tuple[str, int, int, str]:
+    """Stage, candidates done and in all, and the best so far, for the display."""
+    stage = "held-out rows" if progress.judging else f"level {progress.level} of {depth}"
+    best = "" if progress.best is None else f"BIC {progress.best[1]:.1f}  {progress.best[0]}"
+    return stage, progress.done, progress.total, best
 
 
 def sentences(found: CKSFit, target: str) -> list[str]:

@@ -9,7 +9,7 @@ from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 
-from kerneltrail.studies.bench.table import duration
+from kerneltrail.studies.bench.benchmark import duration
 
 if TYPE_CHECKING:
     from kerneltrail.evaluation import Average, Difference, Evaluation

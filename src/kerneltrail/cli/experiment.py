@@ -3,26 +3,23 @@
 from __future__ import annotations
 
 import os
-from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-
-class Name(StrEnum):
-    """The experiments on offer."""
-
-    synthetic = "synthetic"
-    distinct = "distinct"
-    similar = "similar"
-    complex = "complex"
-    heartsteps = "heartsteps"
-    fitbit = "fitbit"
+if TYPE_CHECKING:
+    from kerneltrail.cli.terminal import ProgressDisplay
+    from kerneltrail.studies.experiments import StageProgress
 
 
 def experiment(
-    name: Annotated[Name, typer.Argument(help="Which one.")],
+    name: Annotated[
+        str,
+        typer.Argument(
+            metavar="NAME", help="Which one: synthetic, distinct, similar or complex; with --data heartsteps or fitbit."
+        ),
+    ],
     out: Annotated[Path, typer.Option("--out", help="Folder for results, tables, figures, model and page.")],
     seed: Annotated[int, typer.Option("--seed", min=0, help="Seed of everything random.")] = 0,
     quick: Annotated[bool, typer.Option("--quick", help="A smaller version, of three minutes at most.")] = False,
@@ -33,14 +30,24 @@ def experiment(
 
     A run that is stopped goes on where it was when the same command is given again, to the same results.
     """
-    from kerneltrail.cli.terminal import experiment_bar, say, title
-    from kerneltrail.studies import experiments
+    from kerneltrail.cli.terminal import progress, say, title
 
-    with experiment_bar() as hear:
-        context = experiments.Context(name.value, out, seed, quick, data, workers or os.cpu_count() or 1, hear)
-        page, outcome = experiments.run(experiments.find(name.value), context)
+    with progress(keep=True) as display:
+        from kerneltrail.studies import experiments
+
+        chosen = experiments.EXPERIMENTS[name]
+        context = experiments.Context(
+            name, out, seed, quick, data, workers or os.cpu_count() or 1, lambda now: show_stage(display, now)
+        )
+        page, outcome = experiments.run(chosen, context)
     if outcome.agreements:
         title("Beside the paper")
         say(f"{a.verdict:<10}  {a.claim}{f' ({a.of})' if a.of else ''}: {a.ours}" for a in outcome.agreements)
     title("Written")
     say([f"Open {page}", f"Every number: {out / experiments.RESULTS}"])
+
+
+def show_stage(display: ProgressDisplay, now: StageProgress) -> None:
+    """Show how far a stage is."""
+    message = f"{now.said}, kept from an earlier run" if now.kept else now.said
+    display.update(now.stage, now.done, now.total or None, message)

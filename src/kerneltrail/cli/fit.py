@@ -8,10 +8,16 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from kerneltrail.cli import table_options
+from kerneltrail.cli.table_options import ConfigFile, TableOptions, Workers, listed, with_table_options
 
 if TYPE_CHECKING:
+    from kerneltrail.trajectory.configuration import Config
     from kerneltrail.trajectory.model import TrajectoryModel
+    from kerneltrail.trajectory.sampler.chains import FitProgress
+
+
+STAGES = {"fits": "fitting candidates", "chains": "sampling paths"}
+"""What the stages of a fit are called for people."""
 
 
 class Preset(StrEnum):
@@ -21,32 +27,26 @@ class Preset(StrEnum):
     published = "published"
 
 
+@with_table_options("user", "order", "target")
 def fit(
     data: Annotated[Path, typer.Argument(help="Table of pilot users, CSV or Parquet.", dir_okay=False)],
-    user: Annotated[str, typer.Option("--user", help="Column that names the user.")],
-    order: Annotated[str, typer.Option("--order", help="Column that puts a user's rows in time order.")],
-    target: Annotated[str, typer.Option("--target", help="Column to be predicted.")],
+    table: TableOptions,
     out: Annotated[Path, typer.Option("--out", help="Where to write the model.", dir_okay=False)],
-    covariates: table_options.Covariates = None,
-    batch_size: table_options.BatchSize = None,
-    batch_column: table_options.BatchColumn = None,
-    action: table_options.Action = None,
-    features: table_options.Features = None,
-    availability: table_options.Availability = None,
-    available_only: table_options.AvailableOnly = False,
-    missing: table_options.OnMissing = table_options.Missing.error,
-    scaling: table_options.ScalingOption = table_options.Scaling.group,
-    target_scaling: table_options.TargetScalingOption = table_options.TargetScaling.none,
-    levels: table_options.Levels = None,
-    unit: table_options.Unit = None,
-    config: table_options.ConfigFile = None,
+    features: Annotated[
+        str | None,
+        typer.Option(
+            "--features",
+            help="Reward model: the action's effect depends on these covariates, a,b,c, or on none. Needs --action.",
+        ),
+    ] = None,
+    config: ConfigFile = None,
     preset: Annotated[
         Preset | None, typer.Option("--preset", help="The measured default, or the paper's procedure.")
     ] = None,
     chains: Annotated[int | None, typer.Option("--chains", min=1, help="Number of chains.")] = None,
     sweeps: Annotated[int | None, typer.Option("--sweeps", min=4, help="Most sweeps of each chain.")] = None,
     seed: Annotated[int | None, typer.Option("--seed", min=0, help="Seed of the chains.")] = None,
-    workers: table_options.Workers = None,
+    workers: Workers = None,
     checkpoint: Annotated[
         Path | None,
         typer.Option("--checkpoint", help="Folder from which a fit that was stopped goes on.", file_okay=False),
@@ -57,70 +57,85 @@ def fit(
     By default the pool is every atom (LIN, PER, SE) on every covariate, and the priors are the paper's: those for
     HeartSteps where covariates are scaled to [0, 1], the synthetic ones with --scaling none.
     """
-    from kerneltrail.cli.terminal import fit_bar, say, title
-    from kerneltrail.store.atomic import check_writable
-    from kerneltrail.trajectory.configuration import Config, read_config
-    from kerneltrail.trajectory.fit import fit as learn
+    from kerneltrail.cli.terminal import progress, say, title
 
-    table_options.check_batches(batch_size, batch_column)
-    chosen = Config() if config is None else read_config(config)  # what can be refused at once is refused first
-    if preset is not None:
-        chosen = chosen.with_preset(preset.value)
-    chosen = table_options.with_reward(chosen, features, action)
-    changes = {"chains": chains, "sweeps": sweeps, "seed": seed}
-    changes = {name: value for name, value in changes.items() if value is not None}
-    chosen.settings_value(**changes)
-    cohort = table_options.read_cohort(
-        data,
-        user=user,
-        order=order,
-        target=target,
-        covariates=covariates,
-        batch_size=batch_size,
-        batch_column=batch_column,
-        action=action,
-        availability=availability,
-        available_only=available_only,
-        missing=missing.value,
-        scaling=scaling.value,
-        target_scaling=target_scaling.value,
-        levels=levels,
-        unit=unit,
-    )
-    parts = chosen.build(cohort, **changes)
-    check_writable(out)
-    say([f"{len(cohort)} users; {target} from {', '.join(cohort.covariates)}", str(cohort.report)])  # before the wait
+    table.check()
+    with progress(f"reading {data.name}"):
+        from kerneltrail.report.model_text import graph_lines
+        from kerneltrail.store.atomic import check_writable
+        from kerneltrail.trajectory.configuration import Config, read_config
+        from kerneltrail.trajectory.fit import fit as learn
+
+        chosen = Config() if config is None else read_config(config)  # what can be refused at once is refused first
+        if preset is not None:
+            chosen = chosen.with_preset(preset.value)
+        chosen = _with_reward(chosen, features, table.action)
+        changes = {"chains": chains, "sweeps": sweeps, "seed": seed}
+        changes = {name: value for name, value in changes.items() if value is not None}
+        chosen.settings_value(**changes)
+        cohort = table.read(data)
+        parts = chosen.build(cohort, **changes)
+        check_writable(out)
+    # Before the wait.
+    say([f"{len(cohort)} users; {table.target} from {', '.join(cohort.covariates)}", str(cohort.report)])
     try:
-        with fit_bar() as tell:
-            model = learn(cohort, **parts, workers=workers, progress=tell, checkpoint=checkpoint)
+        with progress(STAGES["fits"]) as display:
+            model = learn(
+                cohort,
+                **parts,
+                workers=workers,
+                progress=lambda now: display.update(
+                    STAGES.get(now.stage, now.stage), now.done, now.total, standing(now)
+                ),
+                checkpoint=checkpoint,
+            )
     except KeyboardInterrupt:
         if checkpoint is not None:
             typer.echo(f"What was done is kept in {checkpoint}: the same command goes on from there.", err=True)
         raise
     model.save(out)
-    _summary(model)
-    title("Written")
-    say([str(out)])
-
-
-def _summary(model: TrajectoryModel) -> None:
-    from kerneltrail.cli.terminal import say, title
-    from kerneltrail.report.model_text import graph_lines
-
     title("Graph")
     say(graph_lines(model.pool, model.paths))
     title("Chains")
     say(chain_lines(model))
+    title("Written")
+    say([str(out)])
+
+
+def _with_reward(config: Config, features: str | None, action: str | None) -> Config:
+    """A configuration with the reward model of ``--features``; refused where no action's column is named."""
+    if features is not None:
+        config = config.with_features([] if features.strip() == "none" else listed(features, "--features", "covariate"))
+    if config.reward is not None and action is None:
+        raise typer.BadParameter(
+            "a reward model needs the column of the action: add --action COLUMN, of 0 and 1",
+            param_hint="--config" if features is None else "--features",
+        )
+    return config
+
+
+def standing(progress: FitProgress) -> str:
+    """Where the chains stand, in a few words."""
+    parts = []
+    if progress.log_joint is not None:
+        parts.append(f"log joint {progress.log_joint:.1f}")
+    if progress.nodes is not None:
+        parts.append(f"{progress.nodes} nodes")
+    if progress.edges is not None:
+        parts.append(f"{progress.edges} edges")
+    if progress.rhat is not None and progress.rhat == progress.rhat:  # not a number before the second look
+        parts.append(f"R-hat {progress.rhat:.3f}")
+    return ", ".join(parts)
 
 
 def chain_lines(model: TrajectoryModel) -> list[str]:
     """How the chains did, in two or three lines."""
-    told = model.diagnostics
-    rhat = ", ".join(f"{name.replace('_', ' ')} {value:.3f}" for name, value in told.rhat.items())
-    lines = [f"{len(told.log_joint)} chains of {told.sweeps} sweeps; R-hat: {rhat}"]
-    if told.seconds:
-        lines.append(", ".join(f"{name} {value:.1f} s" for name, value in told.seconds.items()))
-    if max(told.rhat.values(), default=1.0) > model.settings.agreed:
+    diagnostics = model.diagnostics
+    rhat = ", ".join(f"{name.replace('_', ' ')} {value:.3f}" for name, value in diagnostics.rhat.items())
+    lines = [f"{len(diagnostics.log_joint)} chains of {diagnostics.sweeps} sweeps; R-hat: {rhat}"]
+    if diagnostics.seconds:
+        lines.append(", ".join(f"{name} {value:.1f} s" for name, value in diagnostics.seconds.items()))
+    if max(diagnostics.rhat.values(), default=1.0) > model.settings.agreed:
         lines.append(
             f"The chains do not agree yet (an R-hat is above {model.settings.agreed:g}): use more sweeps, and "
             "look at the alternatives (kerneltrail show)."

@@ -35,13 +35,13 @@ def report(
     """
     import numpy as np
 
-    from kerneltrail.cli.terminal import say, user_bar
+    from kerneltrail.cli.terminal import progress, say
     from kerneltrail.data import Cohort
     from kerneltrail.errors import DataError
     from kerneltrail.report.model_page import follow_users, trail_page
     from kerneltrail.store.atomic import check_writable, write
 
-    model, comparison = _found(source)
+    model, comparison = _model_and_comparison(source)
     if data is not None and model is None:
         raise DataError(f"{source} has no model file, without which --data cannot be shown")
     cohort = None
@@ -52,9 +52,11 @@ def report(
     left_out: list[str] = []
     if cohort is not None and model is not None:
         # Numbers out of range are told by who is left out and why, not by NumPy's warnings.
-        with user_bar(len(cohort)) as tell, np.errstate(all="ignore"):
-            followed = follow_users(model, cohort.raw, detailed=users, tell=tell, leave_out=left_out.append)
-    written = write(out, trail_page(title, model, followed, comparison, left_out=left_out))
+        with progress("users") as display, np.errstate(all="ignore"):
+            next_user = display.counter("users", len(cohort))
+            followed = follow_users(model, cohort.raw, detailed=users, tell=next_user, leave_out=left_out.append)
+    with progress("writing the page"):
+        written = write(out, trail_page(title, model, followed, comparison, left_out=left_out))
     lines = [f"Open {written}"]
     if cohort is not None:
         lines.insert(0, str(cohort.report))
@@ -65,7 +67,7 @@ def report(
         raise DataError("\n".join(left_out))
 
 
-def _found(source: Path) -> tuple[TrajectoryModel | None, Comparison | None]:
+def _model_and_comparison(source: Path) -> tuple[TrajectoryModel | None, Comparison | None]:
     """The model and the comparison of methods that a file or a folder holds."""
     import json
 

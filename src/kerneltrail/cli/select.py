@@ -49,7 +49,7 @@ def select(
     """
     import numpy as np
 
-    from kerneltrail.cli.terminal import say, user_bar
+    from kerneltrail.cli.terminal import progress, say
     from kerneltrail.data import Batching, Cohort
     from kerneltrail.errors import DataError
     from kerneltrail.evaluation.follow import left_out
@@ -71,9 +71,10 @@ def select(
     steps: list[dict[str, Any]] = []
     predicted: list[dict[str, Any]] = []
     refused: list[str] = []
-    with user_bar(len(cohort)) as tell, np.errstate(all="ignore"):  # what is not finite is said by name
+    with progress("users") as display, np.errstate(all="ignore"):  # what is not finite is said by name
+        next_user = display.counter("users", len(cohort))
         for user in cohort.raw:
-            tell(user.name)
+            next_user(user.name)
             own = follow(loaded, user, **changes)
             if own.failure is not None:
                 refused.append(left_out(user, own.failure))

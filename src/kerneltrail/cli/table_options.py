@@ -1,17 +1,20 @@
-"""How a table of users is described on the command line: options that several commands share, and reading it."""
+"""How a table of users is described on the command line: one set of options, and reading the table with them."""
 
 from __future__ import annotations
 
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass, fields
 from enum import StrEnum
+from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 import typer
 
 if TYPE_CHECKING:
     from kerneltrail.data import Cohort
     from kerneltrail.data.table import Table
-    from kerneltrail.trajectory.configuration import Config
 
 
 class Missing(StrEnum):
@@ -35,103 +38,140 @@ class TargetScaling(StrEnum):
     standard = "standard"
 
 
-Covariates = Annotated[
-    str | None,
-    typer.Option("--covariates", help="Columns to predict from, a,b,c. If left out, all other columns of numbers."),
-]
-BatchSize = Annotated[int | None, typer.Option("--batch-size", min=1, help="Rows per batch.")]
-BatchColumn = Annotated[
-    str | None, typer.Option("--batch-column", help="Column whose change ends a batch, instead of a size.")
-]
-Action = Annotated[str | None, typer.Option("--action", help="Column of the action, 0 or 1.")]
-Features = Annotated[
-    str | None,
-    typer.Option(
-        "--features",
-        help="Reward model: the action's effect depends on these covariates, a,b,c, or on none. Needs --action.",
-    ),
-]
-Availability = Annotated[
-    str | None, typer.Option("--availability", help="Column that says whether the user was available, 0 or 1.")
-]
-AvailableOnly = Annotated[
-    bool, typer.Option("--available-only", help="Drop the rows at which the user was not available.")
-]
-OnMissing = Annotated[Missing, typer.Option("--missing", help="What to do with a row in which a value is missing.")]
-ScalingOption = Annotated[
-    Scaling, typer.Option("--scaling", help="Covariates to [0, 1] by the group's range, or as they are.")
-]
-TargetScalingOption = Annotated[
-    TargetScaling, typer.Option("--target-scaling", help="The target as it is, or shifted and scaled to sd 1.")
-]
-Levels = Annotated[
-    list[str] | None, typer.Option("--levels", help="Levels of a categorical covariate: NAME=a,b,c. Repeatable.")
-]
-Unit = Annotated[
-    list[str] | None, typer.Option("--unit", help="Unit of a covariate or the target: NAME=hours. Repeatable.")
-]
 ConfigFile = Annotated[
     Path | None, typer.Option("--config", help="Pool, priors, settings, reward: YAML or TOML (docs).")
 ]
 Workers = Annotated[int | None, typer.Option("--workers", min=1, help="Processes; all cores by default.")]
 
 
-def check_batches(batch_size: int | None, batch_column: str | None) -> None:
-    """Refuse a table whose rows are not cut into batches in one way."""
-    if (batch_size is None) == (batch_column is None):
-        raise typer.BadParameter(
-            "say how rows are cut into batches, in one way", param_hint="--batch-size, --batch-column"
+@dataclass(frozen=True)
+class TableOptions:
+    """What the columns of a table of users mean, and how its rows become a cohort. Each field is an option."""
+
+    user: Annotated[str | None, typer.Option("--user", help="Column that names the user.")] = None
+    order: Annotated[str | None, typer.Option("--order", help="Column that puts a user's rows in time order.")] = None
+    target: Annotated[str | None, typer.Option("--target", help="Column to be predicted.")] = None
+    covariates: Annotated[
+        str | None,
+        typer.Option("--covariates", help="Columns to predict from, a,b,c. If left out, all other columns of numbers."),
+    ] = None
+    batch_size: Annotated[int | None, typer.Option("--batch-size", min=1, help="Rows per batch.")] = None
+    batch_column: Annotated[
+        str | None, typer.Option("--batch-column", help="Column whose change ends a batch, instead of a size.")
+    ] = None
+    action: Annotated[str | None, typer.Option("--action", help="Column of the action, 0 or 1.")] = None
+    availability: Annotated[
+        str | None, typer.Option("--availability", help="Column that says whether the user was available, 0 or 1.")
+    ] = None
+    available_only: Annotated[
+        bool, typer.Option("--available-only", help="Drop the rows at which the user was not available.")
+    ] = False
+    missing: Annotated[
+        Missing, typer.Option("--missing", help="What to do with a row in which a value is missing.")
+    ] = Missing.error
+    scaling: Annotated[
+        Scaling, typer.Option("--scaling", help="Covariates to [0, 1] by the group's range, or as they are.")
+    ] = Scaling.group
+    target_scaling: Annotated[
+        TargetScaling, typer.Option("--target-scaling", help="The target as it is, or shifted and scaled to sd 1.")
+    ] = TargetScaling.none
+    levels: Annotated[
+        list[str] | None, typer.Option("--levels", help="Levels of a categorical covariate: NAME=a,b,c. Repeatable.")
+    ] = None
+    unit: Annotated[
+        list[str] | None, typer.Option("--unit", help="Unit of a covariate or the target: NAME=hours. Repeatable.")
+    ] = None
+
+    def check(self) -> None:
+        """Refuse what can be refused before the table is read: columns not named, batches cut in no way or two."""
+        if self.user is None or self.order is None or self.target is None:
+            raise typer.BadParameter("a table needs all three", param_hint="--user, --order, --target")
+        if (self.batch_size is None) == (self.batch_column is None):
+            raise typer.BadParameter(
+                "say how rows are cut into batches, in one way", param_hint="--batch-size, --batch-column"
+            )
+
+    def read(self, data: Path) -> Cohort:
+        """The cohort in a file."""
+        from kerneltrail.data import Cohort
+        from kerneltrail.data.table import read_table
+
+        self.check()
+        assert self.user is not None and self.order is not None and self.target is not None  # noqa: PT018
+        table = read_table(data)
+        categorical = {name: text.split(",") for name, text in pairs(self.levels, "--levels").items()}
+        return Cohort.from_table(
+            table,
+            user=self.user,
+            order=self.order,
+            target=self.target,
+            covariates=self._columns_of_numbers(table, categorical)
+            if self.covariates is None
+            else listed(self.covariates, "--covariates", "column"),
+            batch_size=self.batch_size,
+            batch_column=self.batch_column,
+            action=self.action,
+            availability=self.availability,
+            available_only=self.available_only,
+            missing=self.missing.value,
+            scaling=self.scaling.value,
+            target_scaling=self.target_scaling.value,
+            categorical=categorical,
+            units=pairs(self.unit, "--unit"),
         )
 
+    def _columns_of_numbers(self, table: Table, categorical: dict[str, Any]) -> list[str]:
+        """All columns of numbers that have no other role, and the categorical ones."""
+        from kerneltrail.errors import DataError
 
-def read_cohort(
-    data: Path,
-    *,
-    user: str,
-    order: str,
-    target: str,
-    covariates: str | None,
-    batch_column: str | None,
-    action: str | None,
-    availability: str | None,
-    levels: list[str] | None,
-    unit: list[str] | None,
-    **others: Any,
-) -> Cohort:
-    """The cohort in a file, as the options above describe it; `others` go to `Cohort.from_table` as they are."""
-    from kerneltrail.data import Cohort
-    from kerneltrail.data.table import read_table
-
-    table = read_table(data)
-    categorical = {name: text.split(",") for name, text in pairs(levels, "--levels").items()}
-    taken = {user, order, target, batch_column, action, availability}
-    return Cohort.from_table(
-        table,
-        user=user,
-        order=order,
-        target=target,
-        covariates=listed(covariates, "--covariates", "column")
-        if covariates is not None
-        else _numeric(table, taken, categorical),
-        batch_column=batch_column,
-        action=action,
-        availability=availability,
-        categorical=categorical,
-        units=pairs(unit, "--unit"),
-        **others,
-    )
+        taken = {self.user, self.order, self.target, self.batch_column, self.action, self.availability}
+        names = [
+            name
+            for name, values in table.columns.items()
+            if name not in taken and (name in categorical or _are_numbers(values))
+        ]
+        if not names:
+            raise DataError(
+                f"{table.source} has no column of numbers left to predict from; name some with --covariates"
+            )
+        return names
 
 
-def with_reward(config: Config, features: str | None, action: str | None) -> Config:
-    """A configuration with the reward model of ``--features``; refused where no action's column is named."""
-    if features is not None:
-        config = config.with_features([] if features.strip() == "none" else listed(features, "--features", "covariate"))
-    if config.reward is not None and action is None:
-        raise typer.BadParameter(
-            "a reward model needs the column of the action: add --action COLUMN, of 0 and 1",
-            param_hint="--config" if features is None else "--features",
+def with_table_options(*required: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Decorator of a command with a parameter ``table: TableOptions``: on the command line that is all its options.
+
+    Args:
+        required: fields that this command cannot do without.
+    """
+    hints = get_type_hints(TableOptions, include_extras=True)
+    options = [
+        inspect.Parameter(
+            field.name,
+            inspect.Parameter.KEYWORD_ONLY,
+            default=inspect.Parameter.empty if field.name in required else field.default,
+            annotation=hints[field.name],
         )
-    return config
+        for field in fields(TableOptions)
+    ]
+
+    def decorate(command: Callable[..., None]) -> Callable[..., None]:
+        signature = inspect.signature(command, eval_str=True)
+        parameters: list[inspect.Parameter] = []
+        for name, parameter in signature.parameters.items():
+            own = [parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY)]
+            parameters += options if name == "table" else own
+
+        @wraps(command)
+        def run(**given: Any) -> None:
+            table = TableOptions(**{option.name: given.pop(option.name) for option in options})
+            command(**given, table=table)
+
+        # Typer reads both.
+        run.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
+        run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+        return run
+
+    return decorate
 
 
 def listed(text: str, option: str, what: str) -> list[str]:
@@ -144,27 +184,13 @@ def listed(text: str, option: str, what: str) -> list[str]:
 
 def pairs(given: list[str] | None, option: str) -> dict[str, str]:
     """Options of the form NAME=…, by name."""
-    found = {}
+    values = {}
     for text in given or ():
         name, equals, value = text.partition("=")
         if not (name.strip() and equals and value.strip()):
             raise typer.BadParameter(f"expected NAME=…, got {text!r}", param_hint=option)
-        found[name.strip()] = value.strip()
-    return found
-
-
-def _numeric(table: Table, taken: set[str | None], categorical: dict[str, Any]) -> list[str]:
-    """All columns of numbers that have no other role, and the categorical ones."""
-    from kerneltrail.errors import DataError
-
-    found = [
-        name
-        for name, values in table.columns.items()
-        if name not in taken and (name in categorical or _are_numbers(values))
-    ]
-    if not found:
-        raise DataError(f"{table.source} has no column of numbers left to predict from; name some with --covariates")
-    return found
+        values[name.strip()] = value.strip()
+    return values
 
 
 def _are_numbers(values: list[Any]) -> bool:

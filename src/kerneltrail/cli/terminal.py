@@ -1,15 +1,20 @@
-"""What the commands print, and where: results to standard output, progress to standard error if somebody watches."""
+"""What the commands print, and where: results to standard output, progress to standard error."""
 
 from __future__ import annotations
 
+import sys
+import threading
+import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from kerneltrail.methods.cks import SearchProgress
-    from kerneltrail.studies.experiments import StageProgress
-    from kerneltrail.trajectory.sampler.chains import FitProgress
+    from rich.progress import Progress, TaskID
+
+FIRST, EVERY, SELDOM = 1.0, 5.0, 15.0
+"""Seconds before the first line of progress, between the next ones, and between those of work that takes long."""
 
 
 def say(lines: Iterable[str] = ("",), *, style: str | None = None) -> None:
@@ -26,110 +31,95 @@ def title(text: str) -> None:
     say(["", text], style="bold")
 
 
+class ProgressDisplay(ABC):
+    """How far long work is, for people."""
+
+    @abstractmethod
+    def update(self, stage: str, done: int = 0, total: int | None = None, message: str = "") -> None:
+        """Show how far a stage is; `total` is None where nobody knows how many steps there will be."""
+
+    def counter(self, stage: str, total: int) -> Callable[[str], None]:
+        """What to call before each of `total` steps of a stage, with the step's name."""
+        begun = -1
+
+        def next_step(name: str) -> None:
+            nonlocal begun
+            begun += 1
+            self.update(stage, begun, total, name)
+
+        return next_step
+
+
+class _Bars(ProgressDisplay):
+    """A bar for each stage, on a terminal."""
+
+    def __init__(self, bars: Progress, start: str) -> None:
+        self._bars = bars
+        self._start: TaskID | None = bars.add_task("", stage=start, total=None)
+        self._tasks: dict[str, TaskID] = {}
+
+    def update(self, stage: str, done: int = 0, total: int | None = None, message: str = "") -> None:
+        if self._start is not None:
+            self._bars.remove_task(self._start)
+            self._start = None
+        if stage not in self._tasks:
+            self._tasks[stage] = self._bars.add_task("", stage=stage, total=None)
+        self._bars.update(self._tasks[stage], completed=done, total=total, description=message)
+
+
+class _Lines(ProgressDisplay):
+    """A line every few seconds, where nobody watches a terminal: in a log, through a pipe, in a notebook."""
+
+    def __init__(self, start: str) -> None:
+        self._line = start
+        self._began = time.monotonic()
+        self._finished = threading.Event()
+        self._stream = sys.stderr
+        # A thread, so that a line also comes where a single step takes minutes.
+        self._thread = threading.Thread(target=self._print_lines, daemon=True)
+        self._thread.start()
+
+    def update(self, stage: str, done: int = 0, total: int | None = None, message: str = "") -> None:
+        count = "" if total is None else f" {done}/{total}"
+        self._line = f"{stage}{count}{f': {message}' if message else ''}"
+
+    def _print_lines(self) -> None:
+        wait = FIRST
+        while not self._finished.wait(wait):
+            elapsed = time.monotonic() - self._began
+            with suppress(OSError, ValueError):  # a reader that has gone away must not end the work
+                print(f"{elapsed:5.0f} s  {self._line}", file=self._stream, flush=True)
+            wait = min(max(EVERY, elapsed / 10), SELDOM)
+
+    def close(self) -> None:
+        self._finished.set()
+        self._thread.join()
+
+
 @contextmanager
-def fit_bar() -> Iterator[Callable[[FitProgress], None]]:
-    """A bar for each stage of a fit; yields what to call as it goes on. Silent when nobody watches."""
+def progress(start: str = "starting", *, keep: bool = False) -> Iterator[ProgressDisplay]:
+    """The display of one piece of long work, from its first second: bars on a terminal, lines elsewhere.
+
+    Args:
+        start: what is shown before the first update.
+        keep: whether the bars stay when the work is done.
+    """
     from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 
     console = Console(stderr=True)
-    columns = (
-        TextColumn("{task.fields[stage]}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-        TextColumn("{task.description}", markup=False),
-    )
-    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
-        tasks: dict[str, TaskID] = {}
-
-        def tell(progress: FitProgress) -> None:
-            stage = progress.stage
-            if stage not in tasks:
-                tasks[stage] = bar.add_task("", stage=stage)
-            bar.update(tasks[stage], completed=progress.done, total=progress.total, description=_standing(progress))
-
-        yield tell
-
-
-def _standing(progress: FitProgress) -> str:
-    """Where the chains stand, in a few words."""
-    said = []
-    if progress.log_joint is not None:
-        said.append(f"log joint {progress.log_joint:.1f}")
-    if progress.nodes is not None:
-        said.append(f"{progress.nodes} nodes")
-    if progress.edges is not None:
-        said.append(f"{progress.edges} edges")
-    if progress.rhat is not None and progress.rhat == progress.rhat:  # not a number before the second look
-        said.append(f"R-hat {progress.rhat:.3f}")
-    return ", ".join(said)
-
-
-@contextmanager
-def user_bar(total: int) -> Iterator[Callable[[str], None]]:
-    """A bar over users; yields what to call with each user's name. Silent when nobody watches."""
-    from rich.console import Console
+    if not console.is_terminal:
+        lines = _Lines(start)
+        try:
+            yield lines
+        finally:
+            lines.close()
+        return
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-    console = Console(stderr=True)
     columns = (
-        BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TextColumn("{task.description}", markup=False),
-    )  # fmt: skip
-    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
-        task = bar.add_task("", total=total)
-        begun = False
-
-        def tell(name: str) -> None:
-            nonlocal begun
-            bar.update(task, advance=1 if begun else 0, description=name)
-            begun = True
-
-        yield tell
-
-
-@contextmanager
-def experiment_bar() -> Iterator[Callable[[StageProgress], None]]:
-    """A bar for each stage of an experiment, which stays when the stage is done. Silent when nobody watches."""
-    from rich.console import Console
-    from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
-
-    console = Console(stderr=True)
-    columns = (
-        TextColumn("{task.fields[stage]}", markup=False), BarColumn(), TimeElapsedColumn(),
+        TextColumn("{task.fields[stage]}", markup=False), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(),
         TextColumn("{task.description}", markup=False),
     )  # fmt: skip
-    with Progress(*columns, console=console, disable=not console.is_terminal) as bar:
-        tasks: dict[str, TaskID] = {}
-
-        def hear(told: StageProgress) -> None:
-            if told.stage not in tasks:
-                tasks[told.stage] = bar.add_task("", stage=told.stage, total=None)
-            said = f"{told.said}, kept from an earlier run" if told.kept else told.said
-            bar.update(tasks[told.stage], completed=told.done, total=told.total or None, description=said)
-
-        yield hear
-
-
-@contextmanager
-def search_bar(depth: int) -> Iterator[Callable[[SearchProgress], None]]:
-    """A bar for each level of a kernel search, with the best so far. Silent when nobody watches."""
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
-
-    console = Console(stderr=True)
-    columns = (
-        TextColumn("{task.fields[stage]}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(),
-        TextColumn("{task.description}", markup=False),
-    )  # fmt: skip
-    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
-        tasks: dict[int, TaskID] = {}
-
-        def tell(progress: SearchProgress) -> None:
-            if progress.level not in tasks:
-                stage = "held-out rows" if progress.judging else f"level {progress.level} of {depth}"
-                tasks[progress.level] = bar.add_task("", stage=stage)
-            best = "" if progress.best is None else f"BIC {progress.best[1]:.1f}  {progress.best[0]}"
-            bar.update(tasks[progress.level], completed=progress.done, total=progress.total, description=best)
-
-        yield tell
+    # Standard output may be a file: what is printed there must not be drawn above the bars.
+    with Progress(*columns, console=console, transient=not keep, redirect_stdout=False) as bars:
+        yield _Bars(bars, start)

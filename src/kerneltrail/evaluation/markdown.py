@@ -1,12 +1,10 @@
-"""An evaluation as Markdown: ``python -m kerneltrail.evaluation.markdown DIR``."""
+"""An evaluation as Markdown, as ``kerneltrail tables DIR`` prints it."""
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterable, Sequence
 
-from kerneltrail.errors import DataError, KerneltrailError
-from kerneltrail.evaluation.result import Average, Difference, Evaluation, load_evaluation
+from kerneltrail.evaluation.result import Average, Difference, Evaluation
 from kerneltrail.evaluation.verdicts import VERDICTS, tally
 
 
@@ -91,17 +89,3 @@ def _table(cells: dict[tuple[str, int], str]) -> str:
 
 def _line(cells: Iterable[str]) -> str:
     return f"| {' | '.join(cells)} |"
-
-
-def main(arguments: Sequence[str]) -> str:
-    """The tables of the evaluation in a folder."""
-    if len(arguments) != 1:
-        raise DataError("name the folder of one evaluation")
-    return markdown(load_evaluation(arguments[0]))
-
-
-if __name__ == "__main__":
-    try:
-        sys.stdout.write(main(sys.argv[1:]))
-    except KerneltrailError as problem:
-        sys.exit(str(problem))

@@ -1,7 +1,5 @@
 """CKS as a selector: units, restarts, storage, reward models; and the benchmark's table."""
 
-import json
-
 import numpy as np
 import pytest
 
@@ -13,7 +11,6 @@ from kerneltrail.methods.cks import read as read_kernel
 from kerneltrail.methods.preprocessing import Preprocessor, own_preprocessor
 from kerneltrail.methods.protocol import FollowedUser, hyperparameter_count
 from kerneltrail.methods.refit import RefittingMethod
-from kerneltrail.studies.series.cks import main, markdown, read
 
 QUICK = SearchSettings(depth=1, first=Effort(draws=4), second=Effort(draws=0, fresh=0, accuracy=1e-4))
 
@@ -107,32 +104,6 @@ def test_covariates_may_be_called_anything():
     user = CKS(["user", "order", "target"], settings=QUICK)
     user.update([[0.0, 1.0, 2.0]], [3.0])
     assert np.isfinite(user.predict([[0.0, 1.0, 2.0]]).mean).all()
-
-
-def test_the_benchmark_writes_a_table_and_does_not_run_a_series_twice(tmp_path, capsys):
-    X, y = passengers(24)
-    rows = np.column_stack([X, y])
-    np.savetxt(tmp_path / "air-train.csv", rows[:20], delimiter=",")
-    np.savetxt(tmp_path / "air-test.csv", rows[20:], delimiter=",")
-    columns = ["ABCD-accuracy", "GPSS-old(CKS grammar, partial)", "SpectralMixture-BIC", "SE"]
-    table = {
-        "columns": columns,
-        "rmse": {"air": [1e4, None, 2.0, 4.0]},
-        "mean_loglik": {"air": [-1.0, None, -2.0, -3.0]},
-    }
-    (tmp_path / "published.json").write_text(json.dumps({"tsdlr_9010_extrapolation": table}))
-    out = tmp_path / "results.jsonl"
-    arguments = [str(tmp_path), "--published", str(tmp_path / "published.json"), "--out", str(out), "--depth", "0"]
-    main(arguments)
-    main(arguments)
-    (result,) = read(out)
-    assert result.series == "air"
-    assert result.rmse > 0.0
-    shown = capsys.readouterr().out
-    assert "| air | 20 |" in shown
-    assert "| – |" in shown
-    assert "CKS grammar | 0" not in shown
-    assert markdown([result], {"air": dict.fromkeys(("ABCD", "CKS grammar", "spectral mixture", "SE"), (None, None))})
 
 
 def test_shared_atoms_are_counted_once_where_sizes_are_compared():

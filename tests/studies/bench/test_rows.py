@@ -11,35 +11,24 @@ from kerneltrail.errors import KerneltrailError, NumericalError
 from kerneltrail.gp import log_evidence
 from kerneltrail.kernels import Hyperparameters, Pool, Priors, parse
 from kerneltrail.methods import methods as registered
-from kerneltrail.studies.bench import (
-    BENCHES,
-    KEYS,
-    evidence,
-    machine,
-    map,
-    markdown,
-    methods,
-    run,
-    save,
-    select,
-    steps,
-    tables,
-    train,
-    update,
-)
-from kerneltrail.studies.bench.evidence import batch_ends
-from kerneltrail.studies.bench.others import contenders
+from kerneltrail.studies.bench import KEYS, chosen, evidence, machine, save, summary, tables
+from kerneltrail.studies.bench.evidence import EvidenceBenchmark, batch_ends, check_agreement, other_libraries
+from kerneltrail.studies.bench.map import MapBenchmark
+from kerneltrail.studies.bench.methods import MethodsBenchmark
+from kerneltrail.studies.bench.select import SelectBenchmark
 from kerneltrail.studies.bench.timing import Effort
+from kerneltrail.studies.bench.train import TrainBenchmark
+from kerneltrail.studies.bench.update import UpdateBenchmark
 from kerneltrail.trajectory.map_table import MapSettings
 from kerneltrail.trajectory.settings import Settings
 
 ONCE = Effort(least=1, most=1, seconds=0.0)
 QUICK = Settings(largest=1, chains=2, sweeps=24, check=8, maps=MapSettings(starts=1, screen=4))
-PLANS = {
-    "evidence": evidence.Plan(sizes=(7, 60), samples=3, effort=ONCE),
-    "map": map.Plan(users=1, starts=1, batches=(3, 9)),
-    "update": update.Plan(sizes=(60, 120), batch=5, effort=ONCE),
-    "train": train.Plan(
+TINY = {
+    "evidence": EvidenceBenchmark(sizes=(7, 60), samples=3, effort=ONCE),
+    "map": MapBenchmark(users=1, starts=1, batches=(3, 9)),
+    "update": UpdateBenchmark(sizes=(60, 120), batch=5, effort=ONCE),
+    "train": TrainBenchmark(
         synthetic=2,
         rows=(2, 4),
         pool=Pool.of("LIN[x]", "SE[x]"),
@@ -50,16 +39,16 @@ PLANS = {
         growth=8,
         settings=QUICK,
     ),
-    "select": select.Plan(sizes=(101, 141), pilots=2, rows=(3, 5), settings=QUICK, effort=ONCE),
+    "select": SelectBenchmark(sizes=(101, 141), pilots=2, rows=(3, 5), settings=QUICK, effort=ONCE),
 }
 
 
 @pytest.fixture(scope="module")
 def rows():
-    return {name: list(BENCHES[name].run(plan, 0)) for name, plan in PLANS.items()}
+    return {name: list(benchmark.run(0)) for name, benchmark in TINY.items()}
 
 
-@pytest.mark.parametrize("name", list(BENCHES))
+@pytest.mark.parametrize("name", list(TINY))
 def test_rows_have_the_promised_keys_and_sane_values(rows, name):
     assert rows[name]
     for row in rows[name]:
@@ -137,12 +126,12 @@ def test_every_method_is_timed_after_every_batch(capsys):
     from rich.console import Console
 
     quick = {"trajectory": {"changes": {"largest": 1, "chains": 2, "sweeps": 24, "check": 8, "maps": QUICK.maps}}}
-    plan = methods.Plan(("trajectory", "mean", "cks"), train=2, users=2, batches=(2, 3), settings=quick)
+    benchmark = MethodsBenchmark(("trajectory", "mean", "cks"), train=2, users=2, batches=(2, 3), settings=quick)
     said = []
-    found = list(methods.run(plan, 0, said.append))
-    assert len(said) == plan.steps
+    found = list(benchmark.run(0, said.append))
+    assert len(said) == benchmark.steps
     assert [(row["method"], row["t"], row["n"]) for row in found] == [
-        (name, *at) for name in plan.methods for at in ((1, 2), (2, 5))
+        (name, *at) for name in benchmark.methods for at in ((1, 2), (2, 5))
     ]
     for row in found:
         assert set(KEYS) < set(row)
@@ -152,34 +141,40 @@ def test_every_method_is_timed_after_every_batch(capsys):
     (table,) = tables(found)
     Console(width=80).print(table)
     assert "5 rows" in capsys.readouterr().out
-    assert methods.Plan().methods == registered()
-    assert (methods.Plan().train, methods.Plan().batches) == (6, (3, 4, 10, 20, 50, 100))
+    assert MethodsBenchmark().methods == registered()
+    assert (MethodsBenchmark().train, MethodsBenchmark().batches) == (6, (3, 4, 10, 20, 50, 100))
 
 
-def test_plans_are_those_of_the_contract():
-    assert select.Plan().sizes == (187, 1_000, 10_000)
-    assert (train.Plan().synthetic, train.Plan().rows, train.Plan().distinct) == (6, (3, 4, 10, 20, 50, 100), 10)
-    assert (train.Plan().users, train.Plan().batches) == ((50, 100, 200), (3, 6, 12))
-    assert train.Plan().settings == Settings()
-    assert evidence.Plan().sizes == (30, 100, 187, 450, 1000, 2000)
-    assert [len(batch_ends(n)) for n in evidence.Plan().sizes] == [6] * 6
+def test_sizes_are_those_of_the_contract():
+    assert SelectBenchmark().sizes == (187, 1_000, 10_000)
+    assert (TrainBenchmark().synthetic, TrainBenchmark().rows, TrainBenchmark().distinct) == (
+        6,
+        (3, 4, 10, 20, 50, 100),
+        10,
+    )
+    assert (TrainBenchmark().users, TrainBenchmark().batches) == ((50, 100, 200), (3, 6, 12))
+    assert TrainBenchmark().settings == Settings()
+    assert EvidenceBenchmark().sizes == (30, 100, 187, 450, 1000, 2000)
+    assert [len(batch_ends(n)) for n in EvidenceBenchmark().sizes] == [6] * 6
     assert batch_ends(187) == (3, 7, 17, 37, 87, 187)
-    assert update.Plan().sizes == (1_000, 10_000, 100_000)
-    assert update.Plan().batch == 40
-    assert (map.Plan().users, map.Plan().starts, sum(map.Plan().batches)) == (100, 8, 187)
-    assert steps("all", quick=True) < steps("all")
+    assert UpdateBenchmark().sizes == (1_000, 10_000, 100_000)
+    assert UpdateBenchmark().batch == 40
+    assert (MapBenchmark().users, MapBenchmark().starts, sum(MapBenchmark().batches)) == (100, 8, 187)
+    every, quick = ({each.name: each.steps for each in chosen("all", quick=quick)} for quick in (False, True))
+    assert list(every) == list(quick) == list(TINY)  # the long ones are run by name only
+    assert sum(quick.values()) < sum(every.values())
 
 
 @pytest.mark.parametrize("name", ["update", "train", "select"])
 def test_every_step_is_announced(name):
     said = []
-    list(BENCHES[name].run(PLANS[name], 0, said.append))
-    assert len(said) == PLANS[name].steps
+    list(TINY[name].run(0, said.append))
+    assert len(said) == TINY[name].steps
 
 
 def test_an_unknown_benchmark_is_refused():
-    with pytest.raises(KerneltrailError, match=r"no benchmark 'speed'; there are evidence, map, update, .*and all"):
-        list(run("speed"))
+    with pytest.raises(KerneltrailError, match=r"no benchmark is called 'speed'; there are evidence, map, update, "):
+        chosen("speed")
 
 
 def test_rows_are_written_under_their_key_beside_the_machine(rows, tmp_path):
@@ -194,7 +189,7 @@ def test_tables_hold_every_row_within_80_columns(rows, capsys):
     from rich.console import Console
 
     console = Console(width=80)
-    everything = [row for name in BENCHES for row in rows[name]]
+    everything = [row for name in TINY for row in rows[name]]
     made = list(tables(everything))
     assert sum(table.row_count for table in made) == len(everything)
     for table in made:
@@ -208,19 +203,19 @@ def test_others_compute_the_same_evidence():
     user = User("u", ("x", "z"), rng.uniform(-4, 4, (25, 2)), rng.standard_normal(25), (25,))
     thetas = Priors.synthetic().sample(composition, 3, rng)
     ours = log_evidence(user, composition, thetas)[:, 0]
-    for calls in contenders(user, [Hyperparameters(composition, tuple(u)) for u in thetas]).values():
+    for calls in other_libraries(user, [Hyperparameters(composition, tuple(u)) for u in thetas]).values():
         np.testing.assert_allclose([call() for call in calls], ours, rtol=1e-8)
 
 
 def test_a_comparison_of_different_values_is_refused():
     with pytest.raises(NumericalError, match=r"sklearn and the dense method differ by 0\.5"):
-        evidence._agree("sklearn", [1.0, 2.0], np.array([1.0, 2.5]))
+        check_agreement("sklearn", [1.0, 2.0], np.array([1.0, 2.5]))
 
 
 def test_the_summary_names_what_was_measured(rows, monkeypatch):
-    monkeypatch.setattr(markdown, "SHOWN", (60,))
-    everything = [row for name in BENCHES for row in rows[name]]
-    text = markdown.summary(everything, machine())
+    monkeypatch.setattr(evidence, "IN_MARKDOWN", (60,))
+    everything = [row for name in TINY for row in rows[name]]
+    text = summary(everything, machine())
     assert text.count("| 60 |") == 5
     assert "| LIN[x] + PER[x] |" in text
     assert "from 1 starts" in text

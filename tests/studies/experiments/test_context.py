@@ -177,7 +177,7 @@ def test_fits_of_other_users_or_pools_are_not_taken(tmp_path, change):
 class Staged:
     """An experiment of two stages, one of which may be another than before."""
 
-    name, about = "staged", ""
+    about = ""
 
     def __init__(self, users, stop=False):
         self.users, self.stop = users, stop

@@ -18,7 +18,7 @@ from kerneltrail.studies.experiments import Context, run
 from kerneltrail.studies.experiments.real import design
 from kerneltrail.studies.experiments.real.claims import PAPER_ROWS, claims
 from kerneltrail.studies.experiments.real.compute import compute
-from kerneltrail.studies.experiments.real.experiment import RealUsers
+from kerneltrail.studies.experiments.real.experiment import RealExperiment
 from kerneltrail.studies.experiments.real.tables import growth, judged, tables
 from kerneltrail.trajectory.map_table import MapSettings
 
@@ -60,7 +60,7 @@ def written(tmp_path_factory):
     folder = tmp_path_factory.mktemp("real")
     (folder / "trial.csv").write_text("nothing\n")
     context = Context("tiny", folder / "out", data=folder / "trial.csv", workers=1)
-    page, outcome = run(RealUsers(STUDY), context)
+    page, outcome = run(RealExperiment(STUDY), context)
     return folder, page, outcome
 
 
@@ -159,9 +159,9 @@ def test_another_setting_of_any_method_is_evaluated_anew(written, monkeypatch, c
 def test_absent_data_are_met_with_what_to_download(tmp_path):
     for data in (None, tmp_path / "nowhere.csv"):
         with pytest.raises(DataError, match=r"suggestions.csv of github.com/klasnja/HeartStepsV1, licence CC-BY-4.0"):
-            run(RealUsers(design.HEARTSTEPS), Context("heartsteps", tmp_path / "out", data=data))
+            run(RealExperiment(design.HEARTSTEPS), Context("heartsteps", tmp_path / "out", data=data))
         with pytest.raises(DataError, match=r"Furberg et al. 2016.*there under the licence CC0"):
-            run(RealUsers(design.FITBIT), Context("fitbit", tmp_path / "out", data=data))
+            run(RealExperiment(design.FITBIT), Context("fitbit", tmp_path / "out", data=data))
 
 
 def difference(metric, low, high, against="cks", t=1):
@@ -216,11 +216,11 @@ def test_claims_are_computed_from_the_tables():
         "nodes": [{"model": "trajectory", "composition": "LIN[hour] + SE[hour]"}],
     }
 
-    class Found:
+    class Findings:
         splits = None
         cohort = type("C", (), {"covariates": ("hour", "steps30pre")})()
 
-    told = {each.claim: each for each in claims(Found(), made, paper=True)}
+    told = {each.claim: each for each in claims(Findings(), made, paper=True)}
     assert told["After one batch the trajectory model is better than cks (RMSE)"].agrees
     assert not told["At the end it is as good as cks (RMSE)"].agrees
     assert told["The time of an update does not grow with t: trajectory"].agrees

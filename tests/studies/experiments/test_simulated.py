@@ -10,20 +10,21 @@ import pytest
 
 from kerneltrail.data import simulate
 from kerneltrail.kernels import Pool, Priors, parse
-from kerneltrail.studies.experiments import MODULES, Context, find, run
-from kerneltrail.studies.experiments.simulated import claims
-from kerneltrail.studies.experiments.simulated.design import PRESETS, SETS, Sizes
-from kerneltrail.studies.experiments.simulated.experiment import KnownTruth
+from kerneltrail.studies.experiments import EXPERIMENTS, Context, run
+from kerneltrail.studies.experiments.simulated.claims import _flip
+from kerneltrail.studies.experiments.simulated.design import PRESETS, STUDIES, Sizes
+from kerneltrail.studies.experiments.simulated.experiment import SimulatedExperiment
 from kerneltrail.studies.experiments.simulated.likelihoods import LikelihoodRow, likelihood_table
+from kerneltrail.studies.sets import SETS
 from kerneltrail.trajectory.map_table import MapSettings
 from kerneltrail.trajectory.model import TrajectoryModel
 
 from .shown import decimals
 
 LIGHT = {"chains": 2, "sweeps": 16, "check": 8, "largest": 2, "maps": MapSettings(starts=1, screen=4)}
-TINY = KnownTruth(
+TINY = SimulatedExperiment(
     replace(
-        SETS["synthetic"],
+        STUDIES[0],
         simulate=partial(simulate.paper, batches=(3, 8, 14)),
         pool=lambda: Pool.of("LIN[x]", "PER[x]", "SE[x]"),
     ),
@@ -102,7 +103,7 @@ def test_the_flip_is_judged_by_its_signs(few, many, agrees):
         for rows, base, lead in ((3, -6.0, few), (187, -90.0, many))
         for kernel in ("LIN[x]", "LIN[x] + PER[x]")
     ]
-    found = claims._flip(orders, "log_likelihood")
+    found = _flip(orders, "log_likelihood")
     assert found.agrees is agrees
     assert "-5.86" in found.paper
 
@@ -152,8 +153,9 @@ def test_a_run_that_is_stopped_goes_on_to_the_same_results(made, tmp_path):
 
 
 def test_every_experiment_is_found_and_quick_ones_are_smaller():
-    for name in MODULES:
-        assert find(name).name == name
-    for each in SETS.values():
+    assert set(EXPERIMENTS) == {"synthetic", "distinct", "similar", "complex", "heartsteps", "fitbit"}
+    assert all(experiment.about for experiment in EXPERIMENTS.values())
+    assert [each.simulate for each in STUDIES] == [users.simulate for users in SETS.values()]
+    for each in STUDIES:
         assert each.quick.test < each.full.test
         assert each.full.settings("published", 3).seed == 3

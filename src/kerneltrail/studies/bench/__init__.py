@@ -1,7 +1,67 @@
-"""Benchmarks, measured side by side in one run."""
+"""Benchmarks, measured side by side in one run.
 
-from kerneltrail.studies.bench.rows import KEYS, Row, machine, save
-from kerneltrail.studies.bench.suite import BENCHES, run, steps
-from kerneltrail.studies.bench.table import tables
+The file of ``kerneltrail bench --json`` is ``{"rows": [...], "machine": {...}}``.
+"""
 
-__all__ = ["BENCHES", "KEYS", "Row", "machine", "run", "save", "steps", "tables"]
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+from rich.table import Table
+
+from kerneltrail.evaluation.machine import machine
+from kerneltrail.store.atomic import write
+from kerneltrail.studies.bench.benchmark import BENCHMARKS, KEYS, Benchmark, Row
+from kerneltrail.studies.bench.evidence import EvidenceBenchmark
+from kerneltrail.studies.bench.map import MapBenchmark
+from kerneltrail.studies.bench.methods import MethodsBenchmark
+from kerneltrail.studies.bench.nested import NestedBenchmark
+from kerneltrail.studies.bench.recovery import RecoveryBenchmark
+from kerneltrail.studies.bench.select import SelectBenchmark
+from kerneltrail.studies.bench.train import TrainBenchmark
+from kerneltrail.studies.bench.update import UpdateBenchmark
+
+for _kind in (
+    EvidenceBenchmark, MapBenchmark, UpdateBenchmark, TrainBenchmark, SelectBenchmark,
+    MethodsBenchmark, NestedBenchmark, RecoveryBenchmark,
+):  # fmt: skip
+    BENCHMARKS.add(_kind.name, _kind)
+
+
+def chosen(which: str, *, quick: bool = False) -> list[Benchmark]:
+    """The benchmark of that name, or those that are part of ``all``, in full or quick size."""
+    kinds = [kind for kind in BENCHMARKS.values() if kind.in_all] if which == "all" else [BENCHMARKS[which]]
+    return [kind.quick() if quick else kind() for kind in kinds]
+
+
+def tables(rows: Sequence[Row]) -> Iterator[Table]:
+    """One table for each benchmark among the rows."""
+    for name, group in groupby(rows, key=lambda row: row["bench"]):
+        yield BENCHMARKS[name].table(list(group))
+
+
+def summary(rows: Sequence[Row], about: Mapping[str, Any]) -> str:
+    """The rows as Markdown, and what they were measured on."""
+    parts = []
+    for name, group in groupby(rows, key=lambda row: row["bench"]):
+        parts += BENCHMARKS[name].markdown(list(group))
+    load = about.get("load")
+    parts.append(
+        f"Measured on {about['cores']} cores ({about['processor']}) with one BLAS thread, Python {about['python']}, "
+        f"numpy {about['versions']['numpy']}"
+        + (f"; load average {load} from other work at the start." if load is not None else ".")
+    )
+    return "\n\n".join(parts) + "\n"
+
+
+def save(path: str | os.PathLike[str], rows: Sequence[Row], about: Mapping[str, Any]) -> Path:
+    """Write rows and what they were measured on as JSON."""
+    return write(path, json.dumps({"rows": list(rows), "machine": dict(about)}, indent=1, ensure_ascii=False) + "\n")
+
+
+__all__ = ["BENCHMARKS", "Benchmark", "KEYS", "Row", "chosen", "machine", "save", "summary", "tables"]

@@ -12,9 +12,10 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from time import perf_counter
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
+from rich.table import Table
 from scipy.special import logsumexp, ndtri
 from scipy.stats import kendalltau
 
@@ -23,7 +24,7 @@ from kerneltrail.errors import KerneltrailError
 from kerneltrail.gp import evidence_of, inputs_for, one_blas_thread
 from kerneltrail.gp.map import Prior
 from kerneltrail.kernels import Composition, Priors, parse
-from kerneltrail.studies.bench.rows import Row, row
+from kerneltrail.studies.bench.benchmark import Benchmark, Row, Tick, duration, silent
 from kerneltrail.trajectory.evidence.empirical import PRIOR_DRAWS
 from kerneltrail.trajectory.evidence.quadratic import Quadratic
 from kerneltrail.trajectory.group import group_of
@@ -33,8 +34,8 @@ KERNELS = ("LIN[x]", "SE[x]", "PER[x]", "LIN[x] + PER[x]", "LIN[x]*SE[x]")
 
 
 @dataclass(frozen=True)
-class Plan:
-    """What to measure.
+class NestedBenchmark(Benchmark):
+    """Evidences beside nested sampling.
 
     Attributes:
         sizes: rows of the users; one user with each true kernel for each size.
@@ -48,8 +49,12 @@ class Plan:
     live: int = 200
     others: int = 3
 
+    name = "nested"
+    title = "Log evidences beside nested sampling: errors in nats"
+    in_all = False
+
     @classmethod
-    def quick(cls) -> Plan:
+    def quick(cls) -> Self:
         """A few seconds' worth."""
         return cls(sizes=(7,), kernels=KERNELS[:2], live=60)
 
@@ -58,77 +63,84 @@ class Plan:
         """How many problems there are."""
         return 2 * len(self.sizes) * len(self.kernels)
 
+    def run(self, seed: int, tick: Tick = silent) -> Iterator[Row]:
+        """A row per problem and evidence: its value, the nested sampler's, and that one's own standard error."""
+        _dynesty()  # before anything is computed: it may not be installed
+        priors, maps = Priors.synthetic(), MapSettings(starts=4, screen=32)
+        for size in self.sizes:
+            simulation = simulate.paper(train=2 * self.others, test=2, seed=seed + size, batches=(size,))
+            for user in simulation.test.users:
+                truth = simulation.truth[user.name]
+                others = [other for other in simulation.train.users if simulation.truth[other.name] == truth]
+                for kernel in self.kernels:
+                    tick(f"nested sampling of {kernel}, {size} rows of {truth}")
+                    with one_blas_thread():
+                        yield from self._rows(user, others, truth, parse(kernel), priors, maps, seed)
 
-def run(plan: Plan, seed: int, tick: Callable[[str], None] = lambda said: None) -> Iterator[Row]:
-    """A row per problem and evidence: its value, the nested sampler's, and that one's own standard error."""
-    _dynesty()  # before anything is computed: it may not be installed
-    priors, maps = Priors.synthetic(), MapSettings(starts=4, screen=32)
-    for size in plan.sizes:
-        simulation = simulate.paper(train=2 * plan.others, test=2, seed=seed + size, batches=(size,))
-        for user in simulation.test.users:
-            truth = simulation.truth[user.name]
-            others = [other for other in simulation.train.users if simulation.truth[other.name] == truth]
-            for text in plan.kernels:
-                tick(f"nested sampling of {text}, {size} rows of {truth}")
-                with one_blas_thread():
-                    yield from _problem(plan, user, others, truth, parse(text), priors, maps, seed)
+    def _rows(
+        self,
+        user: User,
+        others: Sequence[User],
+        truth: Composition,
+        composition: Composition,
+        priors: Priors,
+        maps: MapSettings,
+        seed: int,
+    ) -> Iterator[Row]:
+        began = perf_counter()
+        own = fit_path(user, composition, priors, maps, None)
+        laplace_seconds = perf_counter() - began
+        group = group_of(composition, [fit_path(o, composition, priors, maps, None).theta[-1] for o in others], priors)
+        began = perf_counter()
+        under_group = fit_path(user, composition, group, maps, None)
+        group_seconds = perf_counter() - began
+        quadratic = Quadratic.of(own, *priors.moments(composition))
+        began = perf_counter()
+        closed = quadratic.log_evidence(group.mean, group.variance)
+        closed_seconds = perf_counter() - began
+        inputs = inputs_for(user, composition)
+        began = perf_counter()
+        draws = priors.sample(composition, PRIOR_DRAWS, np.random.default_rng(seed))
+        drawn = float(logsumexp(evidence_of(inputs, draws, method="dense").log[:, -1])) - math.log(PRIOR_DRAWS)
+        draws_seconds = perf_counter() - began
 
+        def log_likelihood(theta: Any) -> float:
+            return float(evidence_of(inputs, theta, method="dense").log[0, -1])
 
-def _problem(
-    plan: Plan,
-    user: User,
-    others: Sequence[User],
-    truth: Composition,
-    composition: Composition,
-    priors: Priors,
-    maps: MapSettings,
-    seed: int,
-) -> Iterator[Row]:
-    began = perf_counter()
-    own = fit_path(user, composition, priors, maps, None)
-    laplace_seconds = perf_counter() - began
-    group = group_of(composition, [fit_path(o, composition, priors, maps, None).theta[-1] for o in others], priors)
-    began = perf_counter()
-    under_group = fit_path(user, composition, group, maps, None)
-    group_seconds = perf_counter() - began
-    quadratic = Quadratic.of(own, *priors.moments(composition))
-    began = perf_counter()
-    closed = quadratic.log_evidence(group.mean, group.variance)
-    closed_seconds = perf_counter() - began
-    inputs = inputs_for(user, composition)
-    began = perf_counter()
-    draws = priors.sample(composition, PRIOR_DRAWS, np.random.default_rng(seed))
-    drawn = float(logsumexp(evidence_of(inputs, draws, method="dense").log[:, -1])) - math.log(PRIOR_DRAWS)
-    draws_seconds = perf_counter() - began
+        reference = _nested(log_likelihood, priors, composition, self.live, seed)
+        group_reference = _nested(log_likelihood, group, composition, self.live, seed)
+        for method, value, against, seconds in (
+            ("laplace", float(own.log_laplace[-1]), reference, laplace_seconds),
+            ("group laplace", float(under_group.log_laplace[-1]), group_reference, group_seconds),
+            ("group closed form", float(closed[-1]), group_reference, closed_seconds),
+            ("own MAP", float(own.log_likelihood[-1]), reference, laplace_seconds),
+            ("prior draws", drawn, reference, draws_seconds),
+        ):
+            yield self.row(
+                f"{composition.text} on {truth.text}",
+                user.rows,
+                method,
+                seconds,
+                batches=1,
+                samples=1,
+                composition=composition.text,
+                truth=truth.text,
+                log_evidence=value,
+                nested=against[0],
+                nested_error=against[1],
+                nested_seconds=against[2],
+                error=value - against[0],
+            )
 
-    def log_likelihood(theta: Any) -> float:
-        return float(evidence_of(inputs, theta, method="dense").log[0, -1])
-
-    reference = _nested(log_likelihood, priors, composition, plan.live, seed)
-    group_reference = _nested(log_likelihood, group, composition, plan.live, seed)
-    for method, value, against, seconds in (
-        ("laplace", float(own.log_laplace[-1]), reference, laplace_seconds),
-        ("group laplace", float(under_group.log_laplace[-1]), group_reference, group_seconds),
-        ("group closed form", float(closed[-1]), group_reference, closed_seconds),
-        ("own MAP", float(own.log_likelihood[-1]), reference, laplace_seconds),
-        ("prior draws", drawn, reference, draws_seconds),
-    ):
-        yield row(
-            "nested",
-            f"{composition.text} on {truth.text}",
-            user.rows,
-            method,
-            seconds,
-            batches=1,
-            samples=1,
-            composition=composition.text,
-            truth=truth.text,
-            log_evidence=value,
-            nested=against[0],
-            nested_error=against[1],
-            nested_seconds=against[2],
-            error=value - against[0],
-        )
+    @classmethod
+    def table(cls, rows: Sequence[Row]) -> Table:
+        """A line for each evidence."""
+        table = cls.empty_table(rows, "method", "problems", "mean", "largest", "bias", "tau", "same best", "seconds")
+        for line in summary(rows):
+            errors = (f"{line[name]:.2f}" for name in ("mean_error", "largest_error", "bias", "tau"))
+            same, seconds = f"{line['same_best']:.0%}", duration(line["seconds"])
+            table.add_row(line["method"], str(line["problems"]), *errors, same, seconds)
+        return table
 
 
 def _nested(
@@ -149,8 +161,8 @@ def _nested(
         rstate=np.random.default_rng(seed),
     )
     sampler.run_nested(print_progress=False, dlogz=0.05)
-    found = sampler.results
-    return float(found.logz[-1]), float(found.logzerr[-1]), perf_counter() - began
+    results = sampler.results
+    return float(results.logz[-1]), float(results.logzerr[-1]), perf_counter() - began
 
 
 def _dynesty() -> Any:
@@ -166,7 +178,7 @@ def summary(rows: Sequence[Row]) -> list[dict[str, Any]]:
 
     ``tau`` is Kendall's, averaged over users; ``same_best`` is the share of users with the same best composition.
     """
-    found = []
+    lines = []
     for method in dict.fromkeys(r["method"] for r in rows):
         own = [r for r in rows if r["method"] == method]
         errors = np.array([r["error"] for r in own])
@@ -176,7 +188,7 @@ def summary(rows: Sequence[Row]) -> list[dict[str, Any]]:
             ours, theirs = [r["log_evidence"] for r in group], [r["nested"] for r in group]
             taus.append(float(kendalltau(ours, theirs).statistic))
             best.append(int(np.argmax(ours)) == int(np.argmax(theirs)))
-        found.append(
+        lines.append(
             {
                 "method": method,
                 "problems": len(own),
@@ -190,4 +202,4 @@ def summary(rows: Sequence[Row]) -> list[dict[str, Any]]:
                 "nested_seconds": float(np.median([r["nested_seconds"] for r in own])),
             }
         )
-    return found
+    return lines

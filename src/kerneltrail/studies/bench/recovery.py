@@ -2,42 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
+from typing import ClassVar, Self
 
-from kerneltrail.data import simulate
-from kerneltrail.data.simulate import Simulation
 from kerneltrail.errors import NumericalError
 from kerneltrail.evaluation import Evaluation, Interval, compare_presets
 from kerneltrail.evaluation.recovery import of_batch, recovered, right_by_run
-from kerneltrail.kernels import Pool, Priors, log_normal, normal
-from kerneltrail.studies.bench.rows import Row, row
+from kerneltrail.kernels import Pool, Priors
+from kerneltrail.studies.bench.benchmark import Benchmark, Row, Tick, number, silent, text
+from kerneltrail.studies.sets import SETS, wide_priors
 from kerneltrail.trajectory.settings import Settings
 
-SETS: Mapping[str, Callable[..., Simulation]] = {
-    "paper": simulate.paper,
-    "distinct": simulate.distinct,
-    "similar": simulate.similar,
-    "complex": simulate.complex,
-}
-"""SPEC §9's simulations."""
-
-
-def wide_priors() -> Priors:
-    """Priors for covariates in 0…20 whose scale is not known beforehand, as in the authors' later sets.
-
-    The paper's synthetic priors put a location within ±0.6 of 0 and a lengthscale mostly below 4, while those sets have
-    locations near 5 and lengthscales up to 10. These only say: a location within the range of x, everything else of
-    order 1 to 10.
-    """
-    return (
-        Priors.synthetic()
-        .override("location", None, normal(10.0, variance=25.0))
-        .override("lengthscale", None, log_normal(1.0, variance=1.0))
-        .override("amplitude", None, log_normal(1.5, variance=1.0))
-        .override("noise", None, log_normal(-1.0, variance=1.0))
-    )
+MEASURES = ("right", "log_density", "rmse", "products", "hyperparameters", "brier", "changed")
+"""What is shown of every batch, and compared in pairs."""
 
 
 def presets() -> dict[str, Settings]:
@@ -51,8 +30,8 @@ def presets() -> dict[str, Settings]:
 
 
 @dataclass(frozen=True)
-class Plan:
-    """What to measure.
+class RecoveryBenchmark(Benchmark):
+    """Presets side by side.
 
     Attributes:
         cases: (set, priors, number of seeds), priors being ``synthetic`` or ``wide``.
@@ -68,8 +47,18 @@ class Plan:
     test: int | None = None
     presets: Mapping[str, Settings] = field(default_factory=presets)
 
+    name = "recovery"
+    title = "New users followed to their true kernel; log density and error of each batch before it is seen"
+    in_all = False
+    columns: ClassVar = {
+        "case": text("case"), "priors": text("priors"), "method": text("method"), "n": number("n"),
+        "right": number("right", ".0%"), "log density": number("log_density", ".2f"), "rmse": number("rmse", ".2f"),
+        "products": number("products", ".2f"), "changed": number("changed", ".2f"),
+    }  # fmt: skip
+    sections = ("case", "priors", "method")
+
     @classmethod
-    def quick(cls) -> Plan:
+    def quick(cls) -> Self:
         """Half a minute's worth."""
         quick = {"default": Settings(sweeps=200, largest=2), "published": Settings.published(sweeps=20, largest=2)}
         return cls((("distinct", "wide", 1),), 2, 4, quick)
@@ -79,59 +68,48 @@ class Plan:
         """How many presets times seeds there are."""
         return sum(seeds for _, _, seeds in self.cases) * len(self.presets)
 
-
-def run(plan: Plan, seed: int, tick: Callable[[str], None] = lambda said: None) -> Iterator[Row]:
-    """A row per set, preset and batch."""
-    known = {"synthetic": Priors.synthetic(), "wide": wide_priors()}
-    sizes = {name: size for name, size in (("train", plan.train), ("test", plan.test)) if size is not None}
-    for name, priors, seeds in plan.cases:
-        evaluation = compare_presets(
-            partial(_simulate, name, sizes),
-            plan.presets,
-            range(seed, seed + seeds),
-            pool=Pool.paper(),
-            priors=known[priors],
-            tick=lambda said, name=name: tick(f"{name}: {said}"),  # type: ignore[misc]
-        )
-        if evaluation.failures:
-            raise NumericalError(str(evaluation.failures[0]))
-        yield from rows_of(evaluation, name, priors)
-
-
-def _simulate(name: str, sizes: Mapping[str, int], seed: int) -> Simulation:
-    return SETS[name](seed=seed, **sizes)
-
-
-MEASURES = ("right", "log_density", "rmse", "products", "hyperparameters", "brier", "changed")
-"""What is shown of every batch, and compared in pairs."""
-
-
-def rows_of(evaluation: Evaluation, case: str, priors: str) -> Iterator[Row]:
-    """An evaluation of presets as rows, one for each preset and batch."""
-    first = evaluation.methods[0]
-    averages, differences = evaluation.summary(), evaluation.paired(first)
-    for preset in evaluation.methods:
-        shares = list(right_by_run(evaluation, preset).values())
-        seconds = sum(run["models"][preset]["seconds"] for run in evaluation.about["runs"])
-        last = evaluation.times[-1]
-        for t in evaluation.times[1:]:
-            means = of_batch((each for each in averages if each.method == preset), t)
-            against = of_batch((each for each in differences if each.second == preset), t)
-            users = means["right"].users
-            none = Interval(0.0, 0.0, 0.0, means["right"].level, users)  # with the first batch nothing changes
-            yield row(
-                "recovery",
-                case,
-                evaluation.at(preset, t)[0].rows,
-                preset,
-                seconds / len(shares),
-                batches=t,
-                samples=users,
-                priors=priors,
-                **{name: means[name].mean if name in means else 0.0 for name in MEASURES},
-                recovered=recovered(evaluation, preset),
-                right_by_seed=shares if t == last else None,
-                default_minus_this={}
-                if preset == first
-                else {name: (against[name].interval if name in against else none).to_json() for name in MEASURES},
+    def run(self, seed: int, tick: Tick = silent) -> Iterator[Row]:
+        """A row per set, preset and batch."""
+        known = {"synthetic": Priors.synthetic(), "wide": wide_priors()}
+        sizes = {name: size for name, size in (("train", self.train), ("test", self.test)) if size is not None}
+        for name, priors, seeds in self.cases:
+            evaluation = compare_presets(
+                partial(SETS[name].simulate, **sizes),
+                self.presets,
+                range(seed, seed + seeds),
+                pool=Pool.paper(),
+                priors=known[priors],
+                tick=lambda said, name=name: tick(f"{name}: {said}"),  # type: ignore[misc]
             )
+            if evaluation.failures:
+                raise NumericalError(str(evaluation.failures[0]))
+            yield from self.rows_of(evaluation, name, priors)
+
+    def rows_of(self, evaluation: Evaluation, case: str, priors: str) -> Iterator[Row]:
+        """An evaluation of presets as rows, one for each preset and batch."""
+        first = evaluation.methods[0]
+        averages, differences = evaluation.summary(), evaluation.paired(first)
+        for preset in evaluation.methods:
+            shares = list(right_by_run(evaluation, preset).values())
+            seconds = sum(run["models"][preset]["seconds"] for run in evaluation.about["runs"])
+            last = evaluation.times[-1]
+            for t in evaluation.times[1:]:
+                means = of_batch((each for each in averages if each.method == preset), t)
+                against = of_batch((each for each in differences if each.second == preset), t)
+                users = means["right"].users
+                none = Interval(0.0, 0.0, 0.0, means["right"].level, users)  # with the first batch nothing changes
+                yield self.row(
+                    case,
+                    evaluation.at(preset, t)[0].rows,
+                    preset,
+                    seconds / len(shares),
+                    batches=t,
+                    samples=users,
+                    priors=priors,
+                    **{name: means[name].mean if name in means else 0.0 for name in MEASURES},
+                    recovered=recovered(evaluation, preset),
+                    right_by_seed=shares if t == last else None,
+                    default_minus_this={}
+                    if preset == first
+                    else {name: (against[name].interval if name in against else none).to_json() for name in MEASURES},
+                )

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from random import Random
 from time import perf_counter
+from typing import TypeVar
+
+Key = TypeVar("Key", bound=Hashable)
 
 Work = Callable[[], float]
 """Does a piece of work and returns the seconds it took; what is not to be timed, it leaves outside its own clock."""
@@ -37,14 +40,14 @@ def timed(work: Callable[[], object]) -> Work:
     return run
 
 
-def in_turns(contenders: Mapping[str, Sequence[Work]], effort: Effort) -> dict[str, list[list[float]]]:
+def in_turns(contenders: Mapping[Key, Sequence[Work]], effort: Effort) -> dict[Key, list[list[float]]]:
     """For each contender and each of its pieces the seconds of every round; a round goes through all of them.
 
     The first round warms up caches and compiled code and is thrown away. The order changes from round to round: what
     runs after a contender that fills the processor's caches would otherwise pay for it every time.
     """
     order = Random(0)
-    found: dict[str, list[list[float]]] = {name: [[] for _ in pieces] for name, pieces in contenders.items()}
+    rounds: dict[Key, list[list[float]]] = {name: [[] for _ in pieces] for name, pieces in contenders.items()}
     for pieces in contenders.values():
         for work in pieces:
             work()
@@ -54,8 +57,8 @@ def in_turns(contenders: Mapping[str, Sequence[Work]], effort: Effort) -> dict[s
             break
         for name in order.sample(list(contenders), len(contenders)):
             for place, work in enumerate(contenders[name]):
-                found[name][place].append(work())
-    return found
+                rounds[name][place].append(work())
+    return rounds
 
 
 def undisturbed(pieces: Sequence[Sequence[float]]) -> float:

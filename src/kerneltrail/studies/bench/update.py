@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from kerneltrail.data import User
 from kerneltrail.gp import OnlineState, Posterior, one_blas_thread
 from kerneltrail.kernels import Hyperparameters, Priors, parse
+from kerneltrail.studies.bench.benchmark import Benchmark, Row, Tick, duration, number, silent, text, time
 from kerneltrail.studies.bench.evidence import HIGH, LOW
-from kerneltrail.studies.bench.rows import Row, row
 from kerneltrail.studies.bench.timing import Effort, Work, in_turns, timed
 
 Array = NDArray[np.float64]
@@ -24,8 +24,8 @@ CHUNK = 1000
 
 
 @dataclass(frozen=True)
-class Plan:
-    """What to measure.
+class UpdateBenchmark(Benchmark):
+    """One more batch, taken in after many rows.
 
     Attributes:
         sizes: rows seen before the batch that is timed; the first is what ratios refer to.
@@ -37,8 +37,15 @@ class Plan:
     batch: int = 40
     effort: Effort = field(default_factory=lambda: Effort(least=50, most=400, seconds=10.0))
 
+    name = "update"
+    title = "One batch more, after n rows"
+    columns: ClassVar = {
+        "case": text("case"), "n": number("n"), "batch": text("batch"), "method": text("method"), "seconds": time(),
+        "ratio to first n": number("ratio_to_first", ".2f"),
+    }  # fmt: skip
+
     @classmethod
-    def quick(cls) -> Plan:
+    def quick(cls) -> Self:
         """A second's worth."""
         return cls(sizes=(1_000, 10_000), effort=Effort(least=5, most=20, seconds=1.0))
 
@@ -47,55 +54,57 @@ class Plan:
         """How many states are prepared."""
         return len(self.sizes)
 
+    def run(self, seed: int, tick: Tick = silent) -> Iterator[Row]:
+        """A row for each method and number of rows seen.
 
-class Key(NamedTuple):
-    """What one row of results is about."""
+        ``update`` takes the batch in; ``update+predict`` also computes the log evidence of all rows and predicts the
+        next batch. ``grow`` and ``grow+predict`` do the same on a dense posterior, at the first size only.
+        """
+        rng = np.random.default_rng(seed)
+        composition = parse(KERNEL)
+        hyperparameters = Hyperparameters(composition, tuple(Priors.synthetic().moments(composition)[0]))
+        X, y = _rows(self.batch, rng)
+        ahead = _rows(self.batch, rng)[0]
+        state = OnlineState.start(hyperparameters, composition.covariates, low=LOW, high=HIGH)
+        work: dict[tuple[str, int], Work] = {}
+        with one_blas_thread():
+            for size in sorted(self.sizes):
+                tick(f"online state of {size:,} rows")
+                while state.rows < size:
+                    state = state.update(*_rows(min(CHUNK, size - state.rows), rng))
+                work["update", size] = _update(state, X, y)
+                work["update+predict", size] = _step(state, X, y, ahead)
+            first = min(self.sizes)
+            old = User("bench", composition.covariates, *_rows(first, rng), ends=(first,))
+            posterior = Posterior.fit(old, hyperparameters)
+            work["grow", first] = timed(lambda: posterior.grow(X, y))
+            work["grow+predict", first] = timed(lambda: _both(posterior.grow(X, y), ahead))
+            rounds = in_turns({key: [run] for key, run in work.items()}, self.effort)
+        best = {key: min(seconds) for key, (seconds,) in rounds.items()}
+        for (method, size), seconds in best.items():
+            yield self.row(
+                CASE,
+                size,
+                method,
+                seconds,
+                batches=1,
+                samples=1,
+                kernel=composition.text,
+                batch=self.batch,
+                ratio_to_first=seconds / best[method, first],
+            )
 
-    method: str
-    size: int
-
-
-def run(plan: Plan, seed: int, tick: Callable[[str], None] = lambda said: None) -> Iterator[Row]:
-    """A row for each method and number of rows seen.
-
-    ``update`` takes the batch in; ``update+predict`` also computes the log evidence of all rows and predicts the next
-    batch. ``grow`` and ``grow+predict`` do the same on a dense posterior, at the first size only.
-    """
-    rng = np.random.default_rng(seed)
-    composition = parse(KERNEL)
-    hyperparameters = Hyperparameters(composition, tuple(Priors.synthetic().moments(composition)[0]))
-    X, y = _rows(plan.batch, rng)
-    ahead = _rows(plan.batch, rng)[0]
-    state = OnlineState.start(hyperparameters, composition.covariates, low=LOW, high=HIGH)
-    work: dict[Key, Work] = {}
-    with one_blas_thread():
-        for size in sorted(plan.sizes):
-            tick(f"online state of {size:,} rows")
-            while state.rows < size:
-                state = state.update(*_rows(min(CHUNK, size - state.rows), rng))
-            work[Key("update", size)] = _update(state, X, y)
-            work[Key("update+predict", size)] = _step(state, X, y, ahead)
-        first = min(plan.sizes)
-        old = User("bench", composition.covariates, *_rows(first, rng), ends=(first,))
-        posterior = Posterior.fit(old, hyperparameters)
-        work[Key("grow", first)] = timed(lambda: posterior.grow(X, y))
-        work[Key("grow+predict", first)] = timed(lambda: _both(posterior.grow(X, y), ahead))
-        names = {key: f"{key.method} {key.size}" for key in work}
-        rounds = in_turns({names[key]: [run] for key, run in work.items()}, plan.effort)
-    found = {key: min(rounds[name][0]) for key, name in names.items()}
-    for key, seconds in found.items():
-        yield row(
-            "update",
-            CASE,
-            key.size,
-            key.method,
-            seconds,
-            batches=1,
-            samples=1,
-            kernel=composition.text,
-            batch=plan.batch,
-            ratio_to_first=seconds / found[Key(key.method, first)],
-        )
+    @classmethod
+    def markdown(cls, rows: Sequence[Row]) -> list[str]:
+        """A sentence about both ways."""
+        flat = [row for row in rows if row["method"] == "update"]
+        grown = [row for row in rows if row["method"] == "grow"]
+        times = ", ".join(f"{duration(row['seconds'])} after {row['n']:,}" for row in flat)
+        return [
+            f"A batch of {flat[0]['batch']} rows more, by `OnlineState`: {times} (ratio of last to first "
+            f"{flat[-1]['ratio_to_first']:.2f}). By growing a dense `Posterior`: {duration(grown[0]['seconds'])} after "
+            f"{grown[0]['n']:,}."
+        ]
 
 
 def _rows(count: int, rng: np.random.Generator) -> tuple[Array, Array]:

@@ -1,11 +1,10 @@
 """The paper's experiments, each end to end with one command: ``kerneltrail experiment NAME --out DIR``.
 
-An *experiment* is an object with a name, a line about itself, and ``run(context) -> Outcome``. Its module has it as
-``EXPERIMENT`` and is listed in `MODULES`; it is imported when asked for.
+An *experiment* is an object with a line about itself and ``run(context) -> Outcome``, registered once under its name.
+One from outside is run by ``kerneltrail.cli.app.main()`` after it is registered, or by `run`.
 
     @dataclass(frozen=True)
     class Mine:
-        name: str = "mine"
         about: str = "what it shows, in a line"
 
         def run(self, context: Context) -> Outcome:
@@ -13,7 +12,7 @@ An *experiment* is an object with a name, a line about itself, and ``run(context
             found = context.stage("metrics", lambda: measured(model, context), about={…})
             return Outcome("A title", "A lead.", {"metrics": found}, tables={"metrics": found}, model=model, …)
 
-    EXPERIMENT = Mine()
+    EXPERIMENTS.add("mine", Mine())
 
 **Stages.** All that takes time is done in ``context.stage(name, compute, about=…)``, ``context.model(…)`` or
 ``context.evaluation(…)``. What they return is kept in ``DIR/stages``, written whole and with a sum, under a key of the
@@ -36,88 +35,29 @@ into the rows of ``metrics`` and ``paired``. `run` writes them:
 
 from __future__ import annotations
 
-from importlib import import_module
-from pathlib import Path
-from typing import Protocol
-
-from kerneltrail.errors import DataError
-from kerneltrail.gp import one_blas_thread
 from kerneltrail.store.cache import ARRAYS, JSON
 from kerneltrail.studies.experiments.agreement import Agreement, agreement_table
 from kerneltrail.studies.experiments.context import Context, StageProgress
+from kerneltrail.studies.experiments.experiment import EXPERIMENTS, Experiment, run
 from kerneltrail.studies.experiments.outcome import MODEL, PAGE, RESULTS, Outcome, write_outcome
-
-
-class Experiment(Protocol):
-    """Something that can be run end to end."""
-
-    @property
-    def name(self) -> str:
-        """As on the command line."""
-        ...
-
-    @property
-    def about(self) -> str:
-        """What it shows, in a line."""
-        ...
-
-    def run(self, context: Context) -> Outcome:
-        """Do it all; long parts in stages of the context."""
-        ...
-
-
-_KNOWN = "kerneltrail.studies.experiments.simulated.experiment"
-_REAL = "kerneltrail.studies.experiments.real.experiment"
-MODULES: dict[str, str] = {
-    "synthetic": f"{_KNOWN}:SYNTHETIC",
-    "distinct": f"{_KNOWN}:DISTINCT",
-    "similar": f"{_KNOWN}:SIMILAR",
-    "complex": f"{_KNOWN}:COMPLEX",
-    "heartsteps": f"{_REAL}:HEARTSTEPS",
-    "fitbit": f"{_REAL}:FITBIT",
-}
-"""Where each experiment is: a module whose ``EXPERIMENT`` it is, or ``module:name``."""
-
-
-def names() -> tuple[str, ...]:
-    """Names of all experiments."""
-    return tuple(MODULES)
-
-
-def find(name: str) -> Experiment:
-    """The experiment of that name."""
-    if name not in MODULES:
-        raise DataError(f"no experiment is called {name!r}; there are {', '.join(MODULES)}")
-    module, _, own = MODULES[name].partition(":")
-    found: Experiment = getattr(import_module(module), own or "EXPERIMENT")
-    return found
-
-
-def run(experiment: Experiment, context: Context) -> tuple[Path, Outcome]:
-    """Run an experiment and write everything; returns the page's path and what was found."""
-    context.begin()
-    with one_blas_thread():
-        outcome = experiment.run(context)
-        page = write_outcome(outcome, context)
-    context.tidy()  # now that all is written: what was kept of older runs has had its use
-    return page, outcome
-
+from kerneltrail.studies.experiments.real.experiment import RealExperiment
+from kerneltrail.studies.experiments.simulated.experiment import SimulatedExperiment
 
 __all__ = [
     "ARRAYS",
     "Agreement",
     "Context",
+    "EXPERIMENTS",
     "Experiment",
     "JSON",
     "MODEL",
-    "MODULES",
     "Outcome",
     "PAGE",
     "RESULTS",
+    "RealExperiment",
+    "SimulatedExperiment",
     "StageProgress",
     "agreement_table",
-    "find",
-    "names",
     "run",
     "write_outcome",
 ]

@@ -1,29 +1,25 @@
 """CKS on the thirteen published time series (Lloyd et al. 2014), extrapolating the last tenth, beside published errors.
 
-    python -m kerneltrail.studies.series.cks DIR --published FILE --out results.jsonl
-
-DIR holds ``<series>-train.csv`` and ``<series>-test.csv``, each with columns x, y and no header. FILE is a JSON table
-of published errors. Results are appended to the output one line at a time; a series that is there already is not run
-again.
+The folder holds ``<series>-train.csv`` and ``<series>-test.csv``, each with columns x, y and no header; a JSON table
+holds the published errors.
 """
 
 from __future__ import annotations
 
-import argparse
 import json
 import time
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import get_args
 
 import numpy as np
 
+from kerneltrail.errors import DataError
 from kerneltrail.evaluation import mean_log_density, rmse
-from kerneltrail.gp import keep_freed_memory
 from kerneltrail.methods.cks.method import CKS
 from kerneltrail.methods.cks.search_tree import SearchNode
-from kerneltrail.methods.cks.settings import Choice, SearchSettings
+from kerneltrail.methods.cks.settings import SearchSettings
+from kerneltrail.studies.series.files import append_results, read_results, read_series
 
 COLUMNS = {
     "ABCD": "ABCD-accuracy",
@@ -39,7 +35,7 @@ twice."""
 
 
 @dataclass(frozen=True)
-class Result:
+class CKSResult:
     """One series.
 
     Attributes:
@@ -76,26 +72,26 @@ class Result:
     by_bic: tuple[float, float] | None = None
 
 
-def run(folder: Path, series: str, settings: SearchSettings = SETTINGS) -> Result:
+def run_series(folder: Path, series: str, settings: SearchSettings = SETTINGS) -> CKSResult:
     """Search the training rows of a series and predict its test rows."""
-    train, test = (np.loadtxt(folder / f"{series}-{part}.csv", delimiter=",", ndmin=2) for part in ("train", "test"))
+    train, test = (read_series(folder / f"{series}-{part}.csv", header=False) for part in ("train", "test"))
     followed = CKS(("x",), name=series, settings=settings)
     began, used = time.perf_counter(), time.process_time()
     followed.update(train[:, :1], train[:, 1])
     seconds, cpu = time.perf_counter() - began, time.process_time() - used
-    found, tree = followed.found, followed.found.tree
+    fit, tree = followed.found, followed.found.tree
     assert tree is not None  # there were rows
-    said = followed.predict(test[:, :1])
+    prediction = followed.predict(test[:, :1])
 
     def errors(node: SearchNode) -> tuple[float, float]:
         assert node.fitted.kernel is not None  # the best of a tree is fitted
-        part = type(found)(found.prepared, node.fitted.kernel).predict(test[:, :1], None)
+        part = type(fit)(fit.prepared, node.fitted.kernel).predict(test[:, :1], None)
         return rmse(part.mean, test[:, 1]), mean_log_density(part, test[:, 1])
 
     scores = [errors(tree.upto(depth).best) for depth in range(tree.levels)]
-    return Result(
-        series, len(train), len(test), found.kernel, rmse(said.mean, test[:, 1]),
-        mean_log_density(said, test[:, 1]), tree.best.bic, tree.best.level, len(tree.nodes), seconds, cpu,
+    return CKSResult(
+        series, len(train), len(test), fit.kernel, rmse(prediction.mean, test[:, 1]),
+        mean_log_density(prediction, test[:, 1]), tree.best.bic, tree.best.level, len(tree.nodes), seconds, cpu,
         tree.stopped, tuple(scores),
         tuple(
             (node.level, node.expression.text, node.bic, node.fitted.kernel.unconstrained, node.held_out)
@@ -108,19 +104,24 @@ def run(folder: Path, series: str, settings: SearchSettings = SETTINGS) -> Resul
 
 def published_errors(path: Path) -> Mapping[str, Mapping[str, tuple[float | None, float | None]]]:
     """Published (RMSE, mean log density) by series and heading; None where there is none."""
-    content = json.loads(path.read_text())["tsdlr_9010_extrapolation"]
-    places = {heading: content["columns"].index(name) for heading, name in COLUMNS.items()}
-    return {
-        series: {
-            heading: (content["rmse"][series][place], content["mean_loglik"][series][place])
-            for heading, place in places.items()
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))["tsdlr_9010_extrapolation"]
+        places = {heading: content["columns"].index(name) for heading, name in COLUMNS.items()}
+        return {
+            series: {
+                heading: (content["rmse"][series][place], content["mean_loglik"][series][place])
+                for heading, place in places.items()
+            }
+            for series in content["rmse"]
         }
-        for series in content["rmse"]
-    }
+    except OSError as problem:
+        raise DataError(f"{path} cannot be read: {problem.strerror or problem}") from None
+    except (ValueError, KeyError, TypeError, IndexError) as problem:
+        raise DataError(f"{path} is not a table of published errors: {problem!r}") from None
 
 
 def markdown(
-    results: Sequence[Result], published: Mapping[str, Mapping[str, tuple[float | None, float | None]]]
+    results: Sequence[CKSResult], published: Mapping[str, Mapping[str, tuple[float | None, float | None]]]
 ) -> str:
     """The results beside the published ones and beside BIC's choice from the same search, then ratios of RMSE."""
     lines = [
@@ -156,42 +157,31 @@ def _cell(rmse: float | None, log_density: float | None) -> str:
     return "–" if rmse is None or log_density is None else f"{rmse:.4g} ({log_density:.2f})"
 
 
-def read(path: Path) -> list[Result]:
-    """Results kept in a file, one a line."""
-    if not path.exists():
-        return []
-    return [Result(**json.loads(line)) for line in path.read_text().splitlines() if line.strip()]
+def run_all(
+    folder: Path,
+    published: Path,
+    out: Path,
+    settings: SearchSettings = SETTINGS,
+    *,
+    names: Sequence[str] = (),
+    update: Callable[[str, int, int, str], None] = lambda stage, done, total, message: None,
+) -> str:
+    """Run the series that are not in the output yet, smallest first; returns the table of all that are.
 
-
-def main(arguments: Sequence[str] | None = None) -> None:
-    """Run the series that are not in the output yet, smallest first, and print the table."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("folder", type=Path, help="where <series>-train.csv and -test.csv are")
-    parser.add_argument("--published", type=Path, required=True, help="JSON file of published errors")
-    parser.add_argument("--out", type=Path, required=True, help="file to which results are appended")
-    parser.add_argument("--depth", type=int, default=SETTINGS.depth)
-    parser.add_argument("--beam", type=int, default=SETTINGS.beam)
-    parser.add_argument("--choose", choices=get_args(Choice), default=SETTINGS.choose)
-    parser.add_argument("--workers", type=int, default=1)
-    parser.add_argument("--series", nargs="*", help="names, or beginnings of them; all if not given")
-    chosen = parser.parse_args(arguments)
-    keep_freed_memory()
-    published = published_errors(chosen.published)
-    settings = replace(SETTINGS, depth=chosen.depth, beam=chosen.beam, choose=chosen.choose, workers=chosen.workers)
-    done = {each.series for each in read(chosen.out)}
-    size = {name: len((chosen.folder / f"{name}-train.csv").read_text().splitlines()) for name in published}
-    for name in sorted(published, key=lambda name: (size[name], name)):
-        if name in done or (chosen.series and not name.startswith(tuple(chosen.series))):
-            continue
-        result = run(chosen.folder, name, settings)
-        with chosen.out.open("a") as file:
-            file.write(json.dumps(asdict(result)) + "\n")
-        print(
-            f"{name}: {result.kernel}  RMSE {result.rmse:.4g}  {result.seconds:.0f} s ({result.cpu:.0f} CPU)",
-            flush=True,
-        )
-    print(markdown(read(chosen.out), published))
-
-
-if __name__ == "__main__":
-    main()
+    Args:
+        folder: where ``<series>-train.csv`` and ``-test.csv`` are.
+        published: JSON file of published errors.
+        out: file to which results are appended.
+        settings: of the search.
+        names: of series, or beginnings of them; all if there are none.
+        update: hears how far it is.
+    """
+    errors = published_errors(published)
+    chosen = [name for name in errors if name.startswith(tuple(names) or "")]
+    size = {name: len(read_series(folder / f"{name}-train.csv", header=False)) for name in chosen}
+    done = {result.series for result in read_results(out, CKSResult)}
+    for number, name in enumerate(sorted(chosen, key=lambda name: (size[name], name))):
+        update("series", number, len(chosen), name)
+        if name not in done:
+            append_results(out, [run_series(folder, name, settings)])
+    return markdown(read_results(out, CKSResult), errors)

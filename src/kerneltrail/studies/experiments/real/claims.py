@@ -7,7 +7,7 @@ from typing import Any
 
 from kerneltrail.data.heartsteps import PAPER_TEST, PAPER_TRAIN, absent_covariates
 from kerneltrail.studies.experiments.agreement import Agreement
-from kerneltrail.studies.experiments.real.compute import Found
+from kerneltrail.studies.experiments.real.compute import Findings
 from kerneltrail.studies.experiments.real.design import TRAJECTORY
 
 Row = Mapping[str, Any]
@@ -19,7 +19,7 @@ FLAT = 1.5
 the first; it grows where the interval of that ratio lies above 1. An interval that holds the limit cannot say."""
 
 
-def claims(found: Found, tables: Mapping[str, Sequence[Row]], *, paper: bool) -> tuple[Agreement, ...]:
+def claims(found: Findings, tables: Mapping[str, Sequence[Row]], *, paper: bool) -> tuple[Agreement, ...]:
     """The paper's claims; those about its own users only where they are the ones in the data."""
     made = [*_accuracy(tables["first_paired"]), *_accuracy(tables["paired"], "all splits")] if found.splits else []
     made = made or list(_accuracy(tables["first_paired"]))
@@ -114,7 +114,7 @@ def _rows(users: Sequence[Row]) -> Agreement:
     )
 
 
-def _covariates(found: Found) -> Agreement:
+def _covariates(found: Findings) -> Agreement:
     absent = absent_covariates(found.cohort.covariates)
     return Agreement(
         "Covariates that the paper names are there",

@@ -11,7 +11,7 @@ from kerneltrail.evaluation import Evaluation, Spec, evaluate, merged, splits
 from kerneltrail.kernels import Pool
 from kerneltrail.store.digest import described
 from kerneltrail.studies.experiments.context import Context
-from kerneltrail.studies.experiments.real.design import PUBLISHED, TRAJECTORY, WITHOUT, Sizes, Study
+from kerneltrail.studies.experiments.real.design import PUBLISHED, TRAJECTORY, WITHOUT, RealStudy, Sizes
 from kerneltrail.trajectory import PUBLISHED as PUBLISHED_MOVES
 from kerneltrail.trajectory.fit import fit
 from kerneltrail.trajectory.model import TrajectoryModel
@@ -19,7 +19,7 @@ from kerneltrail.trajectory.settings import Settings
 
 
 @dataclass(frozen=True)
-class Found:
+class Findings:
     """All that was computed.
 
     Attributes:
@@ -49,7 +49,7 @@ class Found:
 class _Bench:
     """What every stage needs."""
 
-    study: Study
+    study: RealStudy
     sizes: Sizes
     context: Context
 
@@ -100,7 +100,7 @@ class _Bench:
         )
 
 
-def compute(study: Study, sizes: Sizes, context: Context) -> Found:
+def compute(study: RealStudy, sizes: Sizes, context: Context) -> Findings:
     """All stages."""
     bench, seed = _Bench(study, sizes, context), context.seed
     cohort = study.cohort(context.data)
@@ -126,4 +126,4 @@ def compute(study: Study, sizes: Sizes, context: Context) -> Found:
         more.append(bench.followed(stage, f"split {number}", some, others, own))
     learning = {name: seconds for name, seconds in context.seconds.items() if "model" in name or "no-mean" in name}
     learning |= {name: seconds for name, seconds in context.seconds.items() if name.endswith("published")}
-    return Found(cohort, train, test, models, merged(runs), merged(more) if more else None, learning)
+    return Findings(cohort, train, test, models, merged(runs), merged(more) if more else None, learning)

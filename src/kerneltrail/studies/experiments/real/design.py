@@ -83,13 +83,13 @@ class Sizes:
 
 
 @dataclass(frozen=True)
-class Study:
+class RealStudy:
     """A data set.
 
     Attributes:
         name: of the experiment.
         title: of its page.
-        said: what is in it, in a sentence or two.
+        description: what is in it, in a sentence or two.
         target: what is predicted, in words.
         where: what to download, from where, under which licence; said where the data are absent.
         load: the cohort in a file.
@@ -102,7 +102,7 @@ class Study:
 
     name: str
     title: str
-    said: str
+    description: str
     target: str
     where: str
     load: Callable[[Path], Cohort]
@@ -116,8 +116,8 @@ class Study:
     def cohort(self, data: Path | None) -> Cohort:
         """The data, or what to do about them."""
         if data is None or not data.exists():
-            said = "no data were named" if data is None else f"there is no file {data}"
-            raise DataError(f"{said}; give --data FILE. {self.where}")
+            reason = "no data were named" if data is None else f"there is no file {data}"
+            raise DataError(f"{reason}; give --data FILE. {self.where}")
         return self.load(data)
 
     def methods(self, cohort: Cohort, sizes: Sizes) -> dict[str, Spec]:
@@ -152,7 +152,7 @@ def _fitbit(path: Path) -> Cohort:
     return cohort.subset(tuple(user.name for user in cohort.users if user.batches > 1))
 
 
-HEARTSTEPS = Study(
+HEARTSTEPS = RealStudy(
     "heartsteps",
     "HeartSteps V1: step counts of a trial",
     "The outcome is the log of the step count in the 30 minutes after a decision point, of which there are five a day; "
@@ -184,7 +184,7 @@ def _fitbit_pool(covariates: tuple[str, ...]) -> Pool:
     return Pool.atoms(covariates, probability=0.03) | Pool.of("SE[hour]*SE[log_steps_prev_hour]", probability=0.01)
 
 
-FITBIT = Study(
+FITBIT = RealStudy(
     "fitbit",
     "Fitbit trackers: hourly step counts without a treatment",
     "The outcome is the log of the step count in an hour, at five hours a day; nobody was sent anything. Users with "

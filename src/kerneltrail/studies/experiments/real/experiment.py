@@ -7,32 +7,26 @@ from dataclasses import dataclass
 from kerneltrail.data.heartsteps import absent_covariates
 from kerneltrail.report.model_page.followed_user import follow_users
 from kerneltrail.studies.experiments.context import Context
+from kerneltrail.studies.experiments.experiment import EXPERIMENTS
 from kerneltrail.studies.experiments.outcome import Outcome
 from kerneltrail.studies.experiments.real.claims import claims
 from kerneltrail.studies.experiments.real.compute import compute
-from kerneltrail.studies.experiments.real.design import FITBIT as FITBIT_STUDY
-from kerneltrail.studies.experiments.real.design import HEARTSTEPS as HEARTSTEPS_STUDY
-from kerneltrail.studies.experiments.real.design import TRAJECTORY, Sizes, Study
+from kerneltrail.studies.experiments.real.design import FITBIT, HEARTSTEPS, TRAJECTORY, RealStudy, Sizes
 from kerneltrail.studies.experiments.real.sections import page_of
 from kerneltrail.studies.experiments.real.tables import tables
 
 
 @dataclass(frozen=True)
-class RealUsers:
+class RealExperiment:
     """A data set, split several times, with the trajectory model and every other method on each split.
 
     Attributes:
         study: which data.
-        sizes: how large; the study's own, full or quick, if None.
+        sizes: other sizes than the study's own, full or quick.
     """
 
-    study: Study
+    study: RealStudy
     sizes: Sizes | None = None
-
-    @property
-    def name(self) -> str:
-        """As on the command line."""
-        return self.study.name
 
     @property
     def about(self) -> str:
@@ -44,9 +38,9 @@ class RealUsers:
         sizes = self.sizes or (self.study.quick if context.quick else self.study.full)
         found = compute(self.study, sizes, context)
         made = tables(found)
-        paper = self.study is HEARTSTEPS_STUDY
+        paper = self.study is HEARTSTEPS
         agreements = claims(found, made, paper=paper)
-        opening, sections, drawn = page_of(self.study, sizes, found, made, agreements)
+        page = page_of(self.study, sizes, found, made, agreements)
         pool = self.study.pool(found.cohort.covariates)
         results = {
             "settings": {
@@ -68,13 +62,14 @@ class RealUsers:
             "others; beside it, every method that it is compared with.",
             results,
             made,
-            drawn,
-            opening,
-            sections,
+            tuple(page.drawn),
+            tuple(page.opening),
+            tuple(page.sections),
             agreements,
             found.models[TRAJECTORY],
             follow_users(found.models[TRAJECTORY], found.test.raw, detailed=8),
         )
 
 
-HEARTSTEPS, FITBIT = RealUsers(HEARTSTEPS_STUDY), RealUsers(FITBIT_STUDY)
+for _study in (HEARTSTEPS, FITBIT):
+    EXPERIMENTS.add(_study.name, RealExperiment(_study))

@@ -6,13 +6,14 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from kerneltrail.report import comparison_figures, graph
+from kerneltrail.report import comparison_figures
 from kerneltrail.report.figure_pair import FigurePair
 from kerneltrail.report.figures import NARROW, WIDE
-from kerneltrail.report.page import Block, Paragraph, Section, Sentences, Table
-from kerneltrail.studies.experiments.agreement import Agreement, agreement_table
-from kerneltrail.studies.experiments.real.compute import Found
-from kerneltrail.studies.experiments.real.design import PUBLISHED, TRAJECTORY, WITHOUT, Sizes, Study
+from kerneltrail.report.page import Block, Paragraph, Sentences, Table
+from kerneltrail.studies.experiments.agreement import Agreement
+from kerneltrail.studies.experiments.page import Page, graph_figure
+from kerneltrail.studies.experiments.real.compute import Findings
+from kerneltrail.studies.experiments.real.design import PUBLISHED, TRAJECTORY, WITHOUT, RealStudy, Sizes
 from kerneltrail.trajectory.model import TrajectoryModel
 
 Row = Mapping[str, Any]
@@ -22,45 +23,43 @@ NODES = 6
 """Compositions that are put into words, those of most users first."""
 
 
-def page_of(
-    study: Study, sizes: Sizes, found: Found, tables: Tables, agreements: Sequence[Agreement]
-) -> tuple[tuple[Section, ...], tuple[Section, ...], tuple[FigurePair, ...]]:
-    """Sections before and after those on the model, its users and the methods, and the figures in them."""
-    drawn: list[FigurePair] = []
-
-    def figure(made: FigurePair) -> Block:
-        drawn.append(made)
-        return made.block()
-
-    def beside(topic: str) -> list[Block]:
-        own = [each for each in agreements if each.topic == topic]
-        return [agreement_table(own)] if own else []
-
-    opening = (
-        Section("In short", _short(tables)),
-        Section("The data", [Paragraph(f"{study.said} {_kept(found)}"), _users(tables["users"]), *beside("data")]),
+def page_of(study: RealStudy, sizes: Sizes, found: Findings, tables: Tables, agreements: Sequence[Agreement]) -> Page:
+    """The whole page."""
+    page = Page(agreements)
+    page.open("", "In short", *_short(tables))
+    page.open(
+        "",
+        "The data",
+        Paragraph(f"{study.description} {_kept(found)}"),
+        _users(tables["users"]),
+        page.beside("data"),
     )
-    sections = []
     for label in (TRAJECTORY, PUBLISHED):
-        told = sorted((row for row in tables["nodes"] if row["model"] == label), key=lambda row: -row["customers"])
-        blocks: list[Block] = [Paragraph(f"{WHY[label]} {_size(found.models[label])}"), figure(_graph(label, found))]
-        blocks += [Sentences(row["composition"], [row["words"]]) for row in told[:NODES]]
-        if found.models[label].mean is not None:
-            blocks.append(Paragraph(AROUND))
-        sections.append(Section(f"What the training users teach: {label}", blocks))
-    if beside("graph"):
-        sections.append(Section("Compositions that the paper names", beside("graph")))
-    sections.append(
-        Section(
-            "How methods were compared, and what the paper says of it",
-            [Paragraph(_how(sizes, found)), *beside("accuracy"), _growth(tables["growth"]), *beside("time")],
+        model = found.models[label]
+        nodes = sorted((row for row in tables["nodes"] if row["model"] == label), key=lambda row: -row["customers"])
+        page.add(
+            "",
+            f"What the training users teach: {label}",
+            Paragraph(f"{WHY[label]} {_size(model)}"),
+            graph_figure(model, model.paths, f"graph-{label}", "A graph of kernels", GRAPH),
+            *(Sentences(row["composition"], [row["words"]]) for row in nodes[:NODES]),
+            Paragraph(AROUND) if model.mean is not None else None,
         )
+    if (named := page.beside("graph")) is not None:
+        page.add("", "Compositions that the paper names", named)
+    page.add(
+        "",
+        "How methods were compared, and what the paper says of it",
+        Paragraph(_how(sizes, found)),
+        page.beside("accuracy"),
+        _growth(tables["growth"]),
+        page.beside("time"),
     )
     # The page's own section on methods shows these; here they become files.
-    drawn += [_by_batch(found, metric) for metric in METRICS]
-    drawn += [_differences(found, metric) for metric in ("rmse", "log_density")]
-    sections.append(Section("One user", [_compositions(tables["compositions"])]))
-    return opening, tuple(sections), tuple(drawn)
+    page.drawn += [_by_batch(found, metric) for metric in METRICS]
+    page.drawn += [_differences(found, metric) for metric in ("rmse", "log_density")]
+    page.add("", "One user", _compositions(tables["compositions"]))
+    return page
 
 
 WHY = {
@@ -77,6 +76,10 @@ WHY = {
 AROUND = (
     "The kernels describe how users depart from a population mean, a ridge regression on all training rows, which "
     "carries the straight-line effects that users have in common."
+)
+GRAPH = (
+    "The learnt graph; compositions in which many users end are bold. 2/3 on an arrow: of three departures from a box "
+    "two went this way; a loop is to stay for another batch."
 )
 
 
@@ -105,13 +108,13 @@ def _size(model: TrajectoryModel) -> str:
     return f"This one has {kernels} kernel{'s' if kernels > 1 else ''} and {arrows} arrow{'s' if arrows > 1 else ''}."
 
 
-def _kept(found: Found) -> str:
+def _kept(found: Findings) -> str:
     rows = sum(user.rows for user in found.cohort.users)
     told = str(found.cohort.report).replace("\n", "; ")
     return f"The file: {told}. Used are {len(found.cohort)} users with {rows} rows."
 
 
-def _how(sizes: Sizes, found: Found) -> str:
+def _how(sizes: Sizes, found: Findings) -> str:
     said = f"{len(found.train)} training and {len(found.test)} test users in the first split"
     if found.splits is not None:
         persons = len({step.person for step in found.splits.steps})
@@ -137,21 +140,7 @@ def _how(sizes: Sizes, found: Found) -> str:
     return said
 
 
-def _graph(label: str, found: Found) -> FigurePair:
-    model = found.models[label]
-    made = graph.Graph.of(model.pool, model.paths)
-    links = ", ".join(f"{made.names[link.parent]} to {made.names[link.child]} {link.label}" for link in made.links)
-    return FigurePair(
-        f"graph-{label}",
-        graph.draw(made, width=WIDE),
-        graph.draw(made, width=NARROW),
-        f"A graph of kernels: {links}.",
-        "The learnt graph; compositions in which many users end are bold. 2/3 on an arrow: of three departures from a "
-        "box two went this way; a loop is to stay for another batch.",
-    )
-
-
-def _by_batch(found: Found, metric: str) -> FigurePair:
+def _by_batch(found: Findings, metric: str) -> FigurePair:
     averages = found.most.summary()
     return FigurePair(
         f"methods-{metric.replace('_', '-')}",
@@ -162,7 +151,7 @@ def _by_batch(found: Found, metric: str) -> FigurePair:
     )
 
 
-def _differences(found: Found, metric: str) -> FigurePair:
+def _differences(found: Findings, metric: str) -> FigurePair:
     rows = found.most.paired(TRAJECTORY)
     return FigurePair(
         f"differences-{metric.replace('_', '-')}",

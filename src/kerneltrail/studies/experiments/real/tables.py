@@ -13,7 +13,7 @@ from kerneltrail.kernels import Hyperparameters
 from kerneltrail.report.description import describe
 from kerneltrail.report.graph_structure import key_masks
 from kerneltrail.studies.experiments.methods import metric_rows, paired_rows
-from kerneltrail.studies.experiments.real.compute import Found
+from kerneltrail.studies.experiments.real.compute import Findings
 from kerneltrail.studies.experiments.real.design import TRAJECTORY
 from kerneltrail.trajectory.group import Node
 from kerneltrail.trajectory.model import TrajectoryModel
@@ -21,7 +21,7 @@ from kerneltrail.trajectory.model import TrajectoryModel
 Row = Mapping[str, Any]
 
 
-def tables(found: Found) -> dict[str, list[dict[str, Any]]]:
+def tables(found: Findings) -> dict[str, list[dict[str, Any]]]:
     """All tables by name."""
     return {
         "users": users(found),
@@ -36,7 +36,7 @@ def tables(found: Found) -> dict[str, list[dict[str, Any]]]:
     }
 
 
-def users(found: Found) -> list[dict[str, Any]]:
+def users(found: Findings) -> list[dict[str, Any]]:
     """Each user's rows and batches, and on which side of the first split."""
     return [
         {"user": user.name, "side": side, "rows": user.rows, "batches": user.batches}

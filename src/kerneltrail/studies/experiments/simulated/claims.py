@@ -7,7 +7,7 @@ from statistics import fmean
 
 from kerneltrail.kernels import Composition, layout_of
 from kerneltrail.studies.experiments.agreement import Agreement
-from kerneltrail.studies.experiments.simulated.compute import Found
+from kerneltrail.studies.experiments.simulated.compute import Findings
 from kerneltrail.studies.experiments.simulated.design import PRESETS
 from kerneltrail.studies.experiments.simulated.likelihoods import LikelihoodRow
 
@@ -24,7 +24,7 @@ AUTHORS_BEST: Mapping[str, tuple[int, int]] = {"distinct": (2, 60), "similar": (
 """Exact recovery of 50 new users at the last batch by the authors' code, %, worst and best snapshot of one chain."""
 
 
-def claims(name: str, found: Found) -> tuple[Agreement, ...]:
+def claims(name: str, found: Findings) -> tuple[Agreement, ...]:
     """All claims that a set can be held against."""
     made: list[Agreement] = []
     if name == "synthetic":
@@ -79,7 +79,7 @@ def _size(kernel: Composition) -> int:
     return len(layout_of(kernel).slots)
 
 
-def _training(found: Found, preset: str) -> list[Agreement]:
+def _training(found: Findings, preset: str) -> list[Agreement]:
     """The paper's figure and table of pilot users."""
     paths = dict(found.models[preset].table())
     truth = found.simulation.truth
@@ -137,7 +137,7 @@ def _training(found: Found, preset: str) -> list[Agreement]:
     ]
 
 
-def _majority(found: Found, preset: str) -> Agreement:
+def _majority(found: Findings, preset: str) -> Agreement:
     own = found.followed.at(preset, len(found.rows))
     right = sum(bool(step.right) for step in own)
     return Agreement(
@@ -151,7 +151,7 @@ def _majority(found: Found, preset: str) -> Agreement:
     )
 
 
-def _grows(found: Found, preset: str) -> Agreement:
+def _grows(found: Findings, preset: str) -> Agreement:
     sizes = [
         fmean(step.hyperparameters for step in found.followed.at(preset, t)) for t in range(1, len(found.rows) + 1)
     ]
@@ -166,7 +166,7 @@ def _grows(found: Found, preset: str) -> Agreement:
     )
 
 
-def _alternatives(found: Found, preset: str) -> Agreement:
+def _alternatives(found: Findings, preset: str) -> Agreement:
     joints = [structure.log_joint for structure in found.models[preset].structures]
     spread = max(joints) - min(joints)
     return Agreement(
@@ -180,7 +180,7 @@ def _alternatives(found: Found, preset: str) -> Agreement:
     )
 
 
-def _as_good(found: Found, preset: str, theirs: tuple[int, int]) -> Agreement:
+def _as_good(found: Findings, preset: str, theirs: tuple[int, int]) -> Agreement:
     own = found.followed.at(preset, len(found.rows))
     share = 100.0 * sum(bool(step.right) for step in own) / len(own)
     worst, best = theirs

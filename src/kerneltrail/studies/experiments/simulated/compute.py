@@ -16,7 +16,7 @@ from kerneltrail.kernels import Composition, Pool, Priors
 from kerneltrail.methods.candidate_fits import CandidateSearch
 from kerneltrail.methods.trajectory import TrajectoryMethod
 from kerneltrail.studies.experiments.context import Context
-from kerneltrail.studies.experiments.simulated.design import PRESETS, Set, Sizes
+from kerneltrail.studies.experiments.simulated.design import PRESETS, SimulatedStudy, Sizes
 from kerneltrail.studies.experiments.simulated.likelihoods import LikelihoodRow, likelihood_table
 from kerneltrail.trajectory.fit import fit
 from kerneltrail.trajectory.model import TrajectoryModel
@@ -28,7 +28,7 @@ POINTS = 120
 
 
 @dataclass(frozen=True)
-class Found:
+class Findings:
     """All that was computed.
 
     Attributes:
@@ -58,7 +58,7 @@ class Found:
         return tuple(dict.fromkeys(self.simulation.truth.values()))
 
 
-def compute(plan: Set, sizes: Sizes, context: Context) -> Found:
+def compute(plan: SimulatedStudy, sizes: Sizes, context: Context) -> Findings:
     """All stages."""
     simulation = plan.simulate(train=sizes.train, test=sizes.test, seed=context.seed)
     pool, priors = plan.pool(), plan.priors()
@@ -80,7 +80,7 @@ def compute(plan: Set, sizes: Sizes, context: Context) -> Found:
     of_examples = {**common, "settings": sizes.settings(PRESETS[0], context.seed).to_json()}
     examples = context.stage("examples", lambda: _examples(models[PRESETS[0]], simulation), about=of_examples)
     evaluation = _compared(plan, sizes, simulation, models, context, common) if sizes.methods else None
-    return Found(
+    return Findings(
         simulation,
         models,
         merged(followed),
@@ -91,7 +91,7 @@ def compute(plan: Set, sizes: Sizes, context: Context) -> Found:
 
 
 def _compared(
-    plan: Set,
+    plan: SimulatedStudy,
     sizes: Sizes,
     simulation: Simulation,
     models: Mapping[str, TrajectoryModel],

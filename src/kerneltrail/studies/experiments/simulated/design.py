@@ -6,10 +6,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from kerneltrail.data import simulate
 from kerneltrail.data.simulate import Simulation
 from kerneltrail.kernels import Composition, Pool, Priors, parse
-from kerneltrail.studies.bench.recovery import wide_priors
+from kerneltrail.studies.sets import SETS, SimulatedSet
 from kerneltrail.trajectory.settings import Settings
 
 PRESETS = ("default", "published")
@@ -49,13 +48,13 @@ class Sizes:
 
 
 @dataclass(frozen=True)
-class Set:
-    """A simulated set.
+class SimulatedStudy:
+    """An experiment on a simulated set.
 
     Attributes:
         name: of the experiment.
         title: of its page.
-        said: what is in it, in a sentence or two.
+        description: what is in it, in a sentence or two.
         simulate: users from ``train=``, ``test=`` and ``seed=``.
         priors: over hyperparameters.
         simple: kernels beside the first true one in the table of log likelihoods.
@@ -65,7 +64,7 @@ class Set:
 
     name: str
     title: str
-    said: str
+    description: str
     simulate: Callable[..., Simulation]
     priors: Callable[[], Priors]
     simple: tuple[str, ...]
@@ -79,56 +78,25 @@ class Set:
 
 
 _QUICK: Mapping[str, Any] = {"default": {"largest": 2, "sweeps": 300}, "published": {"largest": 2, "sweeps": 100}}
-_LATER = (
-    "One of the sets of the authors' later work: x ~ U(0, 20), six batches of 5 rows, noise of standard deviation 0.5. "
-)
-_LATER_FULL, _LATER_QUICK = Sizes(10, 50, table=25, methods=12), Sizes(6, 16, table=8, methods=4, search=1, **_QUICK)
+_LATER_SIZES = Sizes(10, 50, table=25, methods=12), Sizes(6, 16, table=8, methods=4, search=1, **_QUICK)
 
-SETS: Mapping[str, Set] = {
-    each.name: each
-    for each in (
-        Set(
-            "synthetic",
-            "The paper's synthetic experiment",
-            "x ~ U(-4, 4); batches of 3, 4, 10, 20, 50 and 100 rows; half of the users follow LIN + PER, half SE. The "
-            "paper prints neither the range of x nor the true hyperparameters: ours are medians of its priors, with a "
-            "noise variance of 0.15.",
-            simulate.paper,
-            Priors.synthetic,
-            ("LIN[x]",),
-            Sizes(6, 100),
-            Sizes(6, 20, table=10, methods=2, search=1, **_QUICK),
-        ),
-        Set(
-            "distinct",
-            "Two kernels that are easy to tell apart",
-            f"{_LATER}Half of the users follow LIN + PER, half SE.",
-            simulate.distinct,
-            wide_priors,
-            ("LIN[x]", "SE[x]"),
-            _LATER_FULL,
-            _LATER_QUICK,
-        ),
-        Set(
-            "similar",
-            "Two kernels that are hard to tell apart",
-            f"{_LATER}Half of the users follow LIN + PER, half LIN + SE.",
-            simulate.similar,
-            wide_priors,
-            ("LIN[x]", "LIN[x] + SE[x]"),
-            _LATER_FULL,
-            _LATER_QUICK,
-        ),
-        Set(
-            "complex",
-            "Two kernels with products",
-            f"{_LATER}Half of the users follow LIN×PER, half SE×PER + SE.",
-            simulate.complex,
-            wide_priors,
-            ("LIN[x]", "LIN[x] + PER[x]"),
-            _LATER_FULL,
-            _LATER_QUICK,
-        ),
-    )
-}
-"""SPEC §9's simulations by name."""
+
+def _study(
+    name: str, title: str, users: SimulatedSet, simple: tuple[str, ...], sizes: tuple[Sizes, Sizes] = _LATER_SIZES
+) -> SimulatedStudy:
+    return SimulatedStudy(name, title, users.description, users.simulate, users.priors, simple, *sizes, pool=users.pool)
+
+
+STUDIES: tuple[SimulatedStudy, ...] = (
+    _study(
+        "synthetic",
+        "The paper's synthetic experiment",
+        SETS["paper"],
+        ("LIN[x]",),
+        (Sizes(6, 100), Sizes(6, 20, table=10, methods=2, search=1, **_QUICK)),
+    ),
+    _study("distinct", "Two kernels that are easy to tell apart", SETS["distinct"], ("LIN[x]", "SE[x]")),
+    _study("similar", "Two kernels that are hard to tell apart", SETS["similar"], ("LIN[x]", "LIN[x] + SE[x]")),
+    _study("complex", "Two kernels with products", SETS["complex"], ("LIN[x]", "LIN[x] + PER[x]")),
+)
+"""An experiment for each simulated set; the paper's own goes by the name that the paper gives it."""

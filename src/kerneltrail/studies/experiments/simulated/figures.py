@@ -12,7 +12,8 @@ from kerneltrail.report.figure_pair import FigurePair
 from kerneltrail.report.figures import NARROW, WIDE, Curve, Dots, Panel
 from kerneltrail.report.graph_structure import NOTHING
 from kerneltrail.report.selection_figures import Shares, Tally, confusion, shares
-from kerneltrail.studies.experiments.simulated.compute import Found
+from kerneltrail.studies.experiments.page import graph_figure
+from kerneltrail.studies.experiments.simulated.compute import Findings
 from kerneltrail.studies.experiments.simulated.design import PRESETS
 from kerneltrail.trajectory.structure import Structure
 
@@ -45,20 +46,13 @@ def example_fits(each: Mapping[str, Any]) -> FigurePair:
     )
 
 
-def graph_of(found: Found, preset: str, structure: Structure, name: str, caption: str) -> FigurePair:
+def graph_of(found: Findings, preset: str, structure: Structure, name: str, caption: str) -> FigurePair:
     """A structure as a graph with edge fractions."""
-    drawn = graph.Graph.of(found.models[preset].pool, structure.paths)
-    links = ", ".join(f"{drawn.names[link.parent]} to {drawn.names[link.child]} {link.label}" for link in drawn.links)
-    return FigurePair(
-        name,
-        graph.draw(drawn, width=WIDE),
-        graph.draw(drawn, width=NARROW),
-        f"A graph of kernels under the {preset} preset: {links}.",
-        caption,
-    )
+    alt = f"A graph of kernels under the {preset} preset"
+    return graph_figure(found.models[preset], structure.paths, name, alt, caption)
 
 
-def alternatives(found: Found, preset: str) -> list[FigurePair]:
+def alternatives(found: Findings, preset: str) -> list[FigurePair]:
     """Other structures that were sampled."""
     chosen, *others = found.models[preset].structures
     made = []
@@ -72,7 +66,7 @@ def alternatives(found: Found, preset: str) -> list[FigurePair]:
     return made
 
 
-def histogram(found: Found, preset: str, selected: Sequence[Row]) -> FigurePair:
+def histogram(found: Findings, preset: str, selected: Sequence[Row]) -> FigurePair:
     """How many new users have each kernel, by data size."""
     nodes = [graph.name_of(node.composition) for node in found.models[preset].nodes]
     colours = {name: graph.colour_of(place) for place, name in enumerate(nodes)}
@@ -109,7 +103,7 @@ def confusion_of(preset: str, rows: Sequence[Row]) -> FigurePair:
     )
 
 
-def recovery(found: Found, rows: Sequence[Row]) -> FigurePair:
+def recovery(found: Findings, rows: Sequence[Row]) -> FigurePair:
     """The share of new users with their true kernel, by preset."""
     lines = {
         preset: Shares(*([row[key] for row in rows if row["preset"] == preset] for key in ("share", "low", "high")))

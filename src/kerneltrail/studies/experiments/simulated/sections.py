@@ -5,65 +5,36 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from kerneltrail.report.figure_pair import FigurePair
 from kerneltrail.report.graph_structure import NOTHING
-from kerneltrail.report.page import Block, Paragraph, Section, Table
-from kerneltrail.studies.experiments.agreement import Agreement, agreement_table
+from kerneltrail.report.page import Paragraph, Table
+from kerneltrail.studies.experiments.agreement import Agreement
+from kerneltrail.studies.experiments.page import Page
 from kerneltrail.studies.experiments.simulated import figures
-from kerneltrail.studies.experiments.simulated.compute import Found
-from kerneltrail.studies.experiments.simulated.design import PRESETS, Set
+from kerneltrail.studies.experiments.simulated.compute import Findings
+from kerneltrail.studies.experiments.simulated.design import PRESETS, SimulatedStudy
 
 Row = Mapping[str, Any]
 Tables = Mapping[str, Sequence[Row]]
 
 
-class Page:
-    """Sections as they are put together, and the figures in them.
-
-    Attributes:
-        opening: the section before all others.
-        sections: so far.
-        drawn: figures so far.
-    """
-
-    def __init__(self, *opening: Block) -> None:
-        self.opening = Section("In short", opening, "short")
-        self.sections: list[Section] = []
-        self.drawn: list[FigurePair] = []
-
-    def add(self, name: str, heading: str, *blocks: Block | FigurePair | None) -> None:
-        """One section more, under a name for the menu; figures are kept as files too."""
-        made: list[Block] = []
-        for block in blocks:
-            if isinstance(block, FigurePair):
-                self.drawn.append(block)
-                made.append(block.block())
-            elif block is not None:
-                made.append(block)
-        self.sections.append(Section(heading, made, name))
-
-
-def page_of(plan: Set, found: Found, tables: Tables, agreements: Sequence[Agreement]) -> Page:
+def page_of(study: SimulatedStudy, found: Findings, tables: Tables, agreements: Sequence[Agreement]) -> Page:
     """The whole page."""
-    made = Page(Paragraph(_short(found, tables["recovery"])), Paragraph(_held(agreements)))
+    page = Page(agreements)
+    page.open("short", "In short", Paragraph(_short(found, tables["recovery"])), Paragraph(_held(agreements)))
     of = {p: {name: [row for row in rows if row.get("preset") == p] for name, rows in tables.items()} for p in PRESETS}
 
-    def beside(topic: str, preset: str | None = None) -> Table | None:
-        own = [each for each in agreements if each.topic == topic and preset in (None, each.of)]
-        return agreement_table(own) if own else None
-
-    made.add(
+    page.add(
         "fits",
         "Two new users",
         Paragraph(
-            f"{plan.said} {len(found.simulation.train)} pilot users teach a graph of kernels, and "
+            f"{study.description} {len(found.simulation.train)} pilot users teach a graph of kernels, and "
             f"{len(found.simulation.test)} new users are followed on it. Shown is the first new user of each kind."
         ),
         *(figures.example_fits(each) for each in found.examples),
     )
     for preset in PRESETS:
         model = found.models[preset]
-        made.add(
+        page.add(
             f"pilot-{preset}",
             f"What the pilot users teach: {preset} preset",
             Paragraph(WHY[preset]),
@@ -76,39 +47,39 @@ def page_of(plan: Set, found: Found, tables: Tables, agreements: Sequence[Agreem
                 "stay for another batch.",
             ),
             _training(of[preset]["training"]),
-            beside("training", preset),
+            page.beside("training", preset),
             _chains(of[preset]["chains"][0]),
         )
-    made.add(
+    page.add(
         "recovery",
         "New users on the graph",
         figures.recovery(found, tables["recovery"]),
         _recovery(tables["recovery"]),
         *(figures.histogram(found, preset, of[preset]["selected"]) for preset in PRESETS),
-        beside("selected"),
+        page.beside("selected"),
     )
-    made.add(
+    page.add(
         "confusion",
         f"True against selected kernels after {found.rows[-1]} rows",
         *(figures.confusion_of(preset, of[preset]["confusion"]) for preset in PRESETS),
     )
-    made.add(
+    page.add(
         "likelihood",
         "With few rows the true kernel is not the best one",
         Paragraph(FLIP),
         _likelihood(tables["log_likelihood"]),
     )
     first, *more = PRESETS  # the page's own section on the model shows the first one's
-    made.drawn += figures.alternatives(found, first)
-    made.add(
+    page.drawn += figures.alternatives(found, first)
+    page.add(
         "others",
         f"Alternative structures of the {' and '.join(more)} preset, and how likely all are",
         Paragraph(OTHERS),
         *(drawn for preset in more for drawn in figures.alternatives(found, preset)),
         *(_alternatives(preset, of[preset]["alternatives"]) for preset in PRESETS),
-        beside("alternatives"),
+        page.beside("alternatives"),
     )
-    return made
+    return page
 
 
 WHY = {
@@ -135,7 +106,7 @@ OTHERS = (
 )
 
 
-def _short(found: Found, recovery: Sequence[Row]) -> str:
+def _short(found: Findings, recovery: Sequence[Row]) -> str:
     said = []
     for preset in PRESETS:
         own = [row for row in recovery if row["preset"] == preset]

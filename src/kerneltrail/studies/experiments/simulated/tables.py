@@ -11,7 +11,7 @@ from typing import Any
 from kerneltrail.evaluation import Interval, Step
 from kerneltrail.evaluation.recovery import of_batch
 from kerneltrail.studies.experiments.methods import metric_rows, paired_rows
-from kerneltrail.studies.experiments.simulated.compute import Found
+from kerneltrail.studies.experiments.simulated.compute import Findings
 from kerneltrail.studies.experiments.simulated.design import PRESETS
 from kerneltrail.trajectory.model import TrajectoryModel
 from kerneltrail.trajectory.sampler.urn import ROOT, Counts
@@ -22,7 +22,7 @@ NORMAL_90 = 1.644854
 """Standard deviations on either side that hold 90 % of a Normal."""
 
 
-def tables(found: Found) -> dict[str, list[Row]]:
+def tables(found: Findings) -> dict[str, list[Row]]:
     """Tidy tables by name."""
     made: dict[str, list[Row]] = {
         "log_likelihood": [each.to_json() for each in found.likelihoods],
@@ -50,7 +50,7 @@ def tables(found: Found) -> dict[str, list[Row]]:
     return made
 
 
-def results(found: Found, made: Mapping[str, Sequence[Row]]) -> dict[str, Any]:
+def results(found: Findings, made: Mapping[str, Sequence[Row]]) -> dict[str, Any]:
     """The keys of results.json that people look for first; those at the top are of the default preset."""
     presets = {preset: _summary(preset, made) for preset in PRESETS}
     order = {name: _by_rows(found, name) for name in ("log_likelihood", "log_laplace")}
@@ -84,7 +84,7 @@ def _summary(preset: str, made: Mapping[str, Sequence[Row]]) -> dict[str, Any]:
     }
 
 
-def _by_rows(found: Found, name: str) -> dict[str, dict[str, float]]:
+def _by_rows(found: Findings, name: str) -> dict[str, dict[str, float]]:
     """Rows seen, then kernel: ``{"3": {"LIN[x]": …}}``."""
     by: dict[str, dict[str, float]] = {}
     for each in found.likelihoods:
@@ -104,13 +104,13 @@ def wilson(right: int, users: int) -> tuple[float, float]:
     return max(centre - half, 0.0), min(centre + half, 1.0)
 
 
-def _differences(found: Found, metric: str) -> list[Interval]:
+def _differences(found: Findings, metric: str) -> list[Interval]:
     """The first preset minus the second, batch by batch."""
     pairs = found.followed.paired(PRESETS[0])
     return [of_batch(pairs, t)[metric].interval for t in range(1, len(found.rows) + 1)]
 
 
-def _recovery(found: Found, preset: str) -> list[Row]:
+def _recovery(found: Findings, preset: str) -> list[Row]:
     averages = [each for each in found.followed.summary() if each.method == preset]
     rows = []
     for t, seen in enumerate(found.rows, start=1):
@@ -148,7 +148,7 @@ def _selected(batches: Sequence[Sequence[Step]]) -> list[Row]:
     return rows
 
 
-def _confusion(found: Found, last: Sequence[Step]) -> list[Row]:
+def _confusion(found: Findings, last: Sequence[Step]) -> list[Row]:
     """True and selected kernels at the last batch."""
     truths = [truth.text for truth in found.truths]
     kernels = list(dict.fromkeys([*truths, *(step.composition for step in last)]))
@@ -160,7 +160,7 @@ def _confusion(found: Found, last: Sequence[Step]) -> list[Row]:
     ]
 
 
-def _training(found: Found, model: TrajectoryModel) -> list[Row]:
+def _training(found: Findings, model: TrajectoryModel) -> list[Row]:
     """Each pilot user's kernel after each batch (the paper's table in Appendix C)."""
     ends = {user.name: user.ends for user in found.simulation.train.users}
     return [
@@ -221,7 +221,7 @@ def _chains(model: TrajectoryModel) -> Row:
     }
 
 
-def _followed_rows(found: Found) -> list[Row]:
+def _followed_rows(found: Findings) -> list[Row]:
     """Every new user after every batch, with how the batch was predicted before."""
     return [
         {

@@ -1,0 +1,39 @@
+"""What an experiment is, and running one by name or as an object."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Protocol
+
+from kerneltrail.errors import DataError
+from kerneltrail.gp import one_blas_thread
+from kerneltrail.registry import Registry
+from kerneltrail.studies.experiments.context import Context
+from kerneltrail.studies.experiments.outcome import Outcome, write_outcome
+
+
+class Experiment(Protocol):
+    """Something that can be run end to end."""
+
+    @property
+    def about(self) -> str:
+        """What it shows, in a line."""
+        ...
+
+    def run(self, context: Context) -> Outcome:
+        """Do it all; long parts in stages of the context."""
+        ...
+
+
+EXPERIMENTS: Registry[Experiment] = Registry("experiment", DataError)
+"""All experiments by name: what ``kerneltrail experiment NAME`` runs."""
+
+
+def run(experiment: Experiment, context: Context) -> tuple[Path, Outcome]:
+    """Run an experiment and write everything; returns the page's path and what was found."""
+    context.begin()
+    with one_blas_thread():
+        outcome = experiment.run(context)
+        page = write_outcome(outcome, context)
+    context.tidy()  # now that all is written: what was kept of older runs has had its use
+    return page, outcome

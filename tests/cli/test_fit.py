@@ -1,0 +1,222 @@
+"""`kerneltrail fit`: what it says and writes, and what is refused; also of a newcomer's own table."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from cli.conftest import QUICK, fit
+from cli.invoke import COLUMNS, refused, run
+from kerneltrail.cli.fit import chain_lines, standing
+from kerneltrail.trajectory.model import load
+from kerneltrail.trajectory.sampler.chains import FitProgress
+
+
+def test_it_says_what_was_read_and_learnt_and_where_it_is(fitted):
+    said = (fitted / "said.txt").read_text()
+    assert "100 rows read, 100 kept" in said
+    assert "y from x" in said  # the only column of numbers without another role
+    assert "root\n├─ 2/4" in said
+    assert "R-hat: log joint" in said
+    assert str(fitted / "m.trail") in said
+
+
+def test_options_stand_above_the_file_and_the_file_above_the_preset(fitted):
+    settings = load(fitted / "m.trail").settings
+    assert (settings.chains, settings.sweeps, settings.seed) == (2, 40, 1)
+    assert (settings.largest, settings.maps.screen) == (2, 8)
+    assert fit(fitted, "--preset", "published", out="p.trail").exit_code == 0
+    published = load(fitted / "p.trail").settings
+    assert (published.evidence, published.selection, published.largest) == ("empirical", "greedy", 2)
+
+
+def test_the_same_seed_gives_the_same_model_also_from_parquet_and_from_a_checkpoint(fitted):
+    pytest.importorskip("polars").read_csv(fitted / "pilot.csv").write_parquet(fitted / "pilot.parquet")
+    first = load(fitted / "m.trail")
+    for more in ((), ("--checkpoint", fitted / "kept"), ("--checkpoint", fitted / "kept")):
+        result = fit(fitted, "--seed", 1, "--covariates", "x", *more, data="pilot.parquet", out="again.trail")
+        assert result.exit_code == 0, result.output
+        again = load(fitted / "again.trail")
+        assert again.structures == first.structures
+        assert np.array_equal(again.nodes[0].thetas, first.nodes[0].thetas)
+
+
+def test_stopped_with_a_checkpoint_it_says_how_to_go_on(fitted, monkeypatch):
+    def interrupted(*arguments, **options):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("kerneltrail.trajectory.fit.fit", interrupted)
+    result = fit(fitted, "--checkpoint", fitted / "half", out="half.trail")
+    assert result.exit_code == 130
+    assert "100 rows read, 100 kept" in result.stdout  # before the wait, not after it
+    assert "half: the same command goes on from there.\nStopped.\n" in result.stderr
+    assert fit(fitted, out="half.trail").stderr == "Stopped.\n"  # nothing was kept, nothing is promised
+
+
+def test_priors_and_scaling_by_default(fitted):
+    result = run(
+        "fit", fitted / "pilot.csv", *COLUMNS, "--chains", 1, "--sweeps", 20, "--workers", 1,
+        "--config", fitted / "quick.yaml", "--target-scaling", "standard", "--out", fitted / "g.trail",
+    )  # fmt: skip
+    assert result.exit_code == 0, result.output
+    model = load(fitted / "g.trail")
+    assert model.priors.of("period").mean == -1.0  # HeartSteps': covariates are in [0, 1]
+    assert model.schema.target_scaling == "standard"
+    assert load(fitted / "m.trail").priors.of("period").mean == 1.0
+
+
+def test_levels_actions_and_missing_values(fitted, tmp_path):
+    lines = ["who,day,mood,hour,place,sent,note"]
+    rng = np.random.default_rng(0)
+    for who in "ab":
+        for day in range(12):
+            hour = "" if (who, day) == ("a", 3) else f"{rng.uniform(0, 24):.2f}"
+            lines.append(f"{who},{day},{rng.normal():.3f},{hour},{rng.choice(['home', 'work'])},{day % 2},text")
+    (tmp_path / "t.csv").write_text("\n".join(lines))
+    words = (
+        "fit", tmp_path / "t.csv", "--user", "who", "--order", "day", "--target", "mood", "--batch-size", 6,
+        "--levels", "place=home,work", "--action", "sent", "--chains", 1, "--sweeps", 16, "--workers", 1,
+        "--config", tmp_path / "c.yaml", "--out", tmp_path / "m.trail",
+    )  # fmt: skip
+    (tmp_path / "c.yaml").write_text("settings: {largest: 1, check: 8, maps: {starts: 1, screen: 4}}\nreward: {}")
+    refused(run(*words), "column 'hour' of t.csv is missing in row 4 (line 5)")
+    result = run(*words, "--missing", "drop")
+    assert result.exit_code == 0, result.output
+    assert "dropped, hour missing: 1 row (a 1)" in result.stdout
+    model = load(tmp_path / "m.trail")
+    assert model.covariates == ("hour", "place")
+    assert model.reward is not None
+    result = run(*words, "--missing", "drop", "--features", "hour")
+    assert result.exit_code == 0, result.output
+    assert load(tmp_path / "m.trail").reward.features == ("hour",)
+    refused(run(*words, "--missing", "drop", "--features", "hours"), "'hours', which is not known; did you mean 'hour'")
+
+
+@pytest.mark.parametrize("config", ["quick.yaml", "reward.yaml"])
+def test_a_reward_model_without_an_action_is_refused_before_anything_is_read(fitted, config):
+    (fitted / "reward.yaml").write_text(QUICK + "\nreward: {}")
+    more = ("--features", "none") if config == "quick.yaml" else ()
+    refused(fit(fitted, *more, data="nowhere.csv", config=config), "--action", "needs the column of the action")
+
+
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [
+        (("--user", "usr"), "pilot.csv has no column 'usr'; did you mean 'user'?"),
+        (("--target", "why"), "has no column 'why'"),
+        (("--covariates", "x,z"), "has no column 'z'"),
+        (("--covariates", ","), "name at least one column"),
+        (("--batch-size", "5"), "in one way"),
+        (("--unit", "x"), "expected NAME=…, got 'x'"),
+        (("--unit", "z=hours"), "units= names 'z'"),
+        (("--config", "none.yaml"), "there is no file none.yaml"),
+        (("--preset", "fast"), "'fast'"),
+        (("--chains", "0"), "--chains"),
+    ],
+)
+def test_bad_input_is_refused_in_words(fitted, tmp_path, changed, said):
+    result = fit(fitted, *changed, out=tmp_path / "bad.trail")
+    refused(result, said)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_config_with_an_unknown_key_is_refused_before_the_data_are_read(fitted, tmp_path):
+    (tmp_path / "c.yaml").write_text("settings: {chain: 3}")
+    refused(
+        fit(fitted, data="none.csv", config=tmp_path / "c.yaml"),
+        "c.yaml: unknown key 'chain' in settings; did you mean 'chains'?",
+    )
+
+
+def test_a_path_that_cannot_be_written_is_refused_before_fitting(fitted, monkeypatch):
+    monkeypatch.setattr("kerneltrail.trajectory.fit.fit", lambda *a, **k: pytest.fail("fitted"))
+    refused(fit(fitted, out="m.trail/inside"), "cannot be written")
+
+
+def test_a_table_without_numbers_left(tmp_path):
+    (tmp_path / "t.csv").write_text("user,order,y,batch\na,1,2.0,1\n")
+    refused(run("fit", tmp_path / "t.csv", *COLUMNS, "--out", tmp_path / "m"), "no column of numbers left")
+
+
+def test_chains_that_disagree_are_told(fitted):
+    model = load(fitted / "m.trail")
+    bad = replace(model, diagnostics=replace(model.diagnostics, rhat={"log_joint": 1.4}))
+    assert "do not agree yet" in chain_lines(bad)[-1]
+
+
+def test_what_the_progress_says():
+    assert standing(FitProgress("fits", 1, 2)) == ""
+    said = standing(FitProgress("chains", 1, 2, -12.34, 3, 5, 1.0123))
+    assert said == "log joint -12.3, 3 nodes, 5 edges, R-hat 1.012"
+    assert "R-hat" not in standing(FitProgress("chains", 1, 2, -1.0, 3, 5, float("nan")))
+
+
+LIGHT = "settings: {largest: 1, chains: 1, sweeps: 16, check: 8, maps: {starts: 1, screen: 4}}\n"
+
+
+@pytest.fixture
+def study(tmp_path):
+    rng = np.random.default_rng(0)
+    lines = ["user,time,hour,send,log_steps"]
+    for who, rows in (("ann", 24), ("bob", 5), ("cleo", 16)):
+        for day in range(rows):
+            lines.append(f"{who},{day},{rng.uniform(8, 20):.2f},{day % 2},{rng.normal():.3f}")
+    (tmp_path / "pilot.csv").write_text("\n".join(lines) + "\n")
+    (tmp_path / "light.yaml").write_text(LIGHT)
+    return tmp_path
+
+
+def fit_study(study, **changed):
+    options = {
+        "user": "user", "order": "time", "target": "log_steps", "covariates": "hour", "batch-size": 8,
+        "config": study / "light.yaml", "workers": 1, "out": study / "m.trail", **changed,
+    }  # fmt: skip
+    words = [str(word) for name, value in options.items() for word in (f"--{name}", value)]
+    return run("fit", study / "pilot.csv", *words)
+
+
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [
+        ({"user": "usr"}, "no column 'usr'; did you mean 'user'?"),
+        ({"covariates": "hours"}, "no column 'hours'; did you mean 'hour'?"),
+        ({"target": "log_step"}, "no column 'log_step'; did you mean 'log_steps'?"),
+        ({"action": "sent"}, "no column 'sent'; did you mean 'send'?"),
+    ],
+)
+def test_the_nearest_column_is_suggested(study, changed, said):
+    result = fit_study(study, **changed)
+    assert result.exit_code == 2
+    assert said in result.output
+    assert not (study / "m.trail").exists()
+
+
+def test_a_reward_model_without_an_action_column_is_refused(study):
+    (study / "reward.yaml").write_text(f"{LIGHT}reward: {{features: [hour]}}\n")
+    result = fit_study(study, config=study / "reward.yaml")
+    assert result.exit_code == 2
+    assert "needs the column of the action" in result.output
+    assert "--action" in result.output
+    assert fit_study(study, config=study / "reward.yaml", action="send").exit_code == 0
+
+
+def test_users_with_a_single_batch_take_part(study):
+    result = fit_study(study)
+    assert result.exit_code == 0, result.output
+    model = load(study / "m.trail")
+    assert [len(path) for path in model.paths] == [3, 1, 2]
+    (study / "new.csv").write_text("user,time,hour,send,log_steps\ndora,1,9.5,0,0.3\ndora,2,10.5,1,0.1\n")
+    words = ["select", str(study / "m.trail"), str(study / "new.csv"), "--out", str(study / "s.csv")]
+    result = run(*words)
+    assert result.exit_code == 0, result.output
+    rows = (study / "s.csv").read_text().splitlines()
+    assert len(rows) == 2
+    assert rows[1].startswith("dora,1,2,")
+    words = ["report", str(study / "m.trail"), "--data", str(study / "new.csv"), "--out", str(study / "r.html")]
+    assert run(*words).exit_code == 0
+
+
+def test_only_users_with_a_single_batch(study):
+    result = fit_study(study, **{"batch-size": 40})
+    assert result.exit_code == 0, result.output
+    assert {len(path) for path in load(study / "m.trail").paths} == {1}

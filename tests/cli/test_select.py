@@ -1,0 +1,151 @@
+"""`kerneltrail select`: selections and predictions of new users, as tables."""
+
+import math
+
+import numpy as np
+import pytest
+
+from cli.invoke import refused, run, table
+from kerneltrail.data import Cohort
+from kerneltrail.trajectory.model import load, save
+from kerneltrail.trajectory.new_user import NewUser
+from trajectory.small import rewarded_model, rows
+
+
+def select(fitted, tmp_path, *more, data="new.csv", model="m.trail"):
+    return run("select", fitted / model, fitted / data, "--out", tmp_path / "s.csv", *more)
+
+
+def test_a_row_per_user_and_batch(fitted, tmp_path):
+    result = select(fitted, tmp_path, "--predictions", tmp_path / "p.csv")
+    assert result.exit_code == 0, result.output
+    model = load(fitted / "m.trail")
+    new = Cohort.from_schema(model.schema, fitted / "new.csv")
+    steps, predicted = table(tmp_path / "s.csv"), table(tmp_path / "p.csv")
+    assert [(row["user"], int(row["batch"]), int(row["rows"])) for row in steps] == [
+        (user.name, t, user.ends[t - 1]) for user in new.raw for t in (1, 2, 3)
+    ]
+    assert len(predicted) == new.rows
+    user = model.new_user(new.raw[0].name)
+    for t in (1, 2):
+        batch, after = new.raw[0].batch(t), new.raw[0].batch(t + 1)
+        step = user.update(batch.X, batch.y)
+        row, next_rows = steps[t - 1], predicted[user.rows : user.rows + after.rows]
+        assert row["composition"] == step.composition.text
+        assert float(row["probability"]) == step.probabilities[step.composition]
+        for node in model.nodes:
+            assert float(row[f"log_evidence {node.composition}"]) == step.log_evidence[node.composition]
+        prediction = user.predict(after.X)
+        assert float(row["next_rmse"]) == np.sqrt(np.mean((after.y - prediction.mean) ** 2))
+        assert float(row["next_log_density"]) == prediction.log_density(after.y).mean()
+        assert [float(each["mean"]) for each in next_rows] == prediction.mean.tolist()
+        assert [float(each["sd"]) for each in next_rows] == np.sqrt(prediction.total).tolist()
+        assert {each["batch"] for each in next_rows} == {str(t + 1)}
+        assert [int(each["row"]) for each in next_rows] == [user.rows + i + 1 for i in range(after.rows)]
+    assert steps[2]["next_rmse"] == ""  # nothing is known of a batch after the last
+
+
+def test_greedy_leaves_evidences_empty_that_it_did_not_look_at(fitted, tmp_path):
+    assert select(fitted, tmp_path, "--selection", "greedy", "--batch-size", 9).exit_code == 0
+    rows = table(tmp_path / "s.csv")
+    assert [row["rows"] for row in rows[:3]] == ["9", "18", "25"]
+    assert {row["probability"] for row in rows} == {"1.0"}
+    assert any(value == "" for row in rows for name, value in row.items() if name.startswith("log_evidence"))
+
+
+def test_values_outside_the_range_of_the_pilot_users_are_not_clipped(fitted, tmp_path):
+    rng = np.random.default_rng(0)
+    far = ["user,order,batch,x,y", *(f"far,{i},{i // 10},{rng.uniform(50, 90)},{rng.normal()}" for i in range(30))]
+    (tmp_path / "far.csv").write_text("\n".join(far))
+    result = select(fitted, tmp_path, "--predictions", tmp_path / "p.csv", data=tmp_path / "far.csv")
+    assert result.exit_code == 0, result.output
+    assert all(math.isfinite(float(row["mean"])) for row in table(tmp_path / "p.csv"))
+
+
+def test_a_reward_model_reads_actions(tmp_path):
+    model = rewarded_model()
+    save(model, tmp_path / "m.trail")
+    Cohort.from_users([rows("new", seed=5)], target="mood").write_csv(tmp_path / "new.csv")
+    assert select(tmp_path, tmp_path, "--predictions", tmp_path / "p.csv").exit_code == 0
+    own, person = model.new_user(), rows("new", seed=5)
+    own.update(person.X[:4], person.y[:4], action=person.action[:4])
+    said, seen = own.advantage(person.X[4:8]), table(tmp_path / "p.csv")[4:8]
+    assert [float(row["advantage"]) for row in seen] == pytest.approx(said.mean.tolist())
+    assert [float(row["advantage_low"]) for row in seen] == pytest.approx(said.interval(0.9)[0].tolist())
+    text = (tmp_path / "new.csv").read_text().replace("action", "acted", 1)
+    (tmp_path / "new.csv").write_text(text)
+    refused(select(tmp_path, tmp_path), "has no column 'action'")
+
+
+def test_bad_input_is_refused_and_nothing_is_written(fitted, tmp_path):
+    text = (fitted / "new.csv").read_text()
+    (tmp_path / "lacking.csv").write_text(text.replace("x", "xx", 1))
+    refused(select(fitted, tmp_path, data=tmp_path / "lacking.csv"), "has no column 'x'", "did you mean 'xx'?")
+    refused(select(fitted, tmp_path, data="none.csv"), "there is no file")
+    refused(select(fitted, tmp_path, model="new.csv"), "not a file that kerneltrail wrote")
+    refused(select(fitted, tmp_path, "--predictions", tmp_path / "s.csv"), "they need a file each")
+    refused(select(fitted, tmp_path, "--batch-size", 3, "--batch-column", "batch"), "in one way")
+    refused(select(fitted, tmp_path, "--predictions", fitted / "new.csv" / "p"), "cannot be written")
+    assert [path.name for path in tmp_path.iterdir()] == ["lacking.csv"]
+
+
+def test_an_interrupt_leaves_no_file(fitted, tmp_path, monkeypatch):
+    def stopped(*arguments, **options):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("kerneltrail.cli.select.follow", stopped)
+    result = select(fitted, tmp_path)
+    assert result.exit_code == 130
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_user_who_cannot_be_followed_is_named_and_the_others_go_on(fitted, tmp_path, monkeypatch):
+    lines = (fitted / "new.csv").read_text().splitlines()
+    names = list(dict.fromkeys(line.split(",")[0] for line in lines[1:]))
+    real = NewUser.update
+
+    def update(self, X, y, **more):
+        if self.name == names[1] and self.batches == 1:
+            raise ZeroDivisionError("float division by zero")
+        return real(self, X, y, **more)
+
+    monkeypatch.setattr(NewUser, "update", update)
+    result = select(fitted, tmp_path, "--predictions", tmp_path / "p.csv")
+    assert result.exit_code == 2
+    assert f"user {names[1]!r} is left out, for rows 6 to 15 (batch 2): ZeroDivisionError" in result.stderr
+    assert "2 users, 6 batches" in result.stdout
+    for path in ("s.csv", "p.csv"):
+        assert list(dict.fromkeys(row["user"] for row in table(tmp_path / path))) == [names[0], names[2]]
+
+
+@pytest.mark.parametrize("column", ["x", "y"])
+def test_a_huge_number_stops_nobody_else(fitted, tmp_path, column):
+    """Of one user's rows one is beyond what can be squared: whether it is refused or not, the others are there."""
+    lines = (fitted / "new.csv").read_text().splitlines()
+    place, cells = lines[0].split(",").index(column), lines[8].split(",")
+    cells[place] = "1e300"
+    (tmp_path / "huge.csv").write_text("\n".join([*lines[:8], ",".join(cells), *lines[9:]]))
+    whole = select(fitted, tmp_path)
+    assert whole.exit_code == 0
+    expected = [row for row in table(tmp_path / "s.csv") if row["user"] != cells[0]]
+    result = select(fitted, tmp_path, data=tmp_path / "huge.csv")
+    assert "Traceback" not in result.output
+    assert result.exit_code == 2
+    assert repr(cells[0]) in result.stderr
+    assert "1e+300" in result.stderr
+    assert table(tmp_path / "s.csv") == expected
+    page = run("report", fitted / "m.trail", "--data", tmp_path / "huge.csv", "--out", tmp_path / "page.html")
+    assert page.exit_code == 2
+    assert repr(cells[0]) in page.stderr
+    others = {row["user"] for row in expected}
+    assert all(name in (tmp_path / "page.html").read_text() for name in others)
+
+
+def test_a_user_s_name_is_no_formula(fitted, tmp_path):
+    text = (fitted / "new.csv").read_text()
+    name = text.splitlines()[1].split(",")[0]
+    (tmp_path / "odd.csv").write_text(text.replace(f"\n{name},", "\n@SUM(A1),"))
+    result = select(fitted, tmp_path, "--predictions", tmp_path / "p.csv", data=tmp_path / "odd.csv")
+    assert result.exit_code == 0
+    for path in ("s.csv", "p.csv"):
+        assert table(tmp_path / path)[0]["user"] == "'@SUM(A1)"
