@@ -127,7 +127,6 @@ def test_columns_by_name(ann: User) -> None:
         ({"probability": np.array([0, 1], "datetime64[s]")}, "probability must hold numbers, not dates"),
         ({"order": [1j, 2.0]}, "order must hold numbers, times or texts"),
         ({"X": [[1.0, 2.0], [1e300, 4.0]]}, r"covariate 'x' is 1e\+300 in row 2 of 2; it must be at most 1e\+50"),
-        ({"y": [1.0, -1e60]}, r"the target is -1e\+60 in row 2 of 2; it must be at most 1e\+50"),
         ({"covariates": "xz"}, r"list of names, such as \['xz'\]"),
     ],
 )

@@ -60,10 +60,10 @@ def _column(values: ArrayLike, columns: Sequence[str]) -> str:
     return ""
 
 
-def check_size(column: Array, what: str) -> None:
+def check_size(column: Array, what: str, largest: float = LARGEST) -> None:
     """Refuse a column with a value that is not finite or too large to compute with, saying in which row."""
-    usable = np.abs(column) <= LARGEST  # false for NaN too
+    usable = np.isfinite(column) & (np.abs(column) <= largest)
     if not np.all(usable):
         row = int(np.flatnonzero(~usable)[0])
-        wanted = f"at most {LARGEST:g} in size" if np.isfinite(column[row]) else "a finite number"
+        wanted = f"at most {largest:g} in size" if np.isfinite(column[row]) else "a finite number"
         raise DataError(f"{what} is {column[row]} in row {row + 1} of {len(column)}; it must be {wanted}")

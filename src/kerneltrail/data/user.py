@@ -86,7 +86,7 @@ class User:
         put(self, "X", _sealed(inputs))
         rows = len(inputs)
         put(self, "y", _sealed(_column(y, rows, who, "the target")))
-        check_size(self.y, f"{who}: the target")
+        check_size(self.y, f"{who}: the target", np.inf)  # one that is far out of scale is refused by what fits it
         put(self, "ends", _checked_ends(ends, rows, who))
         for label, column in (("action", action), ("availability", availability)):
             put(self, label, None if column is None else _flags(column, rows, who, label))
