@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: setup demo test lint types bench reference clean
+.PHONY: setup demo browser test lint types bench reference clean
 
 setup: $(STAMP)
 
@@ -19,7 +19,19 @@ $(STAMP): pyproject.toml constraints.txt
 demo: setup
 	$(BIN)/kerneltrail demo --out demo
 
-test: lint types
+# The pages' scripts are tested in a Chromium. Without one these tests are skipped, but where CI is set they fail.
+CHROMIUM := chromium chromium-browser google-chrome google-chrome-stable chrome
+APT := env DEBIAN_FRONTEND=noninteractive apt-get -qq -o Acquire::Retries=1 -o Acquire::http::Timeout=20
+
+browser:
+	@for name in $(CHROMIUM); do command -v $$name >/dev/null 2>&1 && exit 0; done; \
+	command -v apt-get >/dev/null 2>&1 || exit 0; \
+	if [ "$$(id -u)" = 0 ]; then as=; elif sudo -n true 2>/dev/null; then as="sudo -n"; else exit 0; fi; \
+	echo "No Chromium found: installing one for the tests of the pages"; \
+	{ $$as $(APT) update && $$as $(APT) install -y --no-install-recommends chromium chromium-driver; } >/dev/null 2>&1 || \
+		echo "Chromium could not be installed"
+
+test: lint types browser
 	$(BIN)/python -m pytest -n 2 --dist worksteal
 
 lint: setup

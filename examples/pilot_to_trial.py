@@ -63,7 +63,7 @@ print("R-hat of the log joint:", round(model.diagnostics.rhat["log_joint"], 3))
 # `model.schema.read` takes a new table as the pilot's was taken: same columns, same scaling, same batches.
 
 # %%
-trial = model.schema.read(pd.read_csv(new_file))
+trial = kt.Cohort.from_schema(model.schema, pd.read_csv(new_file))
 rows = []
 for person in trial.raw:
     user = model.new_user(person.name)

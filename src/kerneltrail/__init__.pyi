@@ -5,7 +5,7 @@ from .evaluation.harness import evaluate
 from .gp import OnlineState, Posterior, Prediction, Reward, find_map, log_evidence
 from .kernels import Pool, Priors, parse
 from .plugins import register
-from .report.words import describe, explain
+from .report.description import describe, explain
 from .trajectory.fit import fit
 from .trajectory.model import TrajectoryModel
 from .trajectory.model_file import load

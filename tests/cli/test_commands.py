@@ -8,7 +8,7 @@ from typer.testing import CliRunner
 
 from kerneltrail.cli.app import app
 from kerneltrail.cli.terminal import _standing, fit_bar, user_bar
-from kerneltrail.data.simulate import simulate_paper
+from kerneltrail.data import Cohort, simulate
 from kerneltrail.trajectory.model_file import load, save
 from kerneltrail.trajectory.sampler.chains import FitProgress
 from trajectory.small import rewarded_model, rows, small_model
@@ -39,7 +39,7 @@ def table(path):
 def folder(tmp_path_factory):
     """Tables of simulated users, a quick configuration, and a model fitted by the command line."""
     folder = tmp_path_factory.mktemp("commands")
-    simulated = simulate_paper(4, 3, seed=0, batches=(5, 10, 10))
+    simulated = simulate.paper(4, 3, seed=0, batches=(5, 10, 10))
     simulated.train.write_csv(folder / "pilot.csv")
     simulated.test.write_csv(folder / "new.csv")
     (folder / "quick.yaml").write_text(QUICK)
@@ -206,6 +206,16 @@ class TestShow:
             math.exp(model.nodes[0].group.mean[1]) * model.scaler.length("hour", 1.0), rel=0.01
         )
 
+    def test_dot_is_the_graph_alone(self, tmp_path):
+        save(small_model(), tmp_path / "m.trail")
+        result = run("show", tmp_path / "m.trail", "--dot")
+        assert result.exit_code == 0, result.output
+        assert result.stdout.startswith("digraph kernels {\n")
+        assert 'n0 -> n1 [label="3/3"' in result.stdout
+        both = run("show", tmp_path / "m.trail", "--dot", "--json")
+        assert both.exit_code == 2
+        assert "give one of them" in both.stderr
+
     def test_json_is_strict_and_holds_everything(self, tmp_path):
         save(small_model(allow_empty=True), tmp_path / "m.trail")
         result = run("show", tmp_path / "m.trail", "--json")
@@ -247,7 +257,7 @@ class TestSelect:
         result = self.select(folder, tmp_path, "--predictions", tmp_path / "p.csv")
         assert result.exit_code == 0, result.output
         model = load(folder / "m.trail")
-        new = model.schema.read(folder / "new.csv")
+        new = Cohort.from_schema(model.schema, folder / "new.csv")
         steps, predicted = table(tmp_path / "s.csv"), table(tmp_path / "p.csv")
         assert [(row["user"], int(row["batch"]), int(row["rows"])) for row in steps] == [
             (user.name, t, user.ends[t - 1]) for user in new.raw for t in (1, 2, 3)

@@ -7,7 +7,7 @@ import pytest
 
 from cli.test_commands import COLUMNS, refused, run, table
 from kerneltrail.cli.evaluation_tables import _some
-from kerneltrail.data.simulate import simulate_paper
+from kerneltrail.data import simulate
 from kerneltrail.evaluation import load_evaluation
 
 QUICK = "settings: {largest: 1, chains: 2, sweeps: 24, check: 8, maps: {starts: 1, screen: 4}}"
@@ -16,7 +16,7 @@ QUICK = "settings: {largest: 1, chains: 2, sweeps: 24, check: 8, maps: {starts: 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     folder = tmp_path_factory.mktemp("evaluate")
-    simulate_paper(6, 1, seed=0, batches=(4, 5, 3)).train.write_csv(folder / "users.csv")
+    simulate.paper(6, 1, seed=0, batches=(4, 5, 3)).train.write_csv(folder / "users.csv")
     (folder / "quick.yaml").write_text(QUICK)
     return folder
 

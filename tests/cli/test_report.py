@@ -74,6 +74,26 @@ def test_a_folder_of_results_with_and_without_a_model(folder):
     refused(run(folder, "--data", folder / "rows.csv", "--out", folder / "x.html"), "has no model file")
 
 
+@pytest.mark.parametrize("column", ["hour", "mood"])
+def test_one_cell_out_of_range_leaves_out_its_user_alone(folder, column):
+    header, *table = (folder / "rows.csv").read_text().splitlines()
+    at = next(i for i, line in enumerate(table) if "new" in line.split(","))
+    cells = table[at].split(",")
+    cells[header.split(",").index(column)] = "1e300"
+    table[at] = ",".join(cells)
+    (folder / "rows.csv").write_text("\n".join([header, *table, ""]))
+    result = run(folder / "m.trail", "--data", folder / "rows.csv", "--out", folder / "page.html")
+    assert "Traceback" not in result.output
+    assert result.exit_code == 2  # a script hears that somebody is missing
+    assert "new is left out" in " ".join(result.stderr.split())
+    assert f"Open {folder / 'page.html'}" in result.stdout
+    text = (folder / "page.html").read_text(encoding="utf-8")
+    assert "Users of the table who are not shown" in text
+    assert "new is left out" in text
+    assert '"name":"pilot 0"' in text
+    assert '"name":"new"' not in text
+
+
 class TestBadInput:
     def test_no_model(self, folder):
         (folder / "text.trail").write_text("not a model")

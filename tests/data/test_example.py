@@ -1,20 +1,29 @@
-"""The study that ships with the package is what its function makes, and is small and usable."""
+"""The study that ships with the package is what its script makes, and is small and usable."""
 
+import importlib.util
 from importlib.resources import files
+from pathlib import Path
 
 import pytest
 
 from kerneltrail.data import Cohort
-from kerneltrail.data.example import COLUMNS, NEW, PILOT, example_tables, write_example
+from kerneltrail.data.example import NEW, PILOT, write_example
 from kerneltrail.errors import DataError
 
+_SCRIPT = importlib.util.spec_from_file_location(
+    "example_tables", Path(__file__).parents[2] / "scripts" / "example_tables.py"
+)
+script = importlib.util.module_from_spec(_SCRIPT)
+_SCRIPT.loader.exec_module(script)
+COLUMNS, example_tables = script.COLUMNS, script.example_tables
 
-def test_shipped_tables_are_those_that_the_function_makes():
+
+def test_shipped_tables_are_those_that_the_script_makes():
     made = example_tables()
     folder = files("kerneltrail.data") / "examples"
     assert set(made) == {PILOT, NEW}
     for name, text in made.items():
-        assert (folder / name).read_text(encoding="utf-8") == text, "run python -m kerneltrail.data.example"
+        assert (folder / name).read_text(encoding="utf-8") == text, "run python scripts/example_tables.py"
     assert sum(len(text) for text in made.values()) < 200_000
     assert made != example_tables(seed=8)
 

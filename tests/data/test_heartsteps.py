@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from kerneltrail.data import load_heartsteps, paper_split
+from kerneltrail.data import Cohort, load_heartsteps, paper_split
 from kerneltrail.data.heartsteps import COVARIATES, PAPER_TEST, PAPER_TRAIN
 from kerneltrail.errors import DataError
 
@@ -88,7 +88,7 @@ def test_the_official_file(tmp_path: Path) -> None:
 def test_a_cohort_written_from_it_reads_back(tmp_path: Path) -> None:
     cohort = load_heartsteps(official(tmp_path, {}, {"jbsteps30": 5, "dec.temperature": 3}), users="all", batch_size=1)
     cohort.write_csv(tmp_path / "out.csv")
-    assert cohort.schema.read(tmp_path / "out.csv").users == cohort.users
+    assert Cohort.from_schema(cohort.schema, tmp_path / "out.csv").users == cohort.users
     assert cohort["15"].ends == (1, 2)
 
 

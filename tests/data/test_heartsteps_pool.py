@@ -1,5 +1,4 @@
-from kerneltrail.data.heartsteps import COVARIATES
-from kerneltrail.data.heartsteps_pool import absent_covariates, heartsteps_pool
+from kerneltrail.data.heartsteps import COVARIATES, absent_covariates, heartsteps_pool
 
 
 def table(covariates):

@@ -1,11 +1,11 @@
 import pickle
 
-from kerneltrail.data import Report
-from kerneltrail.data.frozen import Frozen
+from kerneltrail.data import IntakeReport
+from kerneltrail.data.frozen_dict import FrozenDict
 
 
 def test_it_reads_as_sentences() -> None:
-    report = Report(
+    report = IntakeReport(
         rows_read=10,
         rows_kept=2,
         dropped={"hour": {f"u{i}": i for i in range(1, 8)}},
@@ -23,9 +23,9 @@ def test_it_reads_as_sentences() -> None:
 
 
 def test_frozen_mappings_are_values() -> None:
-    mapping = Frozen({"a": 1}, b=2)
+    mapping = FrozenDict({"a": 1}, b=2)
     assert mapping == {"a": 1, "b": 2}
-    assert hash(mapping) == hash(Frozen(b=2, a=1))
+    assert hash(mapping) == hash(FrozenDict(b=2, a=1))
     assert pickle.loads(pickle.dumps(mapping)) == mapping
     assert repr(mapping) == "{'a': 1, 'b': 2}"
     assert (len(mapping), "a" in mapping) == (2, True)

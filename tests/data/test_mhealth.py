@@ -2,13 +2,13 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from kerneltrail.data import simulate_mhealth
-from kerneltrail.data.gaussian_draw import covariance
+from kerneltrail.data import simulate
+from kerneltrail.data.simulate.truth import covariance
 from kerneltrail.errors import DataError
 
 
 def test_a_trial_with_its_truth() -> None:
-    trial = simulate_mhealth(train=4, test=2, seed=1, days=20, batch_size=40)
+    trial = simulate.mhealth(train=4, test=2, seed=1, days=20, batch_size=40)
     assert (trial.train.names, trial.test.names) == (
         ("train-01", "train-02", "train-03", "train-04"),
         ("test-01", "test-02"),
@@ -34,7 +34,7 @@ def test_a_trial_with_its_truth() -> None:
 
 def test_the_target_is_mean_baseline_and_advantage() -> None:
     """Whitened residuals of all users are standard normal: χ² two-sided at 1e-6."""
-    trial = simulate_mhealth(train=6, test=6, seed=2)
+    trial = simulate.mhealth(train=6, test=6, seed=2)
     total, rows = 0.0, 0
     for user in (*trial.train.raw, *trial.test.raw):
         h, advantage = trial.hyperparameters[user.name], trial.advantage[user.name]
@@ -49,7 +49,7 @@ def test_the_target_is_mean_baseline_and_advantage() -> None:
 
 
 def test_seeds_reproduce() -> None:
-    assert simulate_mhealth(2, 1, seed=3, days=3) == simulate_mhealth(2, 1, seed=np.random.default_rng(3), days=3)
-    assert simulate_mhealth(2, 1, seed=3, days=3) != simulate_mhealth(2, 1, seed=4, days=3)
+    assert simulate.mhealth(2, 1, seed=3, days=3) == simulate.mhealth(2, 1, seed=np.random.default_rng(3), days=3)
+    assert simulate.mhealth(2, 1, seed=3, days=3) != simulate.mhealth(2, 1, seed=4, days=3)
     with pytest.raises(DataError, match="at least one user"):
-        simulate_mhealth(train=0)
+        simulate.mhealth(train=0)

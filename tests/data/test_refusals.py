@@ -1,10 +1,16 @@
 """What a table must not be, and what is said of it: column, row, what was expected."""
 
+import re
+import time
+from dataclasses import replace
 from datetime import datetime
+from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
+from kerneltrail.data import Cohort, Scaler
 from kerneltrail.errors import DataError
 
 from .tables import ROWS, read, with_value
@@ -46,6 +52,17 @@ from .tables import ROWS, read, with_value
         (ROWS, {"target_scaling": "max"}, "target_scaling must be"),
         (ROWS, {"batch_size": 0}, "at least 1"),
         (with_value("hour", 3, float("inf")), {}, "'hour' of the table is infinite in row 4"),
+        (
+            with_value("hour", 3, 1e300),
+            {},
+            r"user 'bob': .* 'hour' of the table is 1e\+300 in row 4; numbers up to 1e\+50",
+        ),
+        (with_value("steps", 3, -1e300), {}, r"user 'bob': column 'steps' of the table is -1e\+300 in row 4"),
+        (with_value("hour", 3, 1j), {}, "user 'bob': column 'hour' .* is 1j in row 4, not a number"),
+        ({**ROWS, "hour": np.array(ROWS["hour"], complex)}, {}, "user 'ann': column 'hour' .* in row 1, not a number"),
+        ({**ROWS, "hour": np.array([1] * 7, "datetime64[ns]")}, {}, "column 'hour' .* in row 1, not a number"),
+        ({**ROWS, "hour": np.array([1] * 7, "timedelta64[ns]")}, {}, "column 'hour' .* in row 1, not a number"),
+        (with_value("hour", 3, np.timedelta64(1, "ns")), {}, "column 'hour' .* in row 4, not a number"),
         (with_value("hour", 3, "noon"), {}, "'hour' .* is 'noon' in row 4, not a number"),
         (with_value("hour", 3, datetime(2020, 1, 1)), {}, "not a number"),
         (with_value("hour", 3, [1, 2]), {}, "'hour' .* in row 4, not a number"),
@@ -67,3 +84,60 @@ from .tables import ROWS, read, with_value
 def test_what_is_refused_says_where(rows: dict[str, list[Any]], changes: dict[str, Any], message: str) -> None:
     with pytest.raises(DataError, match=message):
         read(rows, **changes)
+
+
+@pytest.mark.parametrize(
+    ("rows", "changes", "reason"),
+    [
+        (with_value("hour", 3, 1e300), {}, r"column 'hour' of the table is 1e\+300 in row 4"),
+        (with_value("steps", 3, "many"), {}, "column 'steps' .* is 'many' in row 4"),
+        (with_value("activity", 3, "idle"), {}, "column 'activity' .* is 'idle' in row 4"),
+        (with_value("sent", 3, 2), {}, "action 'sent' .* is 2 in row 4"),
+        (with_value("chance", 3, 1.5), {}, "probability 'chance' .* is 1.5 in row 4"),
+        (with_value("hour", 3, None), {}, "column 'hour' .* is missing in row 4, user 'bob'"),
+        (ROWS, {"batch_size": None, "ends": {"ann": [2, 4], "bob": [2]}}, "'bob' has 3 rows, but its last batch"),
+    ],
+)
+def test_one_bad_cell_can_be_left_to_its_user(rows: Any, changes: dict[str, Any], reason: str) -> None:
+    with pytest.raises(DataError, match=reason):
+        read(rows, **changes)
+    cohort = read(rows, **changes, skip_refused=True)
+    assert cohort.names == ("ann",)
+    assert list(cohort.report.refused) == ["bob"]
+    assert re.search(reason, cohort.report.refused["bob"])
+    assert (cohort.report.rows_read, cohort.report.rows_kept, cohort.report.empty) == (7, 4, ())
+    assert "left out for what cannot be used, not in the cohort: bob" in str(cohort.report)
+    assert re.search(reason, str(cohort.report))
+    assert cohort.users == read().subset(["ann"]).rescaled("group").users
+
+
+def test_new_users_are_left_out_alone_and_all_of_them_is_an_error() -> None:
+    schema = read().schema
+    cohort = Cohort.from_schema(schema, with_value("hour", 0, 1e300), skip_refused=True)
+    assert cohort.names == ("bob",)
+    assert cohort.scaler == schema.scaler
+    narrow = replace(schema, scaler=Scaler(schema.covariates, (9.0, 0.0), (9.0 + 1e-14, 1.0)))
+    far = {name: values[1:4:2] for name, values in with_value("hour", 1, 1e45).items()}  # both are bob's
+    with pytest.raises(DataError, match=r"no user of the table can be used:\n(.|\n)*user 'bob': covariate 'hour' is"):
+        Cohort.from_schema(narrow, far, skip_refused=True)
+    both = {**ROWS, "hour": [1e300] * 7}
+    with pytest.raises(DataError, match="no row of the table is left"):
+        Cohort.from_schema(schema, both, skip_refused=True)
+
+
+def test_a_header_of_many_columns_takes_no_time(tmp_path: Path) -> None:
+    names = [f"column_{i}" for i in range(40_000)]
+    path = tmp_path / "wide.csv"
+    lines = [["who", "when", "steps", *names], ["ann", "1", "2.0", *["0.5"] * len(names)]]
+    path.write_text("\n".join(",".join(line) for line in lines))
+    roles = {"user": "who", "order": "when", "target": "steps", "batch_size": 1}
+    begin = time.perf_counter()
+    Cohort.from_table(path, covariates=names[-2:], **roles)
+    with pytest.raises(DataError, match="no column 'colunm_17'; did you mean 'column_17'"):
+        Cohort.from_table(path, covariates=["colunm_17"], **roles)
+    with pytest.raises(DataError, match=r"no column 'zzz'; known are who, when, steps, .* and 39953 more$"):
+        Cohort.from_table(path, covariates=["zzz"], **roles)
+    assert time.perf_counter() - begin < 6.0  # comparing every name with all before it took 19 s
+    path.write_text("who,who\na,b\n")
+    with pytest.raises(DataError, match="two columns named 'who'"):
+        Cohort.from_table(path, covariates=["x"], **roles)

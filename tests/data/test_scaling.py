@@ -112,3 +112,13 @@ def test_what_is_refused() -> None:
     for stored in ({}, {"covariates": ["a"], "low": 3, "high": [1], "shift": 0, "scale": 1}):
         with pytest.raises(DataError, match="not a stored scaler"):
             Scaler.from_json(stored)
+
+
+@pytest.mark.parametrize("values", [[[1j]], np.array([["2020-01-01"]], "datetime64[D]")])
+def test_what_is_no_real_number_is_not_scaled(values) -> None:
+    scaler = Scaler(("hour",), (8.0,), (20.0,))
+    for convert in (scaler.transform, scaler.inverse):
+        with pytest.raises(DataError, match=r"X must hold numbers, not .*: covariate 'hour'"):
+            convert(values)
+    with pytest.raises(DataError, match="the target must hold numbers, not"):
+        scaler.transform_target(np.asarray(values)[0])

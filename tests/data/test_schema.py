@@ -4,7 +4,7 @@ import pickle
 import numpy as np
 import pytest
 
-from kerneltrail.data import Batching, Cohort, Schema, User
+from kerneltrail.data import Batching, Cohort, Schema, User, read_unlabelled
 from kerneltrail.errors import DataError
 
 from .tables import ROWS, read
@@ -25,7 +25,7 @@ def test_json_round_trip_is_exact(cohort: Cohort) -> None:
     again = Schema.from_json(json.loads(json.dumps(schema.to_json())))
     assert again == schema
     assert hash(again) == hash(schema)
-    assert again.read(ROWS) == cohort
+    assert Cohort.from_schema(again, ROWS) == cohort
     assert pickle.loads(pickle.dumps(schema)) == schema
 
 
@@ -45,16 +45,16 @@ def test_a_new_table_is_scaled_with_the_groups_scaler_and_coded_by_its_levels() 
         "hour": [28.0, -2.0],
         "activity": ["unknown", "active"],
     }
-    assert schema.read(new)["eve"].X.tolist() == [[2.0, 1.0], [-1.0, 0.5]]
+    assert Cohort.from_schema(schema, new)["eve"].X.tolist() == [[2.0, 1.0], [-1.0, 0.5]]
     with pytest.raises(DataError, match="'running' in row 1, which is not one of its levels"):
-        schema.read({**new, "activity": ["running", "still"]})
-    assert schema.read(new, batching=Batching(size=1))["eve"].ends == (1, 2)
+        Cohort.from_schema(schema, {**new, "activity": ["running", "still"]})
+    assert Cohort.from_schema(schema, new, batching=Batching(size=1))["eve"].ends == (1, 2)
 
 
 def test_under_user_scaling_a_new_user_has_a_scaler_of_its_own() -> None:
     schema = read(scaling="user").schema
     new = {name: values[:3:2] for name, values in ROWS.items()}
-    assert sorted(schema.read(new).users[0].X[:, 0].tolist()) == [0.0, 1.0]
+    assert sorted(Cohort.from_schema(schema, new).users[0].X[:, 0].tolist()) == [0.0, 1.0]
     nobody = User("eve", schema.covariates, [], [], ())
     assert schema.scaler_for(nobody).transform([[5.0, 1.0]]).tolist() == [[5.0, 1.0]]
 
@@ -62,12 +62,12 @@ def test_under_user_scaling_a_new_user_has_a_scaler_of_its_own() -> None:
 def test_inputs_need_neither_target_nor_action() -> None:
     schema = read(missing="drop").schema
     new = {"who": ["b", "a", "b", "b"], "when": [2, 1, 1, 3], "hour": [1, 2, 3, None], "activity": ["still"] * 4}
-    first, second = schema.inputs(new)
+    first, second = read_unlabelled(schema, new)
     assert (first.name, first.X.tolist(), first.rows.tolist()) == ("b", [[3, 0], [1, 0]], [2, 0])
     assert (second.name, second.X.tolist(), second.rows.tolist()) == ("a", [[2, 0]], [1])
     assert np.all(np.isfinite(first.X))
     with pytest.raises(DataError, match="no column 'hour'"):
-        schema.inputs({"who": ["a"], "when": [1], "activity": ["still"]})
+        read_unlabelled(schema, {"who": ["a"], "when": [1], "activity": ["still"]})
 
 
 def test_units_policies_and_columns_in_use() -> None:

@@ -7,13 +7,12 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from kerneltrail.data import Simulation, simulate_complex, simulate_distinct, simulate_paper, simulate_similar
-from kerneltrail.data.gaussian_draw import covariance
-from kerneltrail.data.simulate import LOG_SD
+from kerneltrail.data import Simulation, simulate
+from kerneltrail.data.simulate.truth import LOG_SD, covariance
 from kerneltrail.errors import DataError
 from kerneltrail.kernels import Priors, layout_of, parse
 
-LATER = [simulate_distinct, simulate_similar, simulate_complex]
+LATER = [simulate.distinct, simulate.similar, simulate.complex]
 
 
 def truths(simulation: Simulation) -> tuple[Counter[str], Counter[str]]:
@@ -24,7 +23,7 @@ def truths(simulation: Simulation) -> tuple[Counter[str], Counter[str]]:
 
 
 def test_the_papers_experiment() -> None:
-    simulation = simulate_paper(seed=1)
+    simulation = simulate.paper(seed=1)
     assert truths(simulation) == (
         {"LIN[x] + PER[x]": 3, "SE[x]": 3},
         {"LIN[x] + PER[x]": 50, "SE[x]": 50},
@@ -41,15 +40,15 @@ def test_the_papers_experiment() -> None:
 
 
 @pytest.mark.parametrize(
-    ("simulate", "kernels"),
+    ("draw", "kernels"),
     [
-        (simulate_distinct, ("LIN[x] + PER[x]", "SE[x]")),
-        (simulate_similar, ("LIN[x] + PER[x]", "LIN[x] + SE[x]")),
-        (simulate_complex, ("LIN[x]*PER[x]", "SE[x] + PER[x]*SE[x]")),
+        (simulate.distinct, ("LIN[x] + PER[x]", "SE[x]")),
+        (simulate.similar, ("LIN[x] + PER[x]", "LIN[x] + SE[x]")),
+        (simulate.complex, ("LIN[x]*PER[x]", "SE[x] + PER[x]*SE[x]")),
     ],
 )
-def test_the_later_experiments(simulate: Callable[..., Simulation], kernels: tuple[str, str]) -> None:
-    simulation = simulate(seed=2)
+def test_the_later_experiments(draw: Callable[..., Simulation], kernels: tuple[str, str]) -> None:
+    simulation = draw(seed=2)
     assert truths(simulation) == (dict.fromkeys(kernels, 5), dict.fromkeys(kernels, 25))
     for user in simulation.test:
         assert user.ends == (5, 10, 15, 20, 25, 30)
@@ -60,7 +59,7 @@ def test_the_later_experiments(simulate: Callable[..., Simulation], kernels: tup
 
 CENTRES: list[tuple[Callable[..., Simulation], str, dict[str, float], float]] = [
     (
-        simulate_paper,
+        simulate.paper,
         "LIN[x] + PER[x]",
         {
             "LIN[x].amplitude": math.e,
@@ -71,9 +70,9 @@ CENTRES: list[tuple[Callable[..., Simulation], str, dict[str, float], float]] = 
         },
         0.1,
     ),
-    (simulate_paper, "SE[x]", {"SE[x].amplitude": math.e, "SE[x].lengthscale": 1.0}, 0.0),
+    (simulate.paper, "SE[x]", {"SE[x].amplitude": math.e, "SE[x].lengthscale": 1.0}, 0.0),
     (
-        simulate_distinct,
+        simulate.distinct,
         "LIN[x] + PER[x]",
         {
             "LIN[x].amplitude": 4.0,
@@ -84,15 +83,15 @@ CENTRES: list[tuple[Callable[..., Simulation], str, dict[str, float], float]] = 
         },
         1.0,
     ),
-    (simulate_distinct, "SE[x]", {"SE[x].amplitude": 10.0, "SE[x].lengthscale": 1.0}, 0.0),
+    (simulate.distinct, "SE[x]", {"SE[x].amplitude": 10.0, "SE[x].lengthscale": 1.0}, 0.0),
     (
-        simulate_similar,
+        simulate.similar,
         "LIN[x] + SE[x]",
         {"LIN[x].amplitude": 4.0, "LIN[x].location": 5.0, "SE[x].amplitude": 5.0, "SE[x].lengthscale": 3.0},
         1.0,
     ),
     (
-        simulate_complex,
+        simulate.complex,
         "LIN[x]*PER[x]",
         {
             "LIN[x]*PER[x].amplitude": 4.0,
@@ -103,7 +102,7 @@ CENTRES: list[tuple[Callable[..., Simulation], str, dict[str, float], float]] = 
         1.0,
     ),
     (
-        simulate_complex,
+        simulate.complex,
         "SE[x] + PER[x]*SE[x]",
         {
             "SE[x].amplitude": 7.0,
@@ -118,13 +117,13 @@ CENTRES: list[tuple[Callable[..., Simulation], str, dict[str, float], float]] = 
 ]
 
 
-@pytest.mark.parametrize(("simulate", "kernel", "centre", "location_sd"), CENTRES)
+@pytest.mark.parametrize(("draw", "kernel", "centre", "location_sd"), CENTRES)
 def test_hyperparameters_spread_around_the_stated_centre(
-    simulate: Callable[..., Simulation], kernel: str, centre: dict[str, float], location_sd: float
+    draw: Callable[..., Simulation], kernel: str, centre: dict[str, float], location_sd: float
 ) -> None:
     """Means within 5 standard errors and variances within χ² bounds at 1e-6, 24 of each: false alarms below 1e-4."""
-    keywords: dict[str, Any] = {"batches": (2,)} if simulate is simulate_paper else {}
-    simulation = simulate(train=400, test=1, seed=5, **keywords)
+    keywords: dict[str, Any] = {"batches": (2,)} if draw is simulate.paper else {}
+    simulation = draw(train=400, test=1, seed=5, **keywords)
     wanted = parse(kernel)
     vectors = np.array([h.vector for name, h in simulation.hyperparameters.items() if simulation.truth[name] == wanted])
     n = len(vectors)
@@ -152,7 +151,7 @@ def test_the_papers_centres_are_the_priors_medians() -> None:
 
 def test_targets_are_drawn_from_their_own_kernel() -> None:
     """The whitened targets of 60 users are standard normal: χ² over 1,800 rows, two-sided at 1e-6."""
-    simulation = simulate_complex(train=59, test=1, seed=3)
+    simulation = simulate.complex(train=59, test=1, seed=3)
     total, rows = 0.0, 0
     for user in (*simulation.train, *simulation.test):
         h = simulation.hyperparameters[user.name]
@@ -163,15 +162,15 @@ def test_targets_are_drawn_from_their_own_kernel() -> None:
     assert min(tail, 1.0 - tail) > 5e-7
 
 
-@pytest.mark.parametrize("simulate", [simulate_paper, *LATER])
-def test_seeds_reproduce(simulate: Callable[..., Simulation]) -> None:
-    first = simulate(train=2, test=2, seed=4)
-    assert first == simulate(train=2, test=2, seed=np.random.default_rng(4))
-    assert first.train.users != simulate(train=2, test=2, seed=5).train.users
+@pytest.mark.parametrize("draw", [simulate.paper, *LATER])
+def test_seeds_reproduce(draw: Callable[..., Simulation]) -> None:
+    first = draw(train=2, test=2, seed=4)
+    assert first == draw(train=2, test=2, seed=np.random.default_rng(4))
+    assert first.train.users != draw(train=2, test=2, seed=5).train.users
     assert first.train.users[0].y.tolist() != first.test.users[0].y.tolist()
 
 
 def test_one_user_on_each_side_is_the_least() -> None:
-    assert len(simulate_distinct(train=1, test=1).train) == 1
+    assert len(simulate.distinct(train=1, test=1).train) == 1
     with pytest.raises(DataError, match="at least one user on each side"):
-        simulate_distinct(train=0)
+        simulate.distinct(train=0)

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from kerneltrail.data import Scaler, in_data_units, in_scaled_units
-from kerneltrail.data.gaussian_draw import covariance
+from kerneltrail.data.simulate.truth import covariance
 from kerneltrail.kernels import Hyperparameters, Priors, parse
 
 SCALER = Scaler(("hour", "steps"), (8.0, -3.0), (20.0, 900.0), shift=2.0, scale=3.0)

@@ -1,4 +1,5 @@
 import pickle
+from datetime import datetime
 
 import numpy as np
 import pytest
@@ -116,6 +117,17 @@ def test_columns_by_name(ann: User) -> None:
         ({"order": [1, 2, 3]}, r"order must have shape \(2,\)"),
         ({"order": [2, 1]}, "oldest first, but order goes from 2 to 1"),
         ({"order": [1.0, np.nan]}, "oldest first"),
+        ({"X": [[1.0, 2.0], [1.0, 2.0 + 1.0j]]}, "X must hold numbers, not complex numbers: covariate 'z'"),
+        ({"X": np.array([["2020-01-01", "2021-01-01"]] * 2, "datetime64[ns]")}, "not dates and times: covariate 'x'"),
+        ({"X": [[1.0, np.datetime64("2020-01-01")], [1.0, 2.0]]}, "not dates and times: covariate 'z'"),
+        ({"X": [[1.0, 2.0], [1.0, datetime(2020, 1, 1)]]}, "X must hold numbers .*: covariate 'z'"),
+        ({"y": np.array([1, 2], "timedelta64[s]")}, "the target must hold numbers, not durations"),
+        ({"y": [1.0, 1j]}, "the target must hold numbers, not complex numbers"),
+        ({"action": np.array([0, 1], complex)}, "action must hold numbers, not complex"),
+        ({"probability": np.array([0, 1], "datetime64[s]")}, "probability must hold numbers, not dates"),
+        ({"order": [1j, 2.0]}, "order must hold numbers, times or texts"),
+        ({"X": [[1.0, 2.0], [1e300, 4.0]]}, r"covariate 'x' is 1e\+300 in row 2 of 2; it must be at most 1e\+50"),
+        ({"y": [1.0, -1e60]}, r"the target is -1e\+60 in row 2 of 2; it must be at most 1e\+50"),
         ({"covariates": "xz"}, r"list of names, such as \['xz'\]"),
     ],
 )

@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from kerneltrail.data import simulate_paper
+from kerneltrail.data import simulate
 from kerneltrail.evaluation import Evaluation, Step, compare_presets, follow, reliability
 from kerneltrail.evaluation.recovery import of_batch, recovered, right_by_run
 from kerneltrail.kernels import Pool, Priors, layout_of, parse
@@ -27,8 +27,8 @@ PRESETS = {
 }
 
 
-def simulate(seed: int):
-    return simulate_paper(train=2, test=4, seed=seed, batches=(3, 4, 8))
+def simulated(seed: int):
+    return simulate.paper(train=2, test=4, seed=seed, batches=(3, 4, 8))
 
 
 @pytest.fixture(scope="module")
@@ -48,7 +48,7 @@ def comparison(learning) -> Evaluation:
     calls, learner = learning
     said: list[str] = []
     found = compare_presets(
-        simulate, PRESETS, [3], pool=POOL, priors=Priors.synthetic(), learner=learner, tick=said.append
+        simulated, PRESETS, [3], pool=POOL, priors=Priors.synthetic(), learner=learner, tick=said.append
     )
     assert said == ["seed 3, default", "seed 3, greedy"]
     assert calls == ["filter"]  # presets that differ in selection alone share a model

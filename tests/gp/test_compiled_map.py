@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kerneltrail.data import User, simulate_user
+from kerneltrail.data import User, simulate
 from kerneltrail.gp import Reward, find_map, inputs_for
 from kerneltrail.gp.compiled_map import Search, _objective, can_search
 from kerneltrail.gp.map import _Target
@@ -109,7 +109,7 @@ def test_seeds_reproduce_a_fit_to_the_bit():
     rng = np.random.default_rng(5)
     kernel = parse("LIN[x] + PER[x]")
     truth = Hyperparameters(kernel, tuple(PRIORS.moments(kernel)[0]))
-    user = simulate_user(kernel, truth, 60, rng, name="bo")
+    user = simulate.user(kernel, truth, 60, rng, name="bo")
     one, two = (find_map(user, kernel, PRIORS, rng=np.random.default_rng(1)) for _ in range(2))
     assert one.hyperparameters == two.hyperparameters
     assert one.log_laplace == two.log_laplace

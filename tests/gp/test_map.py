@@ -7,7 +7,7 @@ import pytest
 import scipy.integrate
 import scipy.stats
 
-from kerneltrail.data.simulate import simulate_paper
+from kerneltrail.data import simulate
 from kerneltrail.data.user import User
 from kerneltrail.errors import DataError, KernelError, KerneltrailError
 from kerneltrail.gp import LinearBlock, find_map, find_map_path, log_evidence
@@ -277,7 +277,7 @@ def test_the_methods_agree():
 def test_the_true_period_is_found_for_most_simulated_users():
     # 20 LIN+PER users of 187 rows, true periods log-normal about e. A search that finds it with a chance of 0.95
     # finds fewer than 16 of 20 with a chance of 0.0026: the rate of false alarms, had the seed not been fixed.
-    simulation = simulate_paper(train=2, test=40, seed=11)
+    simulation = simulate.paper(train=2, test=40, seed=11)
     composition = parse("LIN[x] + PER[x]")
     hits = total = 0
     for user in simulation.test:

@@ -8,7 +8,7 @@ import pytest
 from kerneltrail.errors import KernelError
 from kerneltrail.kernels import ATOMS, Hyperparameters, Pool, Priors, layout_of, log_normal, parse
 from kerneltrail.methods.cks import Effort, SearchSettings, base_expressions, search
-from kerneltrail.report.words import describe
+from kerneltrail.report.description import describe
 from kerneltrail.trajectory.fit import fit
 from kerneltrail.trajectory.model_file import from_bytes, to_bytes
 from trajectory import tiny

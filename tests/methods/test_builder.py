@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
-from kerneltrail.data import Batching, Schema
+from kerneltrail.data import Batching, Cohort, Schema
 from kerneltrail.kernels import Pool, Priors
 from kerneltrail.methods.builder import MethodBuilder
 from kerneltrail.methods.memoryless import Memoryless
@@ -41,7 +41,8 @@ def cohort():
     rng = np.random.default_rng(3)
     rows = {"id": np.repeat(["a", "b"], 6), "x": rng.uniform(2, 9, 12), "y": rng.normal(size=12)}
     rows["t"] = np.tile(np.arange(6), 2)
-    return Schema(user="id", order="t", target="y", covariates=("x",), batching=Batching(size=3)).read(rows)
+    schema = Schema(user="id", order="t", target="y", covariates=("x",), batching=Batching(size=3))
+    return Cohort.from_schema(schema, rows)
 
 
 def settings_of(factory):

@@ -11,9 +11,8 @@ from hypothesis import strategies as st
 from kerneltrail.kernels import Pool
 from kerneltrail.report import figures
 from kerneltrail.report.figures import NARROW, WIDE
-from kerneltrail.report.graph import Graph, draw, name_of, planned
-from kerneltrail.report.graph.layered import Size, arrange, crossings, monotone
-from kerneltrail.report.graph.parts import wrapped
+from kerneltrail.report.graph import Graph, draw, graph_layout, name_of, wrapped
+from kerneltrail.report.graph.layers import Extent, arrange, crossings
 
 POOL = Pool.paper()
 
@@ -45,7 +44,7 @@ CASES = {
 
 @pytest.fixture(scope="module", params=[WIDE, NARROW], ids=["wide", "narrow"])
 def plans(request):
-    return {name: planned(Graph.of(POOL, paths), width=request.param) for name, paths in CASES.items()}
+    return {name: graph_layout(Graph.of(POOL, paths), width=request.param) for name, paths in CASES.items()}
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -64,7 +63,7 @@ class TestPlans:
         plan, graph = plans[name], Graph.of(POOL, CASES[name])
         assert [arrow.link for arrow in plan.arrows] == list(graph.links)
         for arrow in plan.arrows:
-            assert on_the_edge(plan.boxes[arrow.link.parent], arrow.line.vertices[0])
+            assert on_the_edge(plan.boxes[arrow.link.parent], arrow.curve[0])
             assert on_the_edge(plan.boxes[arrow.link.child], arrow.head[0])
 
     def test_arrows_pass_no_box(self, plans, name):
@@ -98,7 +97,7 @@ def on_the_edge(box, point):
 @settings(max_examples=15, deadline=None)
 @given(st.integers(0, 10_000), st.integers(1, 10), st.integers(1, 6), st.integers(1, 14))
 def test_no_boxes_overlap_in_any_graph(seed, users, batches, size):
-    plan = planned(Graph.of(POOL, drawn(seed, users, batches, size)))
+    plan = graph_layout(Graph.of(POOL, drawn(seed, users, batches, size)))
     assert not any(a.overlaps(b) for a, b in combinations(plan.boxes, 2))
     assert not any(inner(box).holds(arrow.points) for arrow in plan.arrows for box in plan.boxes)
 
@@ -125,7 +124,7 @@ def test_layers_are_the_batches_of_first_use():
     assert dict(zip(graph.names, graph.batch, strict=True)) == {
         "root": 0, "LIN[x]": 1, "PER[x]": 1, "LIN[x] + PER[x]": 3, "SE[x]": 4,
     }  # fmt: skip
-    places = {name: box.x for name, box in zip(graph.names, planned(graph).boxes, strict=True)}
+    places = {name: box.x for name, box in zip(graph.names, graph_layout(graph).boxes, strict=True)}
     assert places["root"] < places["LIN[x]"] == places["PER[x]"] < places["LIN[x] + PER[x]"] < places["SE[x]"]
 
 
@@ -149,25 +148,13 @@ def test_long_products_are_broken():
 def test_crossings_that_can_be_avoided_are():
     # Two layers in opposite order: as given every pair crosses, and there is an order in which none does.
     edges = [(0, 1), (0, 2), (0, 3), (1, 6), (2, 5), (3, 4)]
-    sizes = [Size(1.0, 1.0)] * 7
-    layout = arrange(sizes, [0, 1, 1, 1, 2, 2, 2], edges, gap=1.0, apart=0.2, slack=0.2)
-    upper = sorted((1, 2, 3), key=lambda box: layout.places[box].cross)
-    lower = sorted((4, 5, 6), key=lambda box: layout.places[box].cross)
+    positions = arrange([Extent(1.0)] * 7, [0, 1, 1, 1, 2, 2, 2], edges, apart=0.2, slack=0.2)
+    upper = sorted((1, 2, 3), key=positions.boxes.__getitem__)
+    lower = sorted((4, 5, 6), key=positions.boxes.__getitem__)
     assert crossings(upper, lower, edges) == 0
 
 
 def test_long_edges_go_around_the_boxes_between():
-    layout = arrange([Size(1.0, 1.0)] * 3, [0, 1, 2], [(0, 1), (1, 2), (0, 2)], gap=1.0, apart=0.2, slack=0.2)
-    (between,) = layout.routes[0, 2]
-    assert abs(between.cross - layout.places[1].cross) >= 0.5 + 0.2 + 0.1 - 1e-9
-
-
-@given(st.lists(st.floats(-5, 5), min_size=1, max_size=7))
-def test_monotone_is_the_nearest(values):
-    found = np.array(monotone(values))
-    assert (np.diff(found) >= -1e-12).all()
-    # The min-max formula of isotonic regression: the largest over starts of the smallest over ends of the means.
-    n = len(values)
-    means = {(i, j): np.mean(values[i : j + 1]) for i in range(n) for j in range(i, n)}
-    for k in range(n):
-        assert found[k] == pytest.approx(max(min(means[i, j] for j in range(k, n)) for i in range(k + 1)), abs=1e-9)
+    positions = arrange([Extent(1.0)] * 3, [0, 1, 2], [(0, 1), (1, 2), (0, 2)], apart=0.2, slack=0.2)
+    (between,) = positions.routes[0, 2]
+    assert abs(between - positions.boxes[1]) >= 0.5 + 0.2 + 0.1 - 1e-9

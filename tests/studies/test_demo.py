@@ -6,7 +6,7 @@ import pytest
 from typer.testing import CliRunner
 
 from kerneltrail.cli.app import app
-from kerneltrail.data import simulate_paper
+from kerneltrail.data import simulate
 from kerneltrail.errors import DataError
 from kerneltrail.kernels import Pool
 from kerneltrail.studies import demo
@@ -86,7 +86,7 @@ def test_the_story_is_told_in_words(text):
 
 def test_the_share_right_counts_what_the_users_were_given(made, text):
     model = TrajectoryModel.load(made[0].parent / demo.MODEL)
-    simulation = simulate_paper(train=4, test=3, seed=0, batches=(4, 8, 24))
+    simulation = simulate.paper(train=4, test=3, seed=0, batches=(4, 8, 24))
     right = 0
     for user in simulation.test:
         state = model.new_user(user.name)

@@ -3,7 +3,7 @@ import math
 import numpy as np
 import pytest
 
-from kerneltrail.data import simulate_paper
+from kerneltrail.data import simulate
 from kerneltrail.kernels import Pool, Priors, parse
 from kerneltrail.trajectory import candidates
 from kerneltrail.trajectory.candidates import PROMISING, levels, support
@@ -119,7 +119,7 @@ def test_few_is_where_a_search_would_save_nothing(monkeypatch):
 
 @pytest.mark.slow
 def test_the_truth_is_among_the_candidates_of_simulated_users():
-    simulation = simulate_paper(train=4, test=1, seed=1, batches=(3, 7, 30))
+    simulation = simulate.paper(train=4, test=1, seed=1, batches=(3, 7, 30))
     table = MapTable(simulation.train.users, Pool.paper(), Priors.synthetic(), MapSettings())
     chosen = {Pool.paper().composition(mask) for mask in support(table, 2, 1)}
     assert {parse("LIN[x] + PER[x]"), parse("SE[x]")} <= chosen

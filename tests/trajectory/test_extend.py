@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from kerneltrail.data import simulate_paper
+from kerneltrail.data import simulate
 from kerneltrail.errors import DataError
 from kerneltrail.kernels import Pool
 from kerneltrail.trajectory.fit import fit
@@ -15,7 +15,7 @@ QUICK = {"largest": 2, "chains": 2, "sweeps": 16, "check": 8, "maps": MapSetting
 
 @pytest.fixture(scope="module")
 def cohort():
-    return simulate_paper(train=4, test=1, seed=3, batches=(4, 6)).train
+    return simulate.paper(train=4, test=1, seed=3, batches=(4, 6)).train
 
 
 @pytest.fixture(scope="module")

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from kerneltrail.data import Cohort, simulate_paper
+from kerneltrail.data import Cohort, simulate
 from kerneltrail.errors import DataError
 from kerneltrail.gp import Reward
 from kerneltrail.gp.population import PopulationMean, spread
@@ -283,7 +283,7 @@ def test_the_agreement_of_a_chain_that_never_leaves_is_whole():
 
 @pytest.mark.slow
 def test_simulated_users_are_recovered():
-    simulation = simulate_paper(train=4, test=8, seed=0)
+    simulation = simulate.paper(train=4, test=8, seed=0)
     pool = Pool.of("LIN[x]", "PER[x]", "SE[x]")
     model = fit(simulation.train, pool=pool, settings=Settings(largest=2))
     for name, path in model.table():

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from gp import oracle as gp_oracle
-from kerneltrail.data import User, simulate_paper
+from kerneltrail.data import User, simulate
 from kerneltrail.errors import DataError, KernelError, KerneltrailError
 from kerneltrail.kernels import Composition, Pool
 from kerneltrail.trajectory import TrajectoryError
@@ -324,7 +324,7 @@ def test_how_a_user_is_followed_can_be_changed_and_nothing_else():
 
 @pytest.fixture(scope="module")
 def simulated():
-    simulation = simulate_paper(train=6, test=20, seed=3)
+    simulation = simulate.paper(train=6, test=20, seed=3)
     return simulation, fit(simulation.train, pool=Pool.of("LIN[x]", "PER[x]", "SE[x]"), settings=Settings(largest=2))
 
 

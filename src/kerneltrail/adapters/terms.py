@@ -84,7 +84,7 @@ class Polynomial:
         Raises:
             KernelError: where no composition equals it.
         """
-        found: dict[Product, Term] = {}
+        terms: dict[Product, Term] = {}
         for term in self.terms:
             if term.white:
                 noise += term.size
@@ -93,20 +93,20 @@ class Polynomial:
                 raise KernelError(f"the constant {term.size:.3g} stands on its own, and no atom is a constant")
             factors = _absorb(term.factors)
             product = Product(tuple(factor.atom for factor in factors))
-            before = found.get(product)
+            before = terms.get(product)
             if before is not None and not _alike(before.factors, factors):
                 raise KernelError(
                     f"{product} occurs twice with different hyperparameters, but a composition is a set of products"
                 )
-            found[product] = Term(term.size + (before.size if before else 0.0), factors)
+            terms[product] = Term(term.size + (before.size if before else 0.0), factors)
         if noise <= 0.0:
             raise KernelError("there is no noise: add a WhiteKernel, or say noise=")
-        layout = layout_of(Composition(tuple(found)))
+        layout = layout_of(Composition(tuple(terms)))
         values = [0.0] * layout.size
         values[-1] = noise
         for p, product in enumerate(layout.composition):
-            values[layout.amplitude_index[p]] = found[product].size
-            for place, factor in zip(layout.atom_index[p], found[product].factors, strict=True):
+            values[layout.amplitude_index[p]] = terms[product].size
+            for place, factor in zip(layout.atom_index[p], terms[product].factors, strict=True):
                 values[place] = factor.values
         return Hyperparameters.from_values(layout.composition, values)
 

@@ -156,7 +156,7 @@ def describe(
 ) -> None:
     """Say in plain words what a kernel means, with its hyperparameters at the prior's medians."""
     from kerneltrail.kernels import Hyperparameters, Priors, parse
-    from kerneltrail.report.words import describe as said
+    from kerneltrail.report.description import describe as said
 
     composition = parse(kernel)
     medians = Hyperparameters(composition, tuple(Priors.synthetic().moments(composition)[0]))

@@ -114,7 +114,7 @@ def cks(
 def sentences(found: CKSFit, target: str) -> list[str]:
     """What a kernel says in words, product by product, the largest first, and the noise last."""
     from kerneltrail.methods.cks.layout import multiplied_out
-    from kerneltrail.report.words import describe
+    from kerneltrail.report.description import describe
 
     parts = sorted(multiplied_out(found.in_data_units), key=lambda part: -_size(part, found))
     said = [describe(part, target=target) for part in parts]

@@ -223,7 +223,7 @@ def _spec(label: str, parts: Mapping[str, Any]) -> Spec:
 
 
 def _figures(evaluation: Evaluation, out: Path) -> list[Path]:
-    from kerneltrail.report.comparison import by_batch, differences
+    from kerneltrail.report.comparison_figures import by_batch, differences
     from kerneltrail.report.figures import png
     from kerneltrail.store.atomic import write
 

@@ -105,7 +105,7 @@ def fit(
 
 def _summary(model: TrajectoryModel) -> None:
     from kerneltrail.cli.terminal import say, title
-    from kerneltrail.report.graph_text import graph_lines
+    from kerneltrail.report.model_text import graph_lines
 
     title("Graph")
     say(graph_lines(model.pool, model.paths))

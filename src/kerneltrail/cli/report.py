@@ -33,7 +33,10 @@ def report(
 
     The page is one file that fetches nothing; it can be sent by mail and printed.
     """
+    import numpy as np
+
     from kerneltrail.cli.terminal import say, user_bar
+    from kerneltrail.data import Cohort
     from kerneltrail.errors import DataError
     from kerneltrail.report.model_page import follow_users, trail_page
     from kerneltrail.store.atomic import check_writable, write
@@ -43,22 +46,23 @@ def report(
         raise DataError(f"{source} has no model file, without which --data cannot be shown")
     cohort = None
     if data is not None and model is not None:
-        cohort = model.schema.read(data)
+        cohort = Cohort.from_schema(model.schema, data)
     check_writable(out)
     followed: Any = ()
-    refused: list[str] = []
+    left_out: list[str] = []
     if cohort is not None and model is not None:
-        with user_bar(len(cohort)) as tell:
-            followed = follow_users(model, cohort.raw, detailed=users, tell=tell, leave_out=refused.append)
-    written = write(out, trail_page(title, model, followed, comparison))
+        # Numbers out of range are told by who is left out and why, not by NumPy's warnings.
+        with user_bar(len(cohort)) as tell, np.errstate(all="ignore"):
+            followed = follow_users(model, cohort.raw, detailed=users, tell=tell, leave_out=left_out.append)
+    written = write(out, trail_page(title, model, followed, comparison, left_out=left_out))
     lines = [f"Open {written}"]
     if cohort is not None:
         lines.insert(0, str(cohort.report))
         if len(cohort) > users:
             lines.insert(1, f"{users} of {len(cohort)} users are shown one by one; --users shows more")
     say(lines)
-    if refused:
-        raise DataError("\n".join(refused))
+    if left_out:
+        raise DataError("\n".join(left_out))
 
 
 def _found(source: Path) -> tuple[TrajectoryModel | None, Comparison | None]:

@@ -48,7 +48,7 @@ def select(
     and the others go on; the command then ends with exit code 2.
     """
     from kerneltrail.cli.terminal import say, user_bar
-    from kerneltrail.data import Batching
+    from kerneltrail.data import Batching, Cohort
     from kerneltrail.errors import DataError
     from kerneltrail.evaluation.follow import left_out
     from kerneltrail.evaluation.tables import csv_text
@@ -61,7 +61,7 @@ def select(
     batching = None
     if batch_size is not None or batch_column is not None:
         batching = Batching.of(batch_size, batch_column)
-    cohort = loaded.schema.read(data, batching=batching)
+    cohort = Cohort.from_schema(loaded.schema, data, batching=batching)
     for path in (out, predictions):
         if path is not None:
             check_writable(path)

@@ -16,14 +16,19 @@ if TYPE_CHECKING:
 def show(
     model: Annotated[Path, typer.Argument(help="A model file, as `kerneltrail fit` writes it.")],
     json: Annotated[bool, typer.Option("--json", help="Print everything as JSON.")] = False,
+    dot: Annotated[bool, typer.Option("--dot", help="Print the graph in DOT, for Graphviz.")] = False,
 ) -> None:
     """Print a model: its graph, its users' paths, the alternatives, and what every kernel says in words."""
-    from kerneltrail.report.plain import as_json
+    from kerneltrail.report.model_text import model_dot, model_json
     from kerneltrail.trajectory.model_file import load
 
+    if json and dot:
+        raise typer.BadParameter("give one of them", param_hint="--json, --dot")
     loaded = load(model)
-    if json:
-        typer.echo(plain_json.dumps(_finite(as_json(loaded)), indent=2, ensure_ascii=False))
+    if dot:
+        typer.echo(model_dot(loaded), nl=False)
+    elif json:
+        typer.echo(plain_json.dumps(_finite(model_json(loaded)), indent=2, ensure_ascii=False))
     else:
         _print(loaded)
 
@@ -31,8 +36,7 @@ def show(
 def _print(model: TrajectoryModel) -> None:
     from kerneltrail.cli.fit import chain_lines
     from kerneltrail.cli.terminal import say, title
-    from kerneltrail.report.graph_text import NOTHING, graph_lines, user_lines
-    from kerneltrail.report.plain import words_of
+    from kerneltrail.report.model_text import NOTHING, describe_node, graph_lines, user_lines
 
     schema = model.schema
     say([f"{schema.target} from {', '.join(schema.covariates)}; {len(model.users)} pilot users"])
@@ -52,7 +56,7 @@ def _print(model: TrajectoryModel) -> None:
     title("In words")
     for node in model.nodes:
         say([node.composition.text or NOTHING], style="bold")
-        say(f"• {sentence}" for sentence in words_of(model, node))
+        say(f"• {sentence}" for sentence in describe_node(model, node))
     title("Chains")
     say(chain_lines(model))
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from kerneltrail.data.frozen import Frozen
+from kerneltrail.data.frozen_dict import FrozenDict
 from kerneltrail.errors import DataError
 from kerneltrail.names import nearest
 
@@ -28,10 +28,10 @@ class Batching:
     size: int | None = None
     column: str | None = None
     ends: tuple[int, ...] | None = None
-    ends_of: Mapping[str, tuple[int, ...]] = field(default_factory=Frozen)
+    ends_of: Mapping[str, tuple[int, ...]] = field(default_factory=FrozenDict)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "ends_of", Frozen({k: _increasing(v) for k, v in self.ends_of.items()}))
+        object.__setattr__(self, "ends_of", FrozenDict({k: _increasing(v) for k, v in self.ends_of.items()}))
         if self.ends is not None:
             object.__setattr__(self, "ends", _increasing(self.ends))
         if self.size is not None and (isinstance(self.size, bool) or int(self.size) != self.size or self.size < 1):
@@ -51,7 +51,7 @@ class Batching:
         if sum(value is not None for value in (batch_size, batch_column, ends)) != 1:
             raise DataError("say how to cut batches, in one way: batch_size=, batch_column= or ends=")
         if isinstance(ends, Mapping):
-            return cls(ends_of={str(name): tuple(own) for name, own in ends.items()})
+            return cls(ends_of={str(name): tuple(rows) for name, rows in ends.items()})
         return cls(batch_size, batch_column, None if ends is None else tuple(ends))
 
     def cut(self, user: str, kept: Sequence[bool], labels: Sequence[str] | None) -> tuple[int, ...]:
@@ -82,14 +82,14 @@ class Batching:
     def _own_ends(self, user: str, rows: int) -> tuple[int, ...]:
         if user not in self.ends_of:
             raise DataError(f"no batch ends are given for user {user!r}; {nearest(user, self.ends_of, 'given are')}")
-        own = self.ends_of[user]
-        if own[-1] != rows:
-            raise DataError(f"user {user!r} has {rows} rows, but its last batch is said to end at row {own[-1]}")
-        return own
+        ends = self.ends_of[user]
+        if ends[-1] != rows:
+            raise DataError(f"user {user!r} has {rows} rows, but its last batch is said to end at row {ends[-1]}")
+        return ends
 
     def to_json(self) -> dict[str, Any]:
         """As plain values, only what is set."""
-        ends_of = {name: list(own) for name, own in self.ends_of.items()}
+        ends_of = {name: list(rows) for name, rows in self.ends_of.items()}
         whole = {"size": self.size, "column": self.column, "ends": self.ends and list(self.ends), "ends_of": ends_of}
         return {key: value for key, value in whole.items() if value}
 
@@ -97,7 +97,7 @@ class Batching:
     def from_json(cls, stored: Mapping[str, Any]) -> Batching:
         """The rule that `to_json` described."""
         ends = stored.get("ends")
-        ends_of = {name: tuple(own) for name, own in stored.get("ends_of", {}).items()}
+        ends_of = {name: tuple(rows) for name, rows in stored.get("ends_of", {}).items()}
         return cls(stored.get("size"), stored.get("column"), None if ends is None else tuple(ends), ends_of)
 
 

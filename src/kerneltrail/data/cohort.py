@@ -13,8 +13,7 @@ from typing import Any
 import numpy as np
 
 from kerneltrail.data.batching import Batching
-from kerneltrail.data.intake import take_in
-from kerneltrail.data.intake_report import Report
+from kerneltrail.data.intake import IntakeReport, read_users
 from kerneltrail.data.scaling import Scaler, Scaling, TargetScaling
 from kerneltrail.data.schema import Policy, Schema
 from kerneltrail.data.user import User
@@ -26,7 +25,7 @@ from kerneltrail.store.digest import digest
 
 @dataclass(frozen=True)
 class Cohort:
-    """Users with the same columns. Build it with `from_table`, `from_users` or a schema's `read`.
+    """Users with the same columns. Build it with `from_table`, `from_users` or `from_schema`.
 
     `users` are scaled as the schema says, and are what models see; `raw` are the same users in data units. Iterating,
     `len` and `cohort["ann"]` are over the scaled ones.
@@ -44,7 +43,7 @@ class Cohort:
 
     schema: Schema
     raw: tuple[User, ...]
-    report: Report = field(default_factory=Report)
+    report: IntakeReport = field(default_factory=IntakeReport)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "raw", tuple(self.raw))
@@ -82,6 +81,7 @@ class Cohort:
         scaling: Scaling = "group",
         target_scaling: TargetScaling = "none",
         units: Mapping[str, str] | None = None,
+        skip_refused: bool = False,
     ) -> Cohort:
         """The cohort in a long table, one row per decision point.
 
@@ -105,6 +105,8 @@ class Cohort:
             scaling: ``group``, ``user`` or ``none``.
             target_scaling: ``none`` or ``standard``.
             units: unit by covariate or target, for people to read.
+            skip_refused: leave out a user with a cell that cannot be used, and say so in the report, in place of
+                refusing the table.
 
         Raises:
             DataError: naming column, row and user.
@@ -129,8 +131,33 @@ class Cohort:
                 raise DataError(f"missing must be 'error', 'drop' or a policy by column, got {missing!r}")
             missing = dict.fromkeys(schema.values, missing)
         schema = replace(schema, missing={name: policy for name, policy in missing.items() if policy != "error"})
-        users, report = take_in(schema, rows)
+        users, report = read_users(schema, rows, skip_refused=skip_refused)
         return cls(schema.fitted(users), users, report)
+
+    @classmethod
+    def from_schema(
+        cls, schema: Schema, rows: Any, *, batching: Batching | None = None, skip_refused: bool = False
+    ) -> Cohort:
+        """Another table, read as a schema says and with its scaler: how a model meets new users.
+
+        Args:
+            schema: how the first table was read, such as a model's ``schema``.
+            rows: what `from_table` takes.
+            batching: how to cut batches, if otherwise than the first table's; ``Batching()`` makes one batch of it.
+            skip_refused: as in `from_table`; values that only scaling makes unusable count too.
+        """
+        if batching is not None:
+            schema = replace(schema, batching=batching)
+        users, report = read_users(schema, rows, skip_refused=skip_refused)
+        schema = schema if schema.scaler is not None else schema.fitted(users)
+        if skip_refused:
+            problems = {user.name: problem for user in users if (problem := _scaling_problem(schema, user))}
+            users = tuple(user for user in users if user.name not in problems)
+            kept = sum(user.rows for user in users)
+            report = replace(report, rows_kept=kept, refused={**report.refused, **problems})
+            if not users:
+                raise DataError(f"no user of the table can be used:\n{report}")
+        return cls(schema, users, report)
 
     @classmethod
     def from_users(
@@ -141,7 +168,7 @@ class Cohort:
         scaling: Scaling = "group",
         target_scaling: TargetScaling = "none",
         units: Mapping[str, str] | None = None,
-        report: Report | None = None,
+        report: IntakeReport | None = None,
     ) -> Cohort:
         """The cohort of users in data units that were made otherwise than from a table.
 
@@ -172,7 +199,7 @@ class Cohort:
             probability=common("probability"),
         )
         rows = sum(user.rows for user in raw)
-        return cls(schema.fitted(raw), raw, report or Report(rows_read=rows, rows_kept=rows))
+        return cls(schema.fitted(raw), raw, report or IntakeReport(rows_read=rows, rows_kept=rows))
 
     @property
     def covariates(self) -> tuple[str, ...]:
@@ -220,17 +247,21 @@ class Cohort:
         """The scaler that turned a user's data units into what `users` holds."""
         return self.schema.scaler_for(self.raw[self._place(user if isinstance(user, str) else user.name)])
 
+    @cached_property
+    def _places(self) -> dict[str, int]:
+        return {name: place for place, name in enumerate(self.names)}
+
     def _place(self, name: str) -> int:
         try:
-            return self.names.index(name)
-        except ValueError:
+            return self._places[name]
+        except KeyError:
             raise DataError(f"there is no user {name!r}; {nearest(name, self.names)}") from None
 
     def __getitem__(self, name: str) -> User:
         return self.users[self._place(str(name))]
 
     def __contains__(self, name: object) -> bool:
-        return name in self.names
+        return name in self._places
 
     def __iter__(self) -> Iterator[User]:
         return iter(self.users)
@@ -240,7 +271,7 @@ class Cohort:
 
     def read(self, rows: Any, *, batching: Batching | None = None) -> Cohort:
         """Another table, read as this one was and scaled with this cohort's scaler; batches may be cut otherwise."""
-        return read_cohort(self.schema, rows, batching=batching)
+        return Cohort.from_schema(self.schema, rows, batching=batching)
 
     def subset(self, names: Iterable[str]) -> Cohort:
         """Some of the users, in the order asked for, scaled as before."""
@@ -251,7 +282,8 @@ class Cohort:
         held = [str(name) for name in test]
         if not held or len(set(held)) == len(self):
             raise DataError("a split needs users on both sides")
-        train = [name for name in self.names if name not in held]
+        apart = set(held)
+        train = [name for name in self.names if name not in apart]
         schema = self.schema.fitted(self.subset(train).raw)
         return replace(self.subset(train), schema=schema), replace(self.subset(held), schema=schema)
 
@@ -326,9 +358,10 @@ class Cohort:
         )
 
 
-def read_cohort(schema: Schema, rows: Any, *, batching: Batching | None = None) -> Cohort:
-    """A table read as a schema says, with its scaler: how a model meets new users."""
-    if batching is not None:
-        schema = replace(schema, batching=batching)
-    users, report = take_in(schema, rows)
-    return Cohort(schema if schema.scaler is not None else schema.fitted(users), users, report)
+def _scaling_problem(schema: Schema, user: User) -> str:
+    """Why a user's rows cannot be scaled; empty if they can."""
+    try:
+        schema.scaler_for(user).apply(user)
+    except DataError as problem:
+        return str(problem)
+    return ""

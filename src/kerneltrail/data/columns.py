@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import UTC, date, datetime
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from kerneltrail.data.arrays import LARGEST
 from kerneltrail.data.table import Table
 from kerneltrail.errors import DataError
 from kerneltrail.names import nearest
 
 Array = NDArray[np.float64]
+
+Refusal = Callable[[int, str], None]
+"""Told of a cell that cannot be used: its row, and what is wrong with it. It raises, or takes note."""
 
 _WHOLE = re.compile(r"(-?\d+)\.0+")
 _TRUTH = {"true": 1.0, "false": 0.0}
@@ -33,23 +37,32 @@ def text_of(value: Any) -> str:
     return whole.group(1) if whole else text
 
 
-def numbers(table: Table, name: str, hint: str = "") -> Array:
-    """A column as float64, NaN where a value is missing. True and false are 1 and 0; infinities are refused."""
+def refused(row: int, problem: str) -> None:
+    """What becomes of a cell that cannot be used, unless somebody keeps a list: an error."""
+    raise DataError(problem)
+
+
+def numbers(table: Table, name: str, hint: str = "", refuse: Refusal = refused) -> Array:
+    """A column as float64, NaN where a value is missing or refused. True and false are 1 and 0.
+
+    Infinities are refused, and numbers beyond `LARGEST`.
+    """
     values = table.column(name)
     try:
         column = np.array(values, dtype=np.float64)
         if column.ndim != 1:  # every cell is itself a list
             raise ValueError
     except (TypeError, ValueError, OverflowError):
-        column = np.array([_number(table, name, row, value, hint) for row, value in enumerate(values)])
-    infinite = np.flatnonzero(np.isinf(column))
-    if infinite.size:
-        row = int(infinite[0])
-        raise DataError(f"column {name!r} of {table.source} is infinite in {table.place(row)}")
+        column = np.array([_number(table, name, row, value, hint, refuse) for row, value in enumerate(values)])
+    for row in np.flatnonzero(np.abs(column) > LARGEST):
+        size = "infinite" if np.isinf(column[row]) else f"{column[row]:g}"
+        more = "" if size == "infinite" else f"; numbers up to {LARGEST:g} can be used"
+        refuse(int(row), f"column {name!r} of {table.source} is {size} in {table.place(int(row))}{more}")
+        column[row] = np.nan
     return column
 
 
-def _number(table: Table, name: str, row: int, value: Any, hint: str) -> float:
+def _number(table: Table, name: str, row: int, value: Any, hint: str, refuse: Refusal) -> float:
     if value is None:
         return np.nan
     if isinstance(value, str) and value.strip().lower() in _TRUTH:
@@ -59,45 +72,45 @@ def _number(table: Table, name: str, row: int, value: Any, hint: str) -> float:
             return float(value)
     except (TypeError, ValueError, OverflowError):
         pass
-    raise DataError(f"column {name!r} of {table.source} is {_shown(value)} in {table.place(row)}, not a number{hint}")
+    refuse(row, f"column {name!r} of {table.source} is {_shown(value)} in {table.place(row)}, not a number{hint}")
+    return np.nan
 
 
-def coded(table: Table, name: str, levels: Sequence[str]) -> Array:
+def coded(table: Table, name: str, levels: Sequence[str], refuse: Refusal = refused) -> Array:
     """A categorical column as the position of each value among its declared levels, NaN where it is missing."""
     codes = {level: float(code) for code, level in enumerate(levels)}
     column = np.full(table.rows, np.nan)
     for row, value in enumerate(table.column(name)):
         if value is None:
             continue
-        try:
-            column[row] = codes[text_of(value)]
-        except KeyError:
-            raise DataError(
+        column[row] = codes.get(text_of(value), np.nan)
+        if np.isnan(column[row]):
+            refuse(
+                row,
                 f"column {name!r} of {table.source} is {_shown(value)} in {table.place(row)}, which is not one of its "
-                f"levels; {nearest(text_of(value), levels, 'they are')}"
-            ) from None
+                f"levels; {nearest(text_of(value), levels, 'they are')}",
+            )
     return column
 
 
-def flags(table: Table, name: str, what: str) -> Array:
-    """A column of zeros and ones, NaN where it is missing."""
-    column = numbers(table, name)
-    wrong = np.flatnonzero(~(np.isnan(column) | (column == 0.0) | (column == 1.0)))
-    if wrong.size:
-        row = int(wrong[0])
-        raise DataError(f"{what} {name!r} of {table.source} must be 0 or 1, is {column[row]:g} in {table.place(row)}")
-    return column
+def flags(table: Table, name: str, what: str, refuse: Refusal = refused) -> Array:
+    """A column of zeros and ones, NaN where it is missing or refused."""
+    column = numbers(table, name, refuse=refuse)
+    allowed = np.isnan(column) | (column == 0.0) | (column == 1.0)
+    return _only(column, allowed, f"{what} {name!r} of {table.source} must be 0 or 1", table, refuse)
 
 
-def shares(table: Table, name: str) -> Array:
-    """A column of probabilities, NaN where it is missing."""
-    column = numbers(table, name)
-    wrong = np.flatnonzero((column < 0.0) | (column > 1.0))
-    if wrong.size:
-        row = int(wrong[0])
-        raise DataError(
-            f"probability {name!r} of {table.source} must lie in [0, 1], is {column[row]:g} in {table.place(row)}"
-        )
+def shares(table: Table, name: str, refuse: Refusal = refused) -> Array:
+    """A column of probabilities, NaN where it is missing or refused."""
+    column = numbers(table, name, refuse=refuse)
+    allowed = np.isnan(column) | ((column >= 0.0) & (column <= 1.0))
+    return _only(column, allowed, f"probability {name!r} of {table.source} must lie in [0, 1]", table, refuse)
+
+
+def _only(column: Array, allowed: NDArray[np.bool_], rule: str, table: Table, refuse: Refusal) -> Array:
+    for row in np.flatnonzero(~allowed):
+        refuse(int(row), f"{rule}, is {column[row]:g} in {table.place(int(row))}")
+        column[row] = np.nan
     return column
 
 

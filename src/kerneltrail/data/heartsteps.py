@@ -3,13 +3,15 @@
 The outcome is log(steps in the 30 minutes after a decision point + 0.5). Kept are the decision points at which the user
 was available and the steps of the 30 minutes before were recorded (which reproduces 19 of the 21 row counts in the
 paper's table), less those whose outcome was not recorded, as the paper says.
+
+The pool of the paper's experiment is here as well (SPEC §3; paper, Appendix D.4).
 """
 
 from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -19,6 +21,7 @@ from kerneltrail.data.columns import flags, labels, numbers
 from kerneltrail.data.scaling import Scaling
 from kerneltrail.data.table import Table, read_table
 from kerneltrail.errors import DataError
+from kerneltrail.kernels import Pool, Product, parse
 from kerneltrail.names import nearest
 
 PAPER_TRAIN = ("15", "17", "18", "24", "25", "27", "29", "33", "37", "3", "4", "5", "9", "14", "30")
@@ -50,6 +53,31 @@ PROBABILITY = 0.6
 """The trial's randomisation probability where the user was available."""
 
 _NO_TEMPERATURE = -1024.0
+
+FAVOURITE = "PER[steps30pre]"
+PRELIMINARY = (
+    "LIN[min]",
+    "SE[steps30pre]",
+    "SE[log_steps30pre]",  # the same covariate on the scale that the outcome has
+    "PER[hour]",
+    "SE[hour]",
+    "SE[temperature]",
+    "PER[temperature]",
+    "SE[weather]",
+    "PER[yday]",
+    "SE[yday]",
+    "SE[hour]*SE[weather]",
+    "SE[hour]*SE[temperature]",
+)
+"""The paper's preliminary set, which it says came from users who are not among its training users."""
+
+PRODUCTS = ("SE[hour]*SE[weather]", "SE[hour]*SE[temperature]")
+"""The paper includes "a small selection of multiplicative kernels", and names these."""
+OURS = ("SE[hour]*SE[log_steps30pre]",)
+"""Added here: whether somebody who moves goes on moving depends on the time of day."""
+
+PAPER_COVARIATES = ("hour", "min", "steps30pre", "temperature", "weather", "precip_chance", "activity", "yday", "dom")
+"""Covariates that the paper names, of its 47."""
 
 
 def load_heartsteps(
@@ -271,3 +299,36 @@ _REBUILT = _Source(
         "dosage": _column("dosage"),
     },
 )
+
+
+def heartsteps_pool(covariates: Iterable[str], *, ours: bool = True) -> Pool:
+    """Each atom on each covariate and a few products, with the paper's inclusion probabilities.
+
+    0.1 for PER[steps30pre], 0.05 for the preliminary set, 0.03 for one factor, 0.01 otherwise. With `ours`, a product
+    that the paper does not name is among them.
+
+    >>> pool = heartsteps_pool(["hour", "steps30pre", "temperature"])
+    >>> len(pool), dict(zip(map(str, pool), pool.probabilities))["PER[steps30pre]"]
+    (10, 0.1)
+    """
+    names = tuple(dict.fromkeys(covariates))
+    preliminary = {str(parse(text)) for text in PRELIMINARY}
+
+    def probability(product: Product) -> float:
+        text = str(product)
+        if text == FAVOURITE:
+            return 0.1
+        if text in preliminary:
+            return 0.05
+        return 0.03 if product.order == 1 else 0.01
+
+    pool = Pool.atoms(names, probability=probability)
+    products = (*PRODUCTS, *OURS) if ours else PRODUCTS
+    there = [text for text in products if set(parse(text).covariates) <= set(names)]
+    return pool | Pool.of(*there, probability=probability) if there else pool
+
+
+def absent_covariates(covariates: Iterable[str]) -> tuple[str, ...]:
+    """Covariates that the paper names and these are without."""
+    there = set(covariates)
+    return tuple(name for name in PAPER_COVARIATES if name not in there)

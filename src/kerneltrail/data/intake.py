@@ -1,15 +1,20 @@
-"""From a table to users in data units: sorted, cut into batches, and with a report of what was dropped or filled."""
+"""From a table to users in data units: sorted, cut into batches, and with a report of what was dropped or filled.
+
+Nothing is dropped in silence. A cell that cannot be used is an error that names column, row and user; or its user is
+left out and listed in the report, so that one bad cell does not keep everybody else out.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kerneltrail.data.columns import coded, flags, labels, numbers, order_values, shares
-from kerneltrail.data.intake_report import Report
+from kerneltrail.data.frozen_dict import FrozenDict
 from kerneltrail.data.schema import Schema
 from kerneltrail.data.table import Table, read_table
 from kerneltrail.data.user import User
@@ -20,9 +25,70 @@ Mask = NDArray[np.bool_]
 
 _LEVELS = "; if it has levels, declare them: categorical={{{name!r}: [...]}}, on the command line --levels {name}=a,b"
 
+Counts = Mapping[str, Mapping[str, int]]
+
 
 @dataclass(frozen=True)
-class Inputs:
+class IntakeReport:
+    """How many rows were read, kept, dropped and filled, and why.
+
+    A row with two missing values counts under both columns, and once in `rows_read - rows_kept`.
+
+    Attributes:
+        rows_read: rows in the table.
+        rows_kept: rows in the cohort.
+        dropped: rows dropped for a missing value, by column, then by user.
+        filled: missing values replaced as declared, by column, then by user.
+        unavailable: rows dropped because the user was not available, by user.
+        repeated: rows whose order value equals that of the row before, by user; they keep the table's order.
+        unsorted: users whose rows were not in time order and were sorted.
+        empty: users of whom no row is left; they are not in the cohort.
+        refused: users left out for a cell that cannot be used, with the reason, where the reader asked to go on.
+        notes: what a loader has to say about its source.
+    """
+
+    rows_read: int = 0
+    rows_kept: int = 0
+    dropped: Counts = field(default_factory=FrozenDict)
+    filled: Counts = field(default_factory=FrozenDict)
+    unavailable: Mapping[str, int] = field(default_factory=FrozenDict)
+    repeated: Mapping[str, int] = field(default_factory=FrozenDict)
+    unsorted: tuple[str, ...] = ()
+    empty: tuple[str, ...] = ()
+    refused: Mapping[str, str] = field(default_factory=FrozenDict)
+    notes: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        put = object.__setattr__
+        for label in ("dropped", "filled"):
+            put(self, label, FrozenDict({name: FrozenDict(by_user) for name, by_user in getattr(self, label).items()}))
+        for label in ("unavailable", "repeated", "refused"):
+            put(self, label, FrozenDict(getattr(self, label)))
+
+    def missing(self, column: str) -> int:
+        """Rows dropped for a missing value in that column."""
+        return sum(self.dropped.get(column, {}).values())
+
+    def __str__(self) -> str:
+        lines = [f"{self.rows_read} rows read, {self.rows_kept} kept"]
+        lines += [f"dropped, {column} missing: {_counted(by_user)}" for column, by_user in self.dropped.items()]
+        lines += [f"filled, {column} missing: {_counted(by_user)}" for column, by_user in self.filled.items()]
+        if self.unavailable:
+            lines.append(f"dropped, user not available: {_counted(self.unavailable)}")
+        if self.repeated:
+            lines.append(f"order value repeated (table order kept): {_counted(self.repeated)}")
+        if self.unsorted:
+            lines.append(f"sorted into time order: {_listed(self.unsorted)}")
+        if self.empty:
+            lines.append(f"no rows left, not in the cohort: {_listed(self.empty)}")
+        if self.refused:
+            lines.append(f"left out for what cannot be used, not in the cohort: {_listed(tuple(self.refused))}")
+            lines += [f"  {problem}" for problem in list(self.refused.values())[:5]]
+        return "\n".join([*lines, *self.notes])
+
+
+@dataclass(frozen=True)
+class UnlabelledRows:
     """Covariates of one user's rows for which a prediction is wanted: a table without a target.
 
     Attributes:
@@ -36,64 +102,81 @@ class Inputs:
     rows: NDArray[np.int64]
 
 
-def take_in(schema: Schema, rows: Any) -> tuple[tuple[User, ...], Report]:
+def read_users(schema: Schema, rows: Any, *, skip_refused: bool = False) -> tuple[tuple[User, ...], IntakeReport]:
     """The users of a table, in data units and in order of appearance, and what happened on the way."""
-    table = read_table(rows)
-    return _Intake(schema, table, (*schema.values,)).users()
+    return _Intake(schema, read_table(rows), schema.values, skip_refused).users()
 
 
-def take_inputs(schema: Schema, rows: Any) -> tuple[Inputs, ...]:
-    """The users' covariates of a table that need not have the target, the action or batches."""
-    table = read_table(rows)
-    intake = _Intake(schema, table, schema.covariates)
+def read_unlabelled(schema: Schema, rows: Any) -> tuple[UnlabelledRows, ...]:
+    """The covariates alone, by user and in data units: rows to predict, whose target is not known yet."""
+    intake = _Intake(schema, read_table(rows), schema.covariates)
     X = intake.stacked(schema.covariates)
-    return tuple(Inputs(name, X[index], index) for name, index, _ in intake.by_user())
+    return tuple(UnlabelledRows(name, X[index], index) for name, index, _ in intake.by_user())
 
 
 class _Intake:
     """One pass over a table: `values` are the columns that matter, `kept` the rows that stay."""
 
-    def __init__(self, schema: Schema, table: Table, wanted: tuple[str, ...]) -> None:
-        self.schema, self.table = schema, table
+    def __init__(self, schema: Schema, table: Table, wanted: tuple[str, ...], skip_refused: bool = False) -> None:
+        self.schema, self.table, self.skip_refused = schema, table, skip_refused
         self.names = labels(table, schema.user, "user column")
         self.order = order_values(table, schema.order)
-        self.values = {name: self._column(name) for name in wanted}
+        self.refused: dict[str, str] = {}
+        covariates = set(schema.covariates)
+        self.values = {name: self._column(name, name in covariates) for name in wanted}
         self.kept: Mask = np.ones(table.rows, dtype=np.bool_)
+        self._leave_out()
         self.unavailable: dict[str, int] = {}
         self.dropped: dict[str, dict[str, int]] = {}
         self.filled: dict[str, dict[str, int]] = {}
         # Unavailable rows go first: what is missing in a row that is not wanted is nobody's error.
         if schema.available_only and schema.availability in self.values:
-            away = self.values[schema.availability] == 0.0
+            away = (self.values[schema.availability] == 0.0) & self.kept
             self.unavailable = self._count(away)
             self.kept &= ~away
         available = self.kept.copy()
         for name in wanted:
             self._settle(name, np.isnan(self.values[name]) & available)
+        self._leave_out()
 
-    def _column(self, name: str) -> Array:
+    def _column(self, name: str, covariate: bool) -> Array:
         schema, table = self.schema, self.table
         if name in schema.levels:
-            return coded(table, name, schema.levels[name])
+            return coded(table, name, schema.levels[name], self._refuse)
         if name == schema.action:
-            return flags(table, name, "action")
+            return flags(table, name, "action", self._refuse)
         if name == schema.availability:
-            return flags(table, name, "availability")
+            return flags(table, name, "availability", self._refuse)
         if name == schema.probability:
-            return shares(table, name)
-        return numbers(table, name, _LEVELS.format(name=name) if name in schema.covariates else "")
+            return shares(table, name, self._refuse)
+        return numbers(table, name, _LEVELS.format(name=name) if covariate else "", self._refuse)
+
+    def _refuse(self, row: int, problem: str) -> None:
+        problem = f"user {self.names[row]!r}: {problem}"
+        if not self.skip_refused:
+            raise DataError(problem)
+        self.refused.setdefault(self.names[row], problem)
+
+    def _leave_out(self) -> None:
+        """Keep no row of a user who is refused."""
+        if self.refused:
+            self.kept &= np.array([name not in self.refused for name in self.names])
 
     def _settle(self, name: str, gaps: Mask) -> None:
         if not gaps.any():
             return
         policy = self.schema.policy(name)
         if policy == "error":
-            row = int(np.flatnonzero(gaps)[0])
-            raise DataError(
-                f"column {name!r} of {self.table.source} is missing in {self.table.place(row)}, user "
-                f"{self.names[row]!r}, and in {int(gaps.sum())} rows altogether; say what to do with "
-                f"missing={{{name!r}: 'drop'}}, or on the command line with --missing drop"
-            )
+            for row in np.flatnonzero(gaps).tolist():
+                problem = (
+                    f"column {name!r} of {self.table.source} is missing in {self.table.place(row)}, user "
+                    f"{self.names[row]!r}, and in {int(gaps.sum())} rows altogether; say what to do with "
+                    f"missing={{{name!r}: 'drop'}}, or on the command line with --missing drop"
+                )
+                if not self.skip_refused:
+                    raise DataError(problem)
+                self.refused.setdefault(self.names[row], problem)
+            return
         if policy == "drop":
             self.dropped[name] = self._count(gaps)
             self.kept &= ~gaps
@@ -113,17 +196,17 @@ class _Intake:
 
     def by_user(self) -> list[tuple[str, NDArray[np.int64], NDArray[np.int64]]]:
         """(name, kept rows in time order, all rows in time order) by user, in order of appearance."""
-        places: dict[str, list[int]] = {}
+        rows: dict[str, list[int]] = {}
         for row, name in enumerate(self.names):
-            places.setdefault(name, []).append(row)
-        found = []
-        for name, rows in places.items():
-            own = np.array(rows, dtype=np.int64)
-            own = own[np.argsort(self.order[own], kind="stable")]
-            found.append((name, own[self.kept[own]], own))
-        return found
+            rows.setdefault(name, []).append(row)
+        users = []
+        for name, places in rows.items():
+            every = np.array(places, dtype=np.int64)
+            every = every[np.argsort(self.order[every], kind="stable")]
+            users.append((name, every[self.kept[every]], every))
+        return users
 
-    def users(self) -> tuple[tuple[User, ...], Report]:
+    def users(self) -> tuple[tuple[User, ...], IntakeReport]:
         schema = self.schema
         column = schema.batching.column
         batches = None if column is None else labels(self.table, column, "batch column")
@@ -132,17 +215,25 @@ class _Intake:
         repeated: dict[str, int] = {}
         unsorted: list[str] = []
         empty: list[str] = []
-        for name, index, own in self.by_user():
-            ties = int(np.sum(self.order[own][1:] == self.order[own][:-1]))
+        for name, index, every in self.by_user():
+            if name in self.refused:
+                continue
+            ties = int(np.sum(self.order[every][1:] == self.order[every][:-1]))
             if ties:
                 repeated[name] = ties
-            if np.any(np.diff(own) < 0):
+            if np.any(np.diff(every) < 0):
                 unsorted.append(name)
             if not len(index):
                 empty.append(name)
                 continue
-            marks = None if batches is None else [batches[row] for row in own]
-            ends = schema.batching.cut(name, self.kept[own].tolist(), marks)
+            marks = None if batches is None else [batches[row] for row in every]
+            try:
+                ends = schema.batching.cut(name, self.kept[every].tolist(), marks)
+            except DataError as problem:
+                if not self.skip_refused:
+                    raise
+                self.refused[name] = str(problem)
+                continue
             users.append(
                 User(
                     name,
@@ -156,15 +247,16 @@ class _Intake:
                     order=self.order[index],
                 )
             )
-        report = Report(
+        report = IntakeReport(
             rows_read=self.table.rows,
-            rows_kept=int(self.kept.sum()),
+            rows_kept=sum(user.rows for user in users),
             dropped=self.dropped,
             filled=self.filled,
             unavailable=self.unavailable,
             repeated=repeated,
             unsorted=tuple(unsorted),
             empty=tuple(empty),
+            refused=self.refused,
         )
         if not users:
             raise DataError(f"no row of {self.table.source} is left:\n{report}")
@@ -172,3 +264,15 @@ class _Intake:
 
     def _optional(self, name: str | None, index: NDArray[np.int64]) -> Array | None:
         return None if name is None else self.values[name][index]
+
+
+def _counted(by_user: Mapping[str, int]) -> str:
+    worst = sorted(by_user.items(), key=lambda item: -item[1])
+    shown = ", ".join(f"{name} {count}" for name, count in worst[:5])
+    more = f", {len(worst) - 5} users more" if len(worst) > 5 else ""
+    total = sum(by_user.values())
+    return f"{total} {'row' if total == 1 else 'rows'} ({shown}{more})"
+
+
+def _listed(names: tuple[str, ...]) -> str:
+    return ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")

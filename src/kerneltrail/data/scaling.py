@@ -11,6 +11,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from kerneltrail.data.arrays import real_numbers
 from kerneltrail.data.user import User
 from kerneltrail.errors import DataError
 from kerneltrail.names import index_of, unique
@@ -130,7 +131,7 @@ class Scaler:
         return self._low + self._checked(Z) * self._range
 
     def _checked(self, X: ArrayLike) -> Array:
-        array = np.asarray(X, dtype=np.float64)
+        array = real_numbers(X, "X", self.covariates)
         if array.ndim == 0 or array.shape[-1] != len(self.covariates):
             raise DataError(
                 f"expected {len(self.covariates)} columns ({', '.join(self.covariates)}), got shape {array.shape}"
@@ -139,7 +140,7 @@ class Scaler:
 
     def transform_target(self, y: ArrayLike) -> Array:
         """A target in data units to scaled."""
-        return (np.asarray(y, dtype=np.float64) - self.shift) / self.scale
+        return (real_numbers(y, "the target") - self.shift) / self.scale
 
     def inverse_target(self, y: ArrayLike) -> Array:
         """A scaled target, or a mean of it, back to data units."""

@@ -5,20 +5,16 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from kerneltrail.data.batching import Batching
 from kerneltrail.data.columns import text_of
-from kerneltrail.data.frozen import Frozen
+from kerneltrail.data.frozen_dict import FrozenDict
 from kerneltrail.data.scaling import Scaler, Scaling, TargetScaling
 from kerneltrail.data.table import MISSING
 from kerneltrail.data.user import User
 from kerneltrail.errors import DataError
 from kerneltrail.names import nearest, unique
-
-if TYPE_CHECKING:
-    from kerneltrail.data.cohort import Cohort
-    from kerneltrail.data.intake import Inputs
 
 Policy = str | float
 """What to do about a missing value: ``error``, ``drop`` the row, or fill in a number (or a level) stated here."""
@@ -55,12 +51,12 @@ class Schema:
     action: str | None = None
     availability: str | None = None
     probability: str | None = None
-    levels: Mapping[str, tuple[str, ...]] = field(default_factory=Frozen)
-    missing: Mapping[str, Policy] = field(default_factory=Frozen)
+    levels: Mapping[str, tuple[str, ...]] = field(default_factory=FrozenDict)
+    missing: Mapping[str, Policy] = field(default_factory=FrozenDict)
     available_only: bool = False
     scaling: Scaling = "group"
     target_scaling: TargetScaling = "none"
-    units: Mapping[str, str] = field(default_factory=Frozen)
+    units: Mapping[str, str] = field(default_factory=FrozenDict)
     scaler: Scaler | None = None
 
     def __post_init__(self) -> None:
@@ -68,9 +64,9 @@ class Schema:
         if isinstance(self.covariates, str):
             raise DataError(f"covariates must be a list of names, such as [{self.covariates!r}]")
         put(self, "covariates", tuple(self.covariates))
-        put(self, "levels", Frozen({name: _levels(name, own) for name, own in self.levels.items()}))
-        put(self, "missing", Frozen(self.missing))
-        put(self, "units", Frozen(self.units))
+        put(self, "levels", FrozenDict({name: _levels(name, levels) for name, levels in self.levels.items()}))
+        put(self, "missing", FrozenDict(self.missing))
+        put(self, "units", FrozenDict(self.units))
         if not self.covariates:
             raise DataError("at least one covariate is needed")
         unique(self.covariates, "covariates")
@@ -95,8 +91,9 @@ class Schema:
 
     @staticmethod
     def _check_names(given: Mapping[str, Any], known: tuple[str, ...], what: str) -> None:
+        names = set(known)
         for name in given:
-            if name not in known:
+            if name not in names:
                 raise DataError(f"{what}= names {name!r}, which is not in use; {nearest(name, known, 'in use are')}")
 
     def _check_policy(self, name: str, policy: Policy) -> None:
@@ -130,7 +127,7 @@ class Schema:
     @property
     def ranges(self) -> dict[str, tuple[float, float]]:
         """Ranges known without looking at rows: the codes of declared levels."""
-        return {name: (0.0, float(len(own) - 1)) for name, own in self.levels.items()}
+        return {name: (0.0, float(len(levels) - 1)) for name, levels in self.levels.items()}
 
     def fitted(self, users: Sequence[User]) -> Schema:
         """The schema with the scaler of these users, who are in data units; without one under ``user`` scaling."""
@@ -148,23 +145,6 @@ class Schema:
         scaled = self.scaling != "none"
         return Scaler.fit(users, covariates=scaled, target=self.target_scaling, ranges=self.ranges)
 
-    def read(self, rows: Any, *, batching: Batching | None = None) -> Cohort:
-        """Another table, read in the same way and with the same scaler: how a model meets new users.
-
-        Args:
-            rows: what `Cohort.from_table` takes.
-            batching: how to cut batches, if otherwise than the first table's; ``Batching()`` makes one batch of it.
-        """
-        from kerneltrail.data.cohort import read_cohort
-
-        return read_cohort(self, rows, batching=batching)
-
-    def inputs(self, rows: Any) -> tuple[Inputs, ...]:
-        """The covariates alone, by user and in data units: rows to predict, whose target is not known yet."""
-        from kerneltrail.data.intake import take_inputs
-
-        return take_inputs(self, rows)
-
     def to_json(self) -> dict[str, Any]:
         """As plain values, for a model file's header."""
         return {
@@ -176,7 +156,7 @@ class Schema:
             "action": self.action,
             "availability": self.availability,
             "probability": self.probability,
-            "levels": {name: list(own) for name, own in self.levels.items()},
+            "levels": {name: list(levels) for name, levels in self.levels.items()},
             "missing": dict(self.missing),
             "available_only": self.available_only,
             "scaling": self.scaling,

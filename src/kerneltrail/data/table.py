@@ -58,20 +58,14 @@ class Table:
             raise DataError(f"{self.source} has no column {name!r}; {self._hint(name)}") from None
 
     def _hint(self, name: str) -> str:
-        if len(self.names) == 1 and (found := [mark for mark in (";", "\t", "|") if mark in self.names[0]]):
-            cure = "name the file .tsv" if found[0] == "\t" else "separate columns by commas"
-            return f"its header is one name with {found[0]!r} in it: {cure}"
+        if len(self.names) == 1 and (marks := [mark for mark in (";", "\t", "|") if mark in self.names[0]]):
+            cure = "name the file .tsv" if marks[0] == "\t" else "separate columns by commas"
+            return f"its header is one name with {marks[0]!r} in it: {cure}"
         return nearest(name, self.names)
 
     def place(self, row: int) -> str:
         """Where a row stands, for messages: rows count from 1, lines as an editor shows them."""
         return f"row {row + 1}" if self.lines is None else f"row {row + 1} (line {self.lines[row]})"
-
-    def with_columns(self, columns: Mapping[str, Sequence[Any]]) -> Table:
-        """The table with columns added or replaced."""
-        return Table(
-            {**self.columns, **{name: list(values) for name, values in columns.items()}}, self.source, self.lines
-        )
 
     def where(self, keep: Sequence[bool]) -> Table:
         """The rows for which `keep` is true; those of a text file remember their lines."""
@@ -181,12 +175,12 @@ def _from_mapping(rows: Mapping[Any, Any]) -> Table:
 
 
 def _plain(values: Any) -> list[Any]:
-    """A sequence as Python values; NumPy times at microseconds, since at nanoseconds they turn into integers."""
+    """A sequence as Python values; NumPy times and durations in microseconds: nanoseconds turn into integers."""
     if isinstance(values, np.ndarray):
         if values.ndim != 1:
             raise DataError(f"a column must have one dimension, got shape {values.shape}")
-        if values.dtype.kind == "M":
-            values = values.astype("datetime64[us]")
+        if values.dtype.kind in "mM":
+            values = values.astype(f"{values.dtype.kind}8[us]")
         values = values.tolist()
     elif hasattr(values, "to_pylist"):
         values = values.to_pylist()
@@ -194,8 +188,8 @@ def _plain(values: Any) -> list[Any]:
 
 
 def _scalar(value: Any) -> Any:
-    if isinstance(value, np.datetime64):
-        return value.astype("datetime64[us]").item()
+    if isinstance(value, np.datetime64 | np.timedelta64):
+        return value.astype(f"{value.dtype.kind}8[us]").item()
     return value.item() if isinstance(value, np.generic) else value
 
 
@@ -228,6 +222,8 @@ def _from_frame(frame: Any, source: str) -> Table:
 
 
 def _once(names: Sequence[str], source: str) -> None:
-    for position, name in enumerate(names):
-        if name in names[:position]:
+    seen: set[str] = set()
+    for name in names:
+        if name in seen:
             raise DataError(f"{source} has two columns named {name!r}")
+        seen.add(name)

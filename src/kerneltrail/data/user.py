@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from kerneltrail.data.arrays import check_size, real_numbers
 from kerneltrail.errors import DataError
 from kerneltrail.names import index_of, unique
 from kerneltrail.store.digest import blake, described
@@ -75,16 +76,17 @@ class User:
         unique(names, who)
         put(self, "name", str(name))
         put(self, "covariates", names)
-        inputs = _numbers(X, who, "X")
+        inputs = real_numbers(X, f"{who}: X", names)
         if inputs.size == 0 and inputs.ndim == 1:
             inputs = inputs.reshape(0, len(names))
         if inputs.ndim != 2 or inputs.shape[1] != len(names):
             raise DataError(f"{who}: X must have shape (rows, {len(names)}) for {', '.join(names)}, got {inputs.shape}")
         for column, covariate in zip(inputs.T, names, strict=True):
-            _finite(column, who, f"covariate {covariate!r}")
+            check_size(column, f"{who}: covariate {covariate!r}")
         put(self, "X", _sealed(inputs))
         rows = len(inputs)
-        put(self, "y", _sealed(_finite(_column(y, rows, who, "the target"), who, "the target")))
+        put(self, "y", _sealed(_column(y, rows, who, "the target")))
+        check_size(self.y, f"{who}: the target")
         put(self, "ends", _checked_ends(ends, rows, who))
         for label, column in (("action", action), ("availability", availability)):
             put(self, label, None if column is None else _flags(column, rows, who, label))
@@ -151,7 +153,8 @@ class User:
 
     def columns(self, names: Iterable[str]) -> Array:
         """Some covariates in the order asked for, shape (n, k)."""
-        return self.X[:, [self.column_index(name) for name in names]]
+        places = {name: place for place, name in enumerate(self.covariates)}
+        return self.X[:, [places[name] if name in places else self.column_index(name) for name in names]]
 
     def with_X(self, X: ArrayLike, covariates: Sequence[str] | None = None) -> User:
         """The same rows with other covariate values (and names, if given)."""
@@ -239,25 +242,10 @@ def _sealed(array: Array) -> Array:
     return array
 
 
-def _numbers(values: ArrayLike, who: str, what: str) -> Array:
-    """A new float64 array."""
-    try:
-        return np.array(values, dtype=np.float64)
-    except (TypeError, ValueError) as problem:
-        raise DataError(f"{who}: {what} must hold numbers ({problem})") from None
-
-
 def _column(values: ArrayLike, rows: int, who: str, what: str) -> Array:
-    column = _numbers(values, who, what)
+    column = real_numbers(values, f"{who}: {what}")
     if column.shape != (rows,):
         raise DataError(f"{who}: {what} must have shape ({rows},) like X, got {column.shape}")
-    return column
-
-
-def _finite(column: Array, who: str, what: str) -> Array:
-    if not np.all(np.isfinite(column)):
-        row = int(np.flatnonzero(~np.isfinite(column))[0])
-        raise DataError(f"{who}: {what} is {column[row]} in row {row + 1} of {len(column)}; it must be a finite number")
     return column
 
 
@@ -279,6 +267,8 @@ def _shares(values: ArrayLike, rows: int, who: str) -> Array:
 
 def _ordered(values: ArrayLike, rows: int, who: str) -> NDArray[Any]:
     order = np.array(values)
+    if order.dtype.kind in "cm":
+        raise DataError(f"{who}: order must hold numbers, times or texts, not {order.dtype}")
     if order.shape != (rows,):
         raise DataError(f"{who}: order must have shape ({rows},), got {order.shape}")
     if order.dtype.kind in "iuf" + _TIME:  # texts are kept as they are: how they sort is the reader's business

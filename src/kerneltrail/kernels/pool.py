@@ -62,11 +62,11 @@ class Pool:
         cls, *kernels: str | Product | Composition, probability: float | Callable[[Product], float] | None = None
     ) -> Pool:
         """A pool of the products named, by text or as objects; a text with several products gives several."""
-        found: list[Product] = []
+        products: list[Product] = []
         for item in kernels:
             composition = parse(item) if isinstance(item, str) else item
-            found.extend(composition if isinstance(composition, Composition) else (composition,))
-        return cls._build(found, probability)
+            products.extend(composition if isinstance(composition, Composition) else (composition,))
+        return cls._build(products, probability)
 
     @classmethod
     def atoms(

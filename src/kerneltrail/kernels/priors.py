@@ -129,8 +129,8 @@ class Priors:
 
     def moments_of(self, slots: Sequence[Slot]) -> tuple[Array, Array]:
         """(mean, variance) of each of some hyperparameters in the unconstrained space."""
-        found = [self._of_slot(slot) for slot in slots]
-        return np.array([p.mean for p in found]), np.array([p.variance for p in found])
+        priors = [self._of_slot(slot) for slot in slots]
+        return np.array([p.mean for p in priors]), np.array([p.variance for p in priors])
 
     def sample(self, composition: Composition, size: int, rng: np.random.Generator) -> Array:
         """`size` unconstrained hyperparameter vectors from the prior, shape (size, hyperparameters)."""

@@ -11,7 +11,7 @@ from kerneltrail.report.page import Picture
 
 
 @dataclass(frozen=True)
-class Drawn:
+class FigurePair:
     """A figure under a name, in both widths, with the words that go with it.
 
     Attributes:

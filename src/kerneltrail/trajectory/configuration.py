@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypedDict, get_type_hints
 from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, ValidationError, create_model, model_validator
 
 from kerneltrail.data import Cohort
-from kerneltrail.data.heartsteps_pool import heartsteps_pool
+from kerneltrail.data.heartsteps import heartsteps_pool
 from kerneltrail.errors import ConfigError, KerneltrailError
 from kerneltrail.gp import Reward
 from kerneltrail.kernels import ATOMS, Pool, Prior, Priors, Product, by_order, default_kinds, log_normal, normal, parse

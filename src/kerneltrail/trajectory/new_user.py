@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from kerneltrail.data import Scaler, User
+from kerneltrail.data.arrays import real_numbers
 from kerneltrail.errors import DataError, TrajectoryError
 from kerneltrail.gp import LinearBlock, Prediction
 from kerneltrail.gp.posterior import rows_of
@@ -293,7 +294,4 @@ class NewUser:
 
 
 def _numbers(values: ArrayLike, dimensions: int) -> Array:
-    try:
-        return np.array(values, dtype=np.float64, ndmin=dimensions)
-    except (TypeError, ValueError) as problem:
-        raise DataError(f"rows must hold numbers ({problem})") from None
+    return np.array(real_numbers(values, "rows"), ndmin=dimensions)

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from kerneltrail.data import User, simulate_user
+from kerneltrail.data import User, simulate
 from kerneltrail.errors import DataError, KernelError
 from kerneltrail.gp import evidence
 from kerneltrail.kernels import Hyperparameters, Priors, parse
@@ -53,7 +53,7 @@ def test_simulated_users_are_recovered(text, values):
     for seed in range(3):
         rng = np.random.default_rng(seed)
         X = rng.uniform(-4.0, 4.0, (120, 1))
-        user = simulate_user(theta.composition, theta, X, rng)
+        user = simulate.user(theta.composition, theta, X, rng)
         found = search(user, Priors.synthetic(), SearchSettings(depth=2, patience=1)).best
         right += found.expression.composition == parse(text)
     assert right >= 2

@@ -11,13 +11,13 @@ from kerneltrail.data import in_data_units
 from kerneltrail.errors import DataError
 from kerneltrail.evaluation import Evaluation
 from kerneltrail.kernels import Hyperparameters, Pool
-from kerneltrail.report.assets import asset
-from kerneltrail.report.graph import Graph, inline, key_masks, planned
+from kerneltrail.report.graph import Graph, graph_layout, inline_svg, key_masks
 from kerneltrail.report.model_page import Comparison, GraphBlock, PathsBlock, trail_page
 from kerneltrail.report.model_page.comparison import comparison_section
-from kerneltrail.report.model_page.embed import brief, embedded
 from kerneltrail.report.model_page.facts import facts
 from kerneltrail.report.model_page.followed_user import follow_users
+from kerneltrail.report.model_page.paths import brief
+from kerneltrail.report.templating import ENVIRONMENT, asset
 from kerneltrail.trajectory.settings import Settings
 from trajectory.small import rows, small_model
 
@@ -94,7 +94,7 @@ def test_fits_over_rows_need_no_axis_of_their_own():
 class TestGraph:
     def test_every_box_and_arrow_can_be_found(self):
         graph = Graph.of(Pool.paper(), ((1, 3, 3), (1, 1, 3), (2, 4, 4), (2, 2, 4)))
-        svg = inline(graph, planned(graph), kind="drawing", label="a <graph>", said=["<b>"] * 5)
+        svg = inline_svg(graph, graph_layout(graph), css_class="drawing", label="a <graph>", box_labels=["<b>"] * 5)
         assert re.findall(r'data-node="(\d)"', svg) == list("01234")
         edges = re.findall(r'<g class="edge" data-edge="(\d \d)"', svg)
         assert edges == [f"{link.parent} {link.child}" for link in graph.links]
@@ -110,17 +110,21 @@ class TestGraph:
         assert re.findall(r'data-card="(\d)"', html) == list("0123")
 
 
+def embedded(data):
+    """Data as a page carries them for its script."""
+    return ENVIRONMENT.from_string("{{ data|tojson }}").render(data=data)
+
+
 class TestEmbedded:
     def test_it_reads_back_and_cannot_end_its_element(self):
         data = {"name": "</script><!-- & ü", "x": [1.5, None]}
-        text = embedded("it", data)
-        inside = text.removeprefix('<script type="application/json" id="it">').removesuffix("</script>")
+        inside = embedded(data)
         assert "<" not in inside
         assert json.loads(inside) == data
 
     def test_what_json_does_not_have_is_refused(self):
         with pytest.raises(ValueError, match="JSON"):
-            embedded("it", float("nan"))
+            embedded(float("nan"))
 
     def test_brief(self):
         assert brief(np.array([1.23456, -1e-7, 0.0, 123456.0])) == [1.235, -1e-7, 0.0, 123500.0]

@@ -1,18 +1,19 @@
 """The page about a model, opened in a headless Chromium: what a reader does must work, and nothing may be fetched."""
 
 import re
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
 import pytest
 
-from kerneltrail.data import simulate_paper
+from kerneltrail.data import simulate
 from kerneltrail.kernels import Pool
 from kerneltrail.report.model_page import Comparison, follow_users, trail_page
 from kerneltrail.trajectory.fit import fit
 from kerneltrail.trajectory.map_table import MapSettings
 from kerneltrail.trajectory.settings import Settings
-from report.browser import Browser, program
+from report.browser import Browser, needed
 from trajectory.small import rewarded_model, rows, small_model
 
 A4, LETTER = 8.27, 8.5
@@ -34,8 +35,7 @@ RESULTS = {
 
 @pytest.fixture(scope="module")
 def browser(tmp_path_factory):
-    if program() is None:
-        pytest.skip("no Chromium on the PATH to open the page in")
+    needed()
     browser = Browser(tmp_path_factory.mktemp("profile"))
     yield browser
     browser.close()
@@ -43,7 +43,7 @@ def browser(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def simulated():
-    simulation = simulate_paper(train=4, test=2, seed=0, batches=(4, 8, 24))
+    simulation = simulate.paper(train=4, test=2, seed=0, batches=(4, 8, 24))
     settings = Settings(chains=2, sweeps=32, check=8, largest=2, maps=MapSettings(starts=1, screen=4))
     model = fit(simulation.train, pool=Pool.of("LIN[x]", "PER[x]", "SE[x]"), settings=settings, workers=1)
     return model, follow_users(model, [*simulation.train.raw[:1], *simulation.test.raw])
@@ -232,6 +232,27 @@ def test_a_user_is_followed_batch_by_batch(browser, page, simulated):
     assert "How probable each kernel is" in browser.run("document.querySelector('[data-words]').innerText")
     browser.click("[data-strip] button")
     assert browser.run("document.querySelector('[data-standing]').textContent") == "batch 1 of 3, 4 rows"
+    assert browser.problems() == []
+
+
+def test_a_step_that_nobody_took_is_dashed_and_keeps_off_the_counts(browser, tmp_path):
+    model = small_model()
+    one = follow_users(model, [rows("new", seed=4)])[0]
+    nodes = [node.composition for node in model.nodes]  # from the second to the third no pilot user went
+    jumping = replace(one, steps=tuple(replace(s, composition=c) for s, c in zip(one.steps, nodes, strict=True)))
+    path = tmp_path / "jump.html"
+    path.write_text(trail_page(None, model, [jumping]), encoding="utf-8")
+    browser.size(1280)
+    browser.open(path)
+    drawn = "document.querySelector('[data-mini] svg.wide-only')"
+    assert browser.run(f"{drawn}.querySelectorAll('.jump').length") == 1
+    # The counts' white paper is drawn after the dashes, and lets nothing through.
+    later = f"[...{drawn}.querySelectorAll('.jump ~ .count')]"
+    assert browser.run(f"{later}.length === {drawn}.querySelectorAll('.count').length")
+    opaque = "[c, c.querySelector('rect')].every(e => getComputedStyle(e).opacity === '1')"
+    assert browser.run(f"{later}.every(c => {opaque})")
+    faint = browser.run(f"{later}.map(c => getComputedStyle(c.querySelector('text')).opacity)")
+    assert set(faint) == {"0.3", "1"}  # those on the path stand out
     assert browser.problems() == []
 
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from kerneltrail.data import simulate_paper
+from kerneltrail.data import simulate
 from kerneltrail.errors import DataError
 from kerneltrail.kernels import Pool
 from kerneltrail.studies.experiments import ARRAYS, Context, Outcome, run
@@ -114,7 +114,7 @@ def test_a_folder_with_other_results_is_refused(tmp_path, held):
 
 
 def learner(stop_after=None):
-    cohort = simulate_paper(2, 1, seed=0, batches=(4, 8)).train
+    cohort = simulate.paper(2, 1, seed=0, batches=(4, 8)).train
     seen = []
 
     def learn(folder, tell):
@@ -162,7 +162,7 @@ def test_fits_of_other_users_or_pools_are_not_taken(tmp_path, change):
     context = Context("mine", tmp_path / "a")
     first, _ = learner()
     context.model("first", first)
-    cohort = simulate_paper(2, 1, seed=1 if change == "users" else 0, batches=(4, 8)).train
+    cohort = simulate.paper(2, 1, seed=1 if change == "users" else 0, batches=(4, 8)).train
     pool = Pool.of("PER[x]", "SE[x]") if change == "pool" else Pool.of("LIN[x]", "SE[x]")
 
     def learn(folder, tell):

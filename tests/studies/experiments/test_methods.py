@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from kerneltrail.data import simulate_paper
+from kerneltrail.data import simulate
 from kerneltrail.evaluation import evaluate
 from kerneltrail.studies.experiments import Context
 from kerneltrail.studies.experiments.methods import metric_rows, paired_rows
@@ -11,7 +11,7 @@ from kerneltrail.studies.experiments.methods import metric_rows, paired_rows
 
 @pytest.fixture(scope="module")
 def simulation():
-    return simulate_paper(2, 3, seed=0, batches=(4, 6, 8))
+    return simulate.paper(2, 3, seed=0, batches=(4, 6, 8))
 
 
 def measured(simulation, calls):

@@ -7,8 +7,8 @@ from dataclasses import fields, replace
 
 import pytest
 
-from kerneltrail.data import Cohort, simulate_mhealth
-from kerneltrail.data.mhealth import UNITS
+from kerneltrail.data import Cohort, simulate
+from kerneltrail.data.simulate.mobile_health import UNITS
 from kerneltrail.errors import DataError
 from kerneltrail.evaluation import Evaluation, Step
 from kerneltrail.gp import Reward
@@ -38,7 +38,7 @@ SIZES = design.Sizes(
 
 def trial(path):
     """Six users of a simulated trial, whatever the file says."""
-    simulated = simulate_mhealth(4, 2, 0, days=9, batch_size=15)
+    simulated = simulate.mhealth(4, 2, 0, days=9, batch_size=15)
     return Cohort.from_users([*simulated.train.raw, *simulated.test.raw], target="log_steps30", units=UNITS)
 
 

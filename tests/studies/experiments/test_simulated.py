@@ -8,7 +8,7 @@ from functools import partial
 import numpy as np
 import pytest
 
-from kerneltrail.data.simulate import simulate_paper
+from kerneltrail.data import simulate
 from kerneltrail.kernels import Pool, Priors, parse
 from kerneltrail.studies.experiments import MODULES, Context, find, run
 from kerneltrail.studies.experiments.simulated import claims
@@ -24,7 +24,7 @@ LIGHT = {"chains": 2, "sweeps": 16, "check": 8, "largest": 2, "maps": MapSetting
 TINY = KnownTruth(
     replace(
         SETS["synthetic"],
-        simulate=partial(simulate_paper, batches=(3, 8, 14)),
+        simulate=partial(simulate.paper, batches=(3, 8, 14)),
         pool=lambda: Pool.of("LIN[x]", "PER[x]", "SE[x]"),
     ),
     Sizes(4, 4, table=2, methods=0, default=LIGHT, published=LIGHT),
@@ -108,7 +108,7 @@ def test_the_flip_is_judged_by_its_signs(few, many, agrees):
 
 
 def test_likelihoods_are_averages_over_users():
-    users = simulate_paper(train=2, test=4, seed=0, batches=(3, 4, 8)).test.users[:2]
+    users = simulate.paper(train=2, test=4, seed=0, batches=(3, 4, 8)).test.users[:2]
     kernels = (parse("LIN[x]"), parse("SE[x]"))
     both = likelihood_table(users, kernels, Priors.synthetic())
     singles = [likelihood_table([user], kernels, Priors.synthetic()) for user in users]

@@ -62,7 +62,7 @@
         // Bent to one side, so that it keeps clear of what stands between the two.
         const bend = [(a[0] + b[0]) / 2 + 0.35 * (b[1] - a[1]), (a[1] + b[1]) / 2 - 0.35 * (b[0] - a[0])];
         const line = put(svg, "path", { class: "jump", d: `M${a}Q${bend} ${b}` });
-        svg.insertBefore(line, svg.querySelector("[data-node]"));
+        svg.insertBefore(line, svg.querySelector(".count"));  // below the counts, whose paper keeps it off their letters
       }
     }
   }

@@ -1,8 +1,10 @@
-"""Figures of learnt graphs."""
+"""Drawings of learnt graphs."""
 
-from kerneltrail.report.graph.draw import colour_of, draw, put, tint
-from kerneltrail.report.graph.inline import inline
-from kerneltrail.report.graph.parts import Graph, Link, Plan, key_masks, name_of
-from kerneltrail.report.graph.plan import planned
+from kerneltrail.report.graph.drawing import COLOURS, colour_of, draw, draw_on, inline_svg, tint
+from kerneltrail.report.graph.layout import GraphLayout, graph_layout
+from kerneltrail.report.graph_structure import NOTHING, Graph, Link, key_masks, name_of, wrapped
 
-__all__ = ["Graph", "Link", "Plan", "colour_of", "draw", "inline", "key_masks", "name_of", "planned", "put", "tint"]
+__all__ = [
+    "COLOURS", "NOTHING", "Graph", "GraphLayout", "Link", "colour_of", "draw", "draw_on", "graph_layout", "inline_svg",
+    "key_masks", "name_of", "tint", "wrapped",
+]  # fmt: skip

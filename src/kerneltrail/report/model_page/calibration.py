@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import matplotlib
 import numpy as np
@@ -11,8 +12,7 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 from scipy.special import ndtr, ndtri
 
-from kerneltrail.report import figures
-from kerneltrail.report.figures import BLUE, FAINT, INK, NARROW, RULE, STYLE, WIDE
+from kerneltrail.report.figures import BLUE, FAINT, INK, RULE, STYLE
 from kerneltrail.report.model_page.followed_user import UserView
 from kerneltrail.report.model_page.numbers import digits, fixed, percent
 from kerneltrail.report.page import Block, Paragraph, Picture, Section, Table
@@ -93,9 +93,8 @@ def calibration(users: Sequence[UserView]) -> Section | None:
             f"{percent(ninety)} fell inside their 90 % interval and {percent(half)} inside their 50 % interval: "
             f"{_verdict(z)}.{_caution(users)}"
         ),
-        Picture(
-            figures.svg(_figure(z, width=WIDE)),
-            figures.svg(_figure(z, width=NARROW)),
+        Picture.of(
+            partial(_figure, z),
             f"Nominal against observed coverage, and a histogram of where observations fell; {percent(ninety)} of rows "
             "lie inside their 90 % interval.",
             "Left (above, on a narrow screen): the share of rows inside intervals of every level; on the dashed line, "
@@ -144,7 +143,7 @@ def _caution(users: Sequence[UserView]) -> str:
     return f" {who} taught the model, so this flatters it: new users are the real test."
 
 
-def _figure(z: Array, *, width: float) -> Figure:
+def _figure(z: Array, width: float) -> Figure:
     narrow = width < 6
     with matplotlib.rc_context(STYLE):
         size = (width, 5.6) if narrow else (width, 3.0)

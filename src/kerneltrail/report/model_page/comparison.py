@@ -10,9 +10,7 @@ from typing import Any
 from kerneltrail.errors import DataError
 from kerneltrail.evaluation.result import Average, Difference, Evaluation
 from kerneltrail.evaluation.verdicts import VERDICTS, tally, verdict
-from kerneltrail.report import comparison as drawing
-from kerneltrail.report import figures
-from kerneltrail.report.figures import NARROW, WIDE
+from kerneltrail.report.comparison_figures import by_batch, differences
 from kerneltrail.report.model_page.numbers import NONE, duration, fixed, signed
 from kerneltrail.report.page import Block, Paragraph, Picture, Section, Table
 
@@ -66,11 +64,11 @@ class Comparison:
         try:
             if results.get("summary"):
                 averages = [Average(**row) for row in results["summary"]]
-                differences = [Difference(**row) for row in results.get("paired", ())]
+                pairs = [Difference(**row) for row in results.get("paired", ())]
             else:
                 rows = results.get("metrics") or ()
                 averages = [_average(row, metric) for row in rows for metric in METRICS if row.get(metric) is not None]
-                differences = [_difference(row) for row in results.get("paired") or () if row.get("mean") is not None]
+                pairs = [_difference(row) for row in results.get("paired") or () if row.get("mean") is not None]
         except (KeyError, TypeError, ValueError, AttributeError) as problem:
             raise DataError(f"the results compare methods in a way that cannot be read: {problem!r}") from None
         averages = [row for row in averages if row.metric in METRICS]
@@ -78,7 +76,7 @@ class Comparison:
             return None
         methods = [row.method for row in averages]
         first = "trajectory" if "trajectory" in methods else methods[0]
-        return cls(tuple(averages), tuple(row for row in differences if row.metric in METRICS), first)
+        return cls(tuple(averages), tuple(row for row in pairs if row.metric in METRICS), first)
 
     @property
     def methods(self) -> tuple[str, ...]:
@@ -127,17 +125,17 @@ def comparison_section(comparison: Comparison) -> Section:
             "density are good; bars are 90 % intervals over users."
         )
     ]
-    own = [row for row in comparison.differences if row.metric in comparison.metrics]
-    if own:
-        blocks.append(Paragraph(PAIRED.format(own[0].first)))
+    pairs = [row for row in comparison.differences if row.metric in comparison.metrics]
+    if pairs:
+        blocks.append(Paragraph(PAIRED.format(pairs[0].first)))
         if 0 < users < FEW:
             blocks.append(Paragraph(f"Only {users} of them: an interval over so few is hardly more than their range."))
-        blocks += [_tally(own, metric) for metric in comparison.metrics if any(row.metric == metric for row in own)]
+        blocks += [_tally(pairs, metric) for metric in comparison.metrics if any(row.metric == metric for row in pairs)]
     for metric in comparison.metrics:
         blocks += [_picture(comparison, metric), _means(comparison, metric)]
-        found = [row for row in own if row.metric == metric]
-        if found:
-            blocks += [_gap(found, metric), _differences(found, metric)]
+        of_metric = [row for row in pairs if row.metric == metric]
+        if of_metric:
+            blocks += [_gap(of_metric, metric), _differences(of_metric, metric)]
     return Section("How do methods compare?", blocks, "comparison")
 
 
@@ -145,23 +143,22 @@ def _picture(comparison: Comparison, metric: str) -> Picture:
     """Means of those methods that followed everybody: of the others they are over other users."""
     title, fewer = METRICS[metric][0], comparison.fewer
     shown = [row for row in comparison.averages if row.method not in fewer]
-    wide, narrow = (
-        figures.svg(drawing.by_batch(shown, metric, first=comparison.first, width=width)) for width in (WIDE, NARROW)
-    )
     alt = f"{title} by number of batches seen, for {', '.join(dict.fromkeys(row.method for row in shown))}."
-    said = f"{title[0].upper()}{title[1:]}, by the batches seen before."
-    return Picture(wide, narrow, alt, f"{said} Not drawn, for fewer users: {', '.join(fewer)}." if fewer else said)
+    caption = f"{title[0].upper()}{title[1:]}, by the batches seen before."
+    if fewer:
+        caption += f" Not drawn, for fewer users: {', '.join(fewer)}."
+    return Picture.of(lambda width: by_batch(shown, metric, first=comparison.first, width=width), alt, caption)
 
 
 def _means(comparison: Comparison, metric: str) -> Table:
-    found = {(row.method, row.t): row.mean for row in comparison.averages if row.metric == metric}
-    times = sorted({t for _, t in found})
+    means = {(row.method, row.t): row.mean for row in comparison.averages if row.metric == metric}
+    times = sorted({t for _, t in means})
     write = duration if metric.endswith("seconds") else partial(fixed, digits=DIGITS)
     fewer = comparison.fewer
     rows = [
         [
             f"{method} ({fewer[method]} users)" if method in fewer else method,
-            *(write(found[method, t]) if (method, t) in found else NONE for t in times),
+            *(write(means[method, t]) if (method, t) in means else NONE for t in times),
         ]
         for method in comparison.methods
     ]
@@ -171,24 +168,24 @@ def _means(comparison: Comparison, metric: str) -> Table:
     return Table(caption, ("method", *(f"t = {t}" for t in times)), rows)
 
 
-def _gap(own: Sequence[Difference], metric: str) -> Picture:
+def _gap(pairs: Sequence[Difference], metric: str) -> Picture:
     title, less = METRICS[metric]
-    wide, narrow = (figures.svg(drawing.differences(own, metric, width=width)) for width in (WIDE, NARROW))
-    alt = f"{own[0].first} minus each other method in {title}, by number of batches seen."
+    alt = f"{pairs[0].first} minus each other method in {title}, by number of batches seen."
     side = "below" if less else "above"
-    said = f"The difference over the same users: {side} the line {own[0].first} is better."
-    outside = "" if all(row.t for row in own) else " What is said before the first row may lie outside a panel."
-    return Picture(wide, narrow, alt, said + outside)
+    caption = f"The difference over the same users: {side} the line {pairs[0].first} is better."
+    if not all(row.t for row in pairs):
+        caption += " What is said before the first row may lie outside a panel."
+    return Picture.of(lambda width: differences(pairs, metric, width=width), alt, caption)
 
 
-def _differences(own: Sequence[Difference], metric: str) -> Table:
-    times = sorted({row.t for row in own})
-    found = {(row.second, row.t): row for row in own}
+def _differences(pairs: Sequence[Difference], metric: str) -> Table:
+    times = sorted({row.t for row in pairs})
+    cells = {(row.second, row.t): _cell(row) for row in pairs}
     rows = [
-        [second, *(_cell(found[second, t]) if (second, t) in found else NONE for t in times)]
-        for second in dict.fromkeys(row.second for row in own)
+        [second, *(cells.get((second, t), NONE) for t in times)]
+        for second in dict.fromkeys(row.second for row in pairs)
     ]
-    caption = f"{own[0].first} minus each other method, {METRICS[metric][0]}, with its interval"
+    caption = f"{pairs[0].first} minus each other method, {METRICS[metric][0]}, with its interval"
     return Table(caption, ("against", *(f"t = {t}" for t in times)), rows, words=True)
 
 
@@ -197,9 +194,11 @@ def _cell(row: Difference) -> str:
     return f"{write(row.mean)} ({write(row.low)} to {write(row.high)}) {verdict(row.metric, row.low, row.high)}"
 
 
-def _tally(own: Sequence[Difference], metric: str) -> Table:
+def _tally(pairs: Sequence[Difference], metric: str) -> Table:
     """Against each other method: the t at which the first one wins, ties and loses."""
-    found = tally(own, metric)
-    rows = [[second, *(", ".join(map(str, times)) or NONE for times in at.values())] for second, at in found.items()]
+    verdicts = tally(pairs, metric).items()
+    rows = [[second, *(", ".join(map(str, times)) or NONE for times in at.values())] for second, at in verdicts]
     title = METRICS[metric][0]
-    return Table(f"{title[0].upper()}{title[1:]}: t at which {own[0].first}", ("against", *VERDICTS), rows, words=True)
+    return Table(
+        f"{title[0].upper()}{title[1:]}: t at which {pairs[0].first}", ("against", *VERDICTS), rows, words=True
+    )

@@ -8,13 +8,13 @@ from math import sqrt
 
 import numpy as np
 
-from kerneltrail.data import Scaler, in_data_units
+from kerneltrail.data import in_data_units
 from kerneltrail.kernels import Hyperparameters
 from kerneltrail.kernels.layout import Slot
 from kerneltrail.kernels.phrases import number, quantity, singular
 from kerneltrail.report.figures import WITHIN_90
 from kerneltrail.report.graph import name_of
-from kerneltrail.report.words import describe
+from kerneltrail.report.model_text import common_scaler, describe_node
 from kerneltrail.trajectory.model import Node, TrajectoryModel
 from kerneltrail.trajectory.sampler.urn import ROOT
 
@@ -69,11 +69,6 @@ class Fact:
     ways: tuple[Way, ...]
 
 
-def scaler_of(model: TrajectoryModel) -> Scaler:
-    """How the model's units become the data's; scaled user by user, there is no common unit to return to."""
-    return model.schema.scaler or Scaler.identity(model.covariates)
-
-
 def facts(model: TrajectoryModel, key: Sequence[int]) -> tuple[Fact, ...]:
     """One for every box of the graph, the root's first; `key` holds the numbers of the key boxes."""
     root = Fact(
@@ -89,20 +84,12 @@ def facts(model: TrajectoryModel, key: Sequence[int]) -> tuple[Fact, ...]:
 
 
 def _fact(model: TrajectoryModel, i: int, node: Node, key: bool) -> Fact:
-    schema = model.schema
-    said = describe(
-        Hyperparameters(node.composition, tuple(node.group.mean)),
-        target=schema.target,
-        units=schema.units,
-        scale=scaler_of(model),
-        levels=schema.levels,
-    )
     passed = tuple(
         (name, batches([t for t, mask in enumerate(path, start=1) if mask == node.mask]))
         for name, path in zip(model.users, model.paths, strict=True)
         if node.mask in path
     )
-    words = tuple(sentence.text for sentence in said)
+    words = tuple(sentence.text for sentence in describe_node(model, node))
     return Fact(i + 1, name_of(node.composition), key, words, _values(model, node), passed, _ways(model, node.mask))
 
 
@@ -118,7 +105,7 @@ def _ways(model: TrajectoryModel, mask: int) -> tuple[Way, ...]:
 
 
 def _values(model: TrajectoryModel, node: Node) -> tuple[Value, ...]:
-    group, scaler = node.group, scaler_of(model)
+    group, scaler = node.group, common_scaler(model)
     sd = np.sqrt(group.variance)
     centre, low, high = (
         in_data_units(Hyperparameters(node.composition, tuple(group.mean + side * sd)), scaler)
@@ -160,5 +147,5 @@ def batches(numbers: Sequence[int]) -> str:
             runs[-1][-1] = n
         else:
             runs.append([n, n])
-    said = ", ".join(str(a) if a == b else f"{a}–{b}" for a, b in runs)
-    return f"{'batch' if len(numbers) == 1 else 'batches'} {said}"
+    listed = ", ".join(str(a) if a == b else f"{a}–{b}" for a, b in runs)
+    return f"{'batch' if len(numbers) == 1 else 'batches'} {listed}"

@@ -13,8 +13,8 @@ from kerneltrail.evaluation.follow import BAD_ROWS, follow, left_out
 from kerneltrail.gp import one_blas_thread
 from kerneltrail.kernels import Composition
 from kerneltrail.methods.trajectory import TrajectoryMethod
+from kerneltrail.report.description import describe
 from kerneltrail.report.figures import Curve
-from kerneltrail.report.words import describe
 from kerneltrail.trajectory.model import TrajectoryModel
 from kerneltrail.trajectory.new_user import NewUser, Step
 from kerneltrail.trajectory.node_fit import View

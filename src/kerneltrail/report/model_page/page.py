@@ -7,13 +7,12 @@ from collections.abc import Sequence
 from importlib.metadata import version
 
 from kerneltrail.kernels.phrases import listing
-from kerneltrail.report.model_page.alternatives import alternatives
 from kerneltrail.report.model_page.calibration import calibration
-from kerneltrail.report.model_page.chains import chains_section
 from kerneltrail.report.model_page.comparison import Comparison, comparison_section
 from kerneltrail.report.model_page.followed_user import UserView
 from kerneltrail.report.model_page.graph import GraphBlock
 from kerneltrail.report.model_page.paths import PathsBlock, path_table, with_unit
+from kerneltrail.report.model_page.sampling import alternatives, chains_section
 from kerneltrail.report.page import Block, Paragraph, Section, Sentences, Static, page
 from kerneltrail.trajectory.model import TrajectoryModel
 
@@ -26,6 +25,7 @@ def trail_page(
     sections: Sequence[Section] = (),
     *,
     opening: Sequence[Section] = (),
+    left_out: Sequence[str] = (),
     lead: str | None = None,
     footer: str | None = None,
 ) -> str:
@@ -40,14 +40,15 @@ def trail_page(
         comparison: adds methods side by side, with intervals.
         sections: further ones, shown after those on users and methods; give them names to have them in the menu.
         opening: further sections, shown before all others.
+        left_out: a sentence for each user who could not be followed: who, and why.
         lead: below the heading.
         footer: at the end.
     """
     parts: list[Section] = [*opening]
     if model is not None:
-        parts += [_graph(model), _users(model, users)]
-        found = calibration(users)
-        parts += [found] if found is not None else []
+        parts += [_graph(model), _users(model, users, left_out)]
+        calibrated = calibration(users)
+        parts += [] if calibrated is None else [calibrated]
     if comparison is not None:
         parts.append(comparison_section(comparison))
     parts += sections
@@ -106,23 +107,23 @@ def _short(model: TrajectoryModel, block: GraphBlock) -> Sentences:
     return Sentences("Where the pilot users end, in words", items)
 
 
-def _users(model: TrajectoryModel, users: Sequence[UserView]) -> Section:
+def _users(model: TrajectoryModel, users: Sequence[UserView], left_out: Sequence[str]) -> Section:
     block = PathsBlock(model, users)
     blocks: list[Block] = []
     if users:
         new = sum(not one.pilot for one in users)
         kinds = [f"{len(users) - new} pilot {_users_word(len(users) - new)}"] if new < len(users) else []
         kinds += [f"{new} new {_users_word(new)}"] if new else []
-        said = [f"{' and '.join(kinds)}, batch by batch."]
+        sentences = [f"{' and '.join(kinds)}, batch by batch."]
         if new < len(users):
-            said.append("A pilot user is shown on the learnt path, with the fit of its kernel.")
+            sentences.append("A pilot user is shown on the learnt path, with the fit of its kernel.")
         if new:
-            said.append(
+            sentences.append(
                 "For a new user the kernel is selected after every batch, without learning again, and the fit is "
                 "averaged over kernels by their probability."
             )
-        blocks.append(Paragraph(" ".join(said)))
-    else:
+        blocks.append(Paragraph(" ".join(sentences)))
+    elif not left_out:
         blocks.append(
             Paragraph(
                 "The pilot users' ways over the graph. A model file keeps no rows; with --data, the pilot users' table "
@@ -130,6 +131,8 @@ def _users(model: TrajectoryModel, users: Sequence[UserView]) -> Section:
                 "fit, and whether predictions are calibrated."
             )
         )
+    if left_out:
+        blocks.append(Sentences("Users of the table who are not shown", left_out))
     blocks.append(block)
     fits = block.last_fits()
     if fits is not None:

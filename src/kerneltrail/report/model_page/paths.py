@@ -8,6 +8,7 @@ from textwrap import wrap
 from typing import Any, ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from kerneltrail.data import Schema
 from kerneltrail.evaluation.metrics import rmse
@@ -15,10 +16,9 @@ from kerneltrail.kernels import Composition
 from kerneltrail.report import figures
 from kerneltrail.report.figures import Curve, Dots, Panel
 from kerneltrail.report.graph import colour_of, name_of
-from kerneltrail.report.model_page.embed import brief, embedded
 from kerneltrail.report.model_page.facts import facts
 from kerneltrail.report.model_page.followed_user import PartView, StepView, UserView
-from kerneltrail.report.page import Picture, Table
+from kerneltrail.report.page import Block, Picture, Table
 from kerneltrail.trajectory.model import TrajectoryModel
 
 PRINTED = 12
@@ -36,7 +36,7 @@ def with_unit(name: str, schema: Schema) -> str:
 
 
 @dataclass(frozen=True)
-class PathsBlock:
+class PathsBlock(Block):
     """A user to be chosen, and a batch: the path so far, the fit, its parts with bands, and the words.
 
     Needs the page's script. Without it, and on paper, the last fit of each user is shown instead (`last_fits`).
@@ -46,9 +46,11 @@ class PathsBlock:
         users: followed; if there are none, the pilot users' learnt paths are shown without fits.
     """
 
+    template: ClassVar[str] = "user_paths.html.jinja"
+    scripts: ClassVar[tuple[str, ...]] = ("graph.js", "plot.js", "users.js")
+
     model: TrajectoryModel
     users: Sequence[UserView] = ()
-    scripts: ClassVar[tuple[str, ...]] = ("graph.js", "plot.js", "users.js")
 
     def data(self) -> dict[str, Any]:
         """What the script draws from."""
@@ -74,23 +76,6 @@ class PathsBlock:
             for name, path in self.model.table()
         ]
 
-    def html(self) -> str:
-        """Controls, and places that the script fills."""
-        return (
-            '<div class="explorer live" data-explorer>'
-            '<div class="controls"><label>User <select data-user></select></label>'
-            '<div class="steps" role="group" aria-label="Batch"><button type="button" data-step="-1" '
-            'aria-label="Previous batch">◀</button><input type="range" data-batch min="1" step="1" '
-            'aria-label="Batch"><button type="button" data-step="1" aria-label="Next batch">▶</button></div>'
-            '<output data-standing aria-live="polite"></output></div>'
-            '<ol class="strip" data-strip aria-label="The user\'s kernels, batch by batch"></ol>'
-            '<div class="pair"><figure class="mini" data-mini><figcaption>The path so far, on the graph of the pilot '
-            "users. Dashed: a step that no pilot user took.</figcaption></figure>"
-            "<figure data-fit></figure></div>"
-            '<div class="said" data-words></div><div class="parts" data-parts></div></div>'
-            + embedded("trail-data", self.data())
-        )
-
     def last_fits(self) -> Picture | None:
         """Each user's fit after the last batch, for paper; None where no rows are known."""
         shown = [one for one in self.users if one.steps][:PRINTED]
@@ -106,6 +91,11 @@ class PathsBlock:
             f"Each user after the last batch: what was observed and what the fit says"
             f"{f' (the first {len(shown)} of {len(self.users)} users)' if len(shown) < len(self.users) else ''}.",
         )
+
+
+def brief(values: NDArray[np.float64]) -> list[float]:
+    """Numbers to four digits, which is finer than a pixel."""
+    return [float(f"{value:.4g}") for value in values.tolist()]
 
 
 def _user(one: UserView, numbers: dict[Composition, int], schema: Schema) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from time import perf_counter
 
 import numpy as np
 
-from kerneltrail.data import simulate_paper
+from kerneltrail.data import simulate
 from kerneltrail.gp import find_map, find_map_path, inputs_for, one_blas_thread
 from kerneltrail.kernels import Priors, parse
 from kerneltrail.studies.bench.evidence import dpotrf_of
@@ -47,7 +47,7 @@ class Plan:
 def run(plan: Plan, seed: int, tick: Callable[[str], None] = lambda said: None) -> Iterator[Row]:
     """Two rows: all rows of a user at once, and all batches one after the other."""
     composition, priors = parse(KERNEL), Priors.synthetic()
-    simulation = simulate_paper(train=1, test=2 * plan.users, seed=seed, batches=plan.batches)
+    simulation = simulate.paper(train=1, test=2 * plan.users, seed=seed, batches=plan.batches)
     users = [user for user in simulation.test if simulation.truth[user.name] == composition]
     rng = np.random.default_rng(seed)
     spent: dict[str, list[float]] = {"find_map": [], "find_map_path": []}

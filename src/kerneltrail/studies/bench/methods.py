@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from statistics import median
 from typing import Any
 
-from kerneltrail.data import simulate_paper
+from kerneltrail.data import simulate
 from kerneltrail.errors import NumericalError
 from kerneltrail.evaluation import follow
 from kerneltrail.gp import one_blas_thread
@@ -50,7 +50,7 @@ class Plan:
 def run(plan: Plan, seed: int, tick: Callable[[str], None] = lambda said: None) -> Iterator[Row]:
     """A row for each method and batch: the median over users of the time of one update, by clock and by processor."""
     ensure_compiled()
-    simulated = simulate_paper(plan.train, plan.users, seed, batches=plan.batches)
+    simulated = simulate.paper(plan.train, plan.users, seed, batches=plan.batches)
     shared = {"pool": Pool.paper(), "priors": Priors.synthetic()}
     for name in plan.methods:
         tick(f"{name}: {plan.train} training users")

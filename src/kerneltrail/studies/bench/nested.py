@@ -18,7 +18,7 @@ import numpy as np
 from scipy.special import logsumexp, ndtri
 from scipy.stats import kendalltau
 
-from kerneltrail.data import User, simulate_paper
+from kerneltrail.data import User, simulate
 from kerneltrail.errors import KerneltrailError
 from kerneltrail.gp import evidence_of, inputs_for, one_blas_thread
 from kerneltrail.gp.map import Prior
@@ -64,7 +64,7 @@ def run(plan: Plan, seed: int, tick: Callable[[str], None] = lambda said: None) 
     _dynesty()  # before anything is computed: it may not be installed
     priors, maps = Priors.synthetic(), MapSettings(starts=4, screen=32)
     for size in plan.sizes:
-        simulation = simulate_paper(train=2 * plan.others, test=2, seed=seed + size, batches=(size,))
+        simulation = simulate.paper(train=2 * plan.others, test=2, seed=seed + size, batches=(size,))
         for user in simulation.test.users:
             truth = simulation.truth[user.name]
             others = [other for other in simulation.train.users if simulation.truth[other.name] == truth]

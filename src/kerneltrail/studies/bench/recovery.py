@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 
-from kerneltrail.data.simulate import Simulation, simulate_complex, simulate_distinct, simulate_paper, simulate_similar
+from kerneltrail.data import simulate
+from kerneltrail.data.simulate import Simulation
 from kerneltrail.errors import NumericalError
 from kerneltrail.evaluation import Evaluation, Interval, compare_presets
 from kerneltrail.evaluation.recovery import of_batch, recovered, right_by_run
@@ -15,10 +16,10 @@ from kerneltrail.studies.bench.rows import Row, row
 from kerneltrail.trajectory.settings import Settings
 
 SETS: Mapping[str, Callable[..., Simulation]] = {
-    "paper": simulate_paper,
-    "distinct": simulate_distinct,
-    "similar": simulate_similar,
-    "complex": simulate_complex,
+    "paper": simulate.paper,
+    "distinct": simulate.distinct,
+    "similar": simulate.similar,
+    "complex": simulate.complex,
 }
 """SPEC §9's simulations."""
 

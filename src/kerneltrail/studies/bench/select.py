@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from kerneltrail.data import simulate_paper
+from kerneltrail.data import simulate
 from kerneltrail.gp import one_blas_thread
 from kerneltrail.kernels import Pool, Priors
 from kerneltrail.studies.bench.rows import Row, row
@@ -74,7 +74,7 @@ def run(plan: Plan, seed: int, tick: Callable[[str], None] = lambda said: None) 
     predicts the next batch.
     """
     tick(f"training on {plan.pilots} users")
-    train = simulate_paper(plan.pilots, 1, seed, batches=plan.rows).train
+    train = simulate.paper(plan.pilots, 1, seed, batches=plan.rows).train
     model = fit(train, pool=Pool.of("LIN[x]", "PER[x]", "SE[x]"), priors=Priors.synthetic(), settings=plan.settings)
     ways = {
         "filter": partial(model.new_user, selection="filter"),

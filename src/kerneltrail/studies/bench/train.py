@@ -9,7 +9,7 @@ from time import perf_counter
 
 import numpy as np
 
-from kerneltrail.data import simulate_distinct, simulate_paper
+from kerneltrail.data import simulate
 from kerneltrail.kernels import Pool, Priors
 from kerneltrail.studies.bench.rows import Row, row
 from kerneltrail.trajectory.candidates import support
@@ -94,7 +94,7 @@ def run(plan: Plan, seed: int, tick: Callable[[str], None] = lambda said: None) 
 
 def _synthetic(plan: Plan, seed: int, tick: Callable[[str], None]) -> Row:
     tick(f"training on {plan.synthetic} synthetic users until chains agree")
-    users = simulate_paper(plan.synthetic, 1, seed, batches=plan.rows).train
+    users = simulate.paper(plan.synthetic, 1, seed, batches=plan.rows).train
     settings = replace(plan.settings, seed=seed)
     start = perf_counter()
     model = fit(users, pool=plan.pool, priors=Priors.synthetic(), settings=settings)
@@ -124,7 +124,7 @@ def _synthetic(plan: Plan, seed: int, tick: Callable[[str], None]) -> Row:
 
 
 def _distinct(plan: Plan, seed: int, tick: Callable[[str], None]) -> Iterator[Row]:
-    users = simulate_distinct(plan.distinct, 1, seed).train.users
+    users = simulate.distinct(plan.distinct, 1, seed).train.users
     tick(f"MAP fits for {plan.distinct} users of 'distinct'")
     table = MapTable(users, plan.pool, Priors.synthetic(), plan.settings.maps)
     start = perf_counter()
@@ -200,7 +200,7 @@ def _growth(plan: Plan, seed: int, tick: Callable[[str], None]) -> Iterator[Row]
     first: Row | None = None
     for case, users, batches in sizes:
         tick(f"a fit of {users} users with {batches} batches")
-        cohort = simulate_paper(users, 1, seed, batches=(5,) * batches).train
+        cohort = simulate.paper(users, 1, seed, batches=(5,) * batches).train
         start = perf_counter()
         model = fit(cohort, pool=pool, priors=Priors.synthetic(), settings=settings)
         seconds = perf_counter() - start

@@ -7,21 +7,21 @@ from collections.abc import Sequence
 import numpy as np
 from matplotlib.figure import Figure
 
-from kerneltrail.data import User, simulate_paper
+from kerneltrail.data import User, simulate
 from kerneltrail.gp import MapResult, Posterior, find_map_path
 from kerneltrail.kernels import Priors, parse
 from kerneltrail.report import figures
-from kerneltrail.report.figure_pair import Drawn
+from kerneltrail.report.description import describe
+from kerneltrail.report.figure_pair import FigurePair
 from kerneltrail.report.figures import GREEN, NARROW, VERMILION, WIDE, Curve, Dots, Panel
 from kerneltrail.report.page import Block, Paragraph, Section, Sentences, Table
-from kerneltrail.report.words import describe
 from kerneltrail.studies.demo.parts import Part, Tick, across, listed, shares
 
 
 def growing_user(seed: int, tick: Tick = lambda said: None) -> Part:
     """A user of the paper's synthetic experiment (SPEC §9), fitted after each of its six batches."""
     tick("a user with a trend and a rhythm")
-    simulation = simulate_paper(train=1, test=2, seed=seed)
+    simulation = simulate.paper(train=1, test=2, seed=seed)
     composition = parse("LIN[x] + PER[x]")
     user = next(user for user in simulation.test if simulation.truth[user.name] == composition)
     path = find_map_path(user, composition, Priors.synthetic(), rng=np.random.default_rng(seed))
@@ -49,7 +49,7 @@ def growing_user(seed: int, tick: Tick = lambda said: None) -> Part:
     return Part(Section("One user, batch after batch", blocks), drawn)
 
 
-def _fits(user: User, path: Sequence[MapResult]) -> Drawn:
+def _fits(user: User, path: Sequence[MapResult]) -> FigurePair:
     x = across(user.X[:, 0])
     panels = []
     for t, found in enumerate(path, 1):
@@ -60,7 +60,7 @@ def _fits(user: User, path: Sequence[MapResult]) -> Drawn:
             dots.append(Dots(user.X[rows:, 0], user.y[rows:], "still to come", seen=False))
         curve = Curve(x, fit.mean, np.sqrt(fit.variance), np.sqrt(fit.total))
         panels.append(Panel(f"after {rows} rows", "x", "y", curve, tuple(dots)))
-    return Drawn(
+    return FigurePair(
         "fit",
         figures.grid(panels, columns=3, share=True),
         figures.grid(panels, columns=2, width=NARROW, height=1.7, share=True),
@@ -70,7 +70,7 @@ def _fits(user: User, path: Sequence[MapResult]) -> Drawn:
     )
 
 
-def _sum_and_parts(user: User, posterior: Posterior) -> Drawn:
+def _sum_and_parts(user: User, posterior: Posterior) -> FigurePair:
     x = across(user.X[:, 0])
     whole = posterior.predict(x[:, None])
     panels = [
@@ -96,7 +96,7 @@ def _sum_and_parts(user: User, posterior: Posterior) -> Drawn:
                 colour,
             )
         )
-    return Drawn(
+    return FigurePair(
         "parts",
         figures.grid(panels, columns=3, share=True),
         figures.grid(panels, columns=1, width=NARROW, height=1.8, share=True),
@@ -106,7 +106,7 @@ def _sum_and_parts(user: User, posterior: Posterior) -> Drawn:
     )
 
 
-def _periods(user: User, path: Sequence[MapResult], true: float) -> Drawn:
+def _periods(user: User, path: Sequence[MapResult], true: float) -> FigurePair:
     place = path[0].hyperparameters.layout.names.index("PER[x].period")
     logs = np.array([found.hyperparameters.unconstrained[place] for found in path])
     spread = np.array([np.sqrt(np.linalg.inv(found.precision)[place, place]) for found in path])
@@ -116,7 +116,7 @@ def _periods(user: User, path: Sequence[MapResult], true: float) -> Drawn:
         labels = {"xlabel": "rows seen", "ylabel": "period of the pattern (x)"}
         return figures.estimates(user.ends, value, value / reach, value * reach, truth=true, width=width, **labels)
 
-    return Drawn(
+    return FigurePair(
         "period",
         draw(WIDE),
         draw(NARROW),

@@ -15,11 +15,11 @@ from kerneltrail.gp import Prediction
 from kerneltrail.kernels import Composition
 from kerneltrail.methods.trajectory import TrajectoryMethod
 from kerneltrail.report import figures, graph, selection_figures
-from kerneltrail.report.figure_pair import Drawn
+from kerneltrail.report.description import explain
+from kerneltrail.report.figure_pair import FigurePair
 from kerneltrail.report.figures import NARROW, STYLE, WIDE, Curve, Dots, Panel
 from kerneltrail.report.page import Block, Paragraph, Section, Sentences, Table
 from kerneltrail.report.selection_figures import Chances, Tally
-from kerneltrail.report.words import explain
 from kerneltrail.studies.demo.parts import Part, Tick, across, counted, listed
 from kerneltrail.trajectory.model import TrajectoryModel
 from kerneltrail.trajectory.new_user import NewUser
@@ -99,9 +99,9 @@ def _counts(model: TrajectoryModel, followed: Sequence[Newcomer]) -> list[Tally]
     return found
 
 
-def _tallies(model: TrajectoryModel, followed: Sequence[Newcomer], colours: Mapping[str, str]) -> Drawn:
+def _tallies(model: TrajectoryModel, followed: Sequence[Newcomer], colours: Mapping[str, str]) -> FigurePair:
     found, ends = _counts(model, followed), followed[0].user.ends
-    return Drawn(
+    return FigurePair(
         "selected",
         selection_figures.tallies(found, ends, colours, width=WIDE),
         selection_figures.tallies(found, ends, colours, width=NARROW),
@@ -146,7 +146,7 @@ def _next_batch(one: Newcomer, t: int) -> tuple[float, float, float]:
     return rmse(ahead.mean, batch.y), rmse(naive, batch.y), coverage(ahead, batch.y, figures.WITHIN_95)
 
 
-def _chances(followed: Sequence[Newcomer], colours: Mapping[str, str]) -> Drawn:
+def _chances(followed: Sequence[Newcomer], colours: Mapping[str, str]) -> FigurePair:
     """Those who were wrong most often, as many of each true kernel as there is room for."""
     kinds: dict[Composition, list[Newcomer]] = {}
     for one in sorted(followed, key=lambda one: (sum(one.right), one.user.name)):
@@ -165,7 +165,7 @@ def _chances(followed: Sequence[Newcomer], colours: Mapping[str, str]) -> Drawn:
         for one in shown
     ]
     names = " and ".join(f"{panel.title}" for panel in panels)
-    return Drawn(
+    return FigurePair(
         "probabilities",
         selection_figures.chances(panels, colours, columns=2, width=WIDE),
         selection_figures.chances(panels, colours, columns=1, width=NARROW),
@@ -187,7 +187,7 @@ def _introduced(one: Newcomer) -> str:
     )
 
 
-def _fits(one: Newcomer) -> Drawn:
+def _fits(one: Newcomer) -> FigurePair:
     x = across(one.user.X[:, 0])
     panels = []
     for t in (1, one.user.batches):
@@ -199,7 +199,7 @@ def _fits(one: Newcomer) -> Drawn:
         curve = Curve(x, fit.mean, np.sqrt(fit.variance), np.sqrt(fit.total))
         title = f"after {seen.rows} rows: {graph.name_of(state.composition)}"
         panels.append(Panel(title, "x", "y", curve, tuple(dots)))
-    return Drawn(
+    return FigurePair(
         "newcomer",
         figures.grid(panels, columns=2, share=True, height=2.8),
         figures.grid(panels, columns=1, width=NARROW, height=2.2, share=True),
@@ -209,7 +209,7 @@ def _fits(one: Newcomer) -> Drawn:
     )
 
 
-def _forecast(one: Newcomer) -> Drawn | None:
+def _forecast(one: Newcomer) -> FigurePair | None:
     """A batch in the middle, predicted from those before it; the rows are few enough to be told apart."""
     able = [t for t in range(2, one.user.batches + 1) if one.user.batch(t).rows <= 60]
     if not able:
@@ -223,7 +223,7 @@ def _forecast(one: Newcomer) -> Drawn | None:
     def draw(width: float) -> Figure:
         return figures.forecast(ahead.mean, sd, batch.y, xlabel=f"row of batch {t}", ylabel="y", width=width)
 
-    return Drawn(
+    return FigurePair(
         "next-batch",
         draw(WIDE),
         draw(NARROW),
@@ -233,22 +233,19 @@ def _forecast(one: Newcomer) -> Drawn | None:
     )
 
 
-def _story(model: TrajectoryModel, followed: Sequence[Newcomer], colours: Mapping[str, str]) -> Drawn:
+def _story(model: TrajectoryModel, followed: Sequence[Newcomer], colours: Mapping[str, str]) -> FigurePair:
     """The graph and what is selected on it, side by side: the story in one picture, as a file."""
     drawn = graph.Graph.of(model.pool, model.paths)
-    plan = graph.planned(drawn, width=3.4)
+    layout = graph.graph_layout(drawn, width=3.4)
     found, ends = _counts(model, followed), followed[0].user.ends
-    wide, high, top = max(WIDE, plan.width + 5.4), max(plan.height, 3.0), 0.35
+    wide, high, top = max(WIDE, layout.width + 5.4), max(layout.height, 3.0), 0.35
     with matplotlib.rc_context(STYLE):
         figure = Figure(figsize=(wide, high + top))
         ax = figure.add_axes(
-            (0.0, (high - plan.height) / 2 / (high + top), plan.width / wide, plan.height / (high + top))
+            (0.0, (high - layout.height) / 2 / (high + top), layout.width / wide, layout.height / (high + top))
         )
-        ax.set_xlim(0.0, plan.width)
-        ax.set_ylim(0.0, plan.height)
-        ax.set_axis_off()
-        graph.put(ax, drawn, plan)
-        left = plan.width + 0.65
+        graph.draw_on(ax, drawn, layout)
+        left = layout.width + 0.65
         bars = figure.add_axes(
             (left / wide, 0.85 / (high + top), 1 - (left + 0.15) / wide, (high - 0.9) / (high + top))
         )
@@ -262,4 +259,4 @@ def _story(model: TrajectoryModel, followed: Sequence[Newcomer], colours: Mappin
             (left, f"selected for {len(followed)} new users"),
         ):
             figure.text(x / wide, 1 - 0.22 / (high + top), text, weight="bold", size=9.5, va="center")
-    return Drawn("story", figure, figure, "The learnt graph beside the kernels selected for new users.", "")
+    return FigurePair("story", figure, figure, "The learnt graph beside the kernels selected for new users.", "")

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from kerneltrail.data import User
 from kerneltrail.gp import Posterior
 from kerneltrail.kernels import Product
-from kerneltrail.report.figure_pair import Drawn
+from kerneltrail.report.figure_pair import FigurePair
 from kerneltrail.report.page import Section
 from kerneltrail.trajectory.model import TrajectoryModel
 
@@ -28,7 +28,7 @@ class Part:
     """A section of the page, the figures in it, which are written as files too, and a model to keep beside them."""
 
     section: Section
-    drawn: tuple[Drawn, ...]
+    drawn: tuple[FigurePair, ...]
     model: TrajectoryModel | None = None
 
 

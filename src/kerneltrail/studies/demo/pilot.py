@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
-from kerneltrail.data import Simulation, simulate_paper
+from kerneltrail.data import Simulation, simulate
 from kerneltrail.kernels import Pool
 from kerneltrail.report import graph
-from kerneltrail.report.figure_pair import Drawn
+from kerneltrail.report.figure_pair import FigurePair
 from kerneltrail.report.figures import NARROW, WIDE
-from kerneltrail.report.graph_text import graph_lines
 from kerneltrail.report.model_page import GraphBlock
+from kerneltrail.report.model_text import graph_lines
 from kerneltrail.report.page import Block, Lines, Paragraph, Section, Table
 from kerneltrail.studies.demo.newcomers import new_users
 from kerneltrail.studies.demo.parts import Part, Tick, counted, listed
@@ -48,7 +48,7 @@ class Study:
 def pilot_users(seed: int, tick: Tick = lambda said: None, study: Study | None = None) -> tuple[Part, Part]:
     """The paper's synthetic experiment (SPEC §9): a graph learnt from pilot users, then new users followed on it."""
     study = study or Study()
-    simulation = simulate_paper(train=study.pilots, test=study.newcomers, seed=seed, batches=study.batches)
+    simulation = simulate.paper(train=study.pilots, test=study.newcomers, seed=seed, batches=study.batches)
     model = _fitted(simulation, study, seed, tick)
     tick("the graph")
     drawn = _graph(model)
@@ -106,10 +106,10 @@ def _setting(simulation: Simulation, model: TrajectoryModel) -> str:
     )
 
 
-def _graph(model: TrajectoryModel) -> Drawn:
+def _graph(model: TrajectoryModel) -> FigurePair:
     drawn = graph.Graph.of(model.pool, model.paths)
     nodes = ", ".join(graph.name_of(node.composition) for node in model.nodes)
-    return Drawn(
+    return FigurePair(
         "graph",
         graph.draw(drawn, width=WIDE),
         graph.draw(drawn, width=NARROW),

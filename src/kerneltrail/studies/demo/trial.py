@@ -5,15 +5,15 @@ from __future__ import annotations
 import numpy as np
 from matplotlib.figure import Figure
 
-from kerneltrail.data import Scaler, Simulation, User, in_data_units, simulate_mhealth
+from kerneltrail.data import Scaler, Simulation, User, in_data_units, simulate
 from kerneltrail.evaluation import rmse
 from kerneltrail.gp import LinearBlock, MapResult, Posterior, Reward, find_map_path
 from kerneltrail.kernels import Composition, Priors, parse
 from kerneltrail.report import figures
-from kerneltrail.report.figure_pair import Drawn
+from kerneltrail.report.description import describe
+from kerneltrail.report.figure_pair import FigurePair
 from kerneltrail.report.figures import BLUE, NARROW, ORANGE, PURPLE, VERMILION, WIDE, Curve, Dots, Panel
 from kerneltrail.report.page import Block, Paragraph, Section, Sentences, Table
-from kerneltrail.report.words import describe
 from kerneltrail.studies.demo.parts import POINTS, Part, Tick, along, shares, with_unit
 
 CANDIDATES = (
@@ -28,7 +28,7 @@ CANDIDATES = (
 def trial_user(seed: int, tick: Tick = lambda said: None) -> Part:
     """A user of a simulated trial with prompts: which kernel, what it says, whether a prompt helps (SPEC §8)."""
     tick("a user of a trial")
-    simulation = simulate_mhealth(seed=seed)
+    simulation = simulate.mhealth(seed=seed)
     user = simulation.test.users[0]
     units, target = dict(simulation.test.units), simulation.test.target
     scaler = simulation.test.scaler_for(user)
@@ -86,7 +86,7 @@ def _choice(user: User, fitted: dict[str, tuple[MapResult, ...]], best: str, tru
     return Table(caption, ("kernel", *(f"{end} rows" for end in user.ends)), rows, marked=(order.index(best),))
 
 
-def _effects(simulation: Simulation, user: User, posterior: Posterior, reward: Reward) -> Drawn:
+def _effects(simulation: Simulation, user: User, posterior: Posterior, reward: Reward) -> FigurePair:
     """Each product against its covariate, then the advantage of a prompt, all in data units."""
     scaler, units = simulation.test.scaler_for(user), simulation.test.units
     target = with_unit(simulation.test.target, units)
@@ -112,7 +112,7 @@ def _effects(simulation: Simulation, user: User, posterior: Posterior, reward: R
             )
         )
     panels.append(_advantage(simulation, user, posterior, reward, scaler))
-    return Drawn(
+    return FigurePair(
         "effects",
         figures.grid(panels, columns=len(panels), height=2.7, share=False),
         figures.grid(panels, columns=1, width=NARROW, height=2.2, share=False),
@@ -142,7 +142,7 @@ def _advantage(simulation: Simulation, user: User, posterior: Posterior, reward:
     )
 
 
-def _forecast(simulation: Simulation, user: User, found: MapResult, reward: Reward) -> Drawn:
+def _forecast(simulation: Simulation, user: User, found: MapResult, reward: Reward) -> FigurePair:
     """The last batch, predicted from those before it."""
     before, last = user.upto(user.batches - 1), user.batch(user.batches)
     posterior = Posterior.fit(before, found.hyperparameters, block=_block(before, reward))
@@ -157,7 +157,7 @@ def _forecast(simulation: Simulation, user: User, found: MapResult, reward: Rewa
             ahead.mean, sd, last.y, xlabel=f"decision point of batch {user.batches}", ylabel=label, width=width
         )
 
-    return Drawn(
+    return FigurePair(
         "forecast",
         draw(WIDE),
         draw(NARROW),

@@ -14,11 +14,11 @@ import numpy as np
 from kerneltrail.evaluation.machine import machine
 from kerneltrail.evaluation.tables import csv_text
 from kerneltrail.report import figures
-from kerneltrail.report.figure_pair import Drawn
+from kerneltrail.report.figure_pair import FigurePair
 from kerneltrail.report.model_page import Comparison, GraphBlock, UserView, trail_page
 from kerneltrail.report.model_page.calibration import coverages
+from kerneltrail.report.model_text import model_json
 from kerneltrail.report.page import Section
-from kerneltrail.report.plain import as_json
 from kerneltrail.store.atomic import write
 from kerneltrail.studies.experiments.agreement import Agreement
 from kerneltrail.studies.experiments.context import Context
@@ -49,7 +49,7 @@ class Outcome:
     lead: str
     results: Mapping[str, Any]
     tables: Mapping[str, Sequence[Mapping[str, Any]]] = field(default_factory=dict)
-    drawn: tuple[Drawn, ...] = ()
+    drawn: tuple[FigurePair, ...] = ()
     opening: tuple[Section, ...] = ()
     sections: tuple[Section, ...] = ()
     agreements: tuple[Agreement, ...] = ()
@@ -110,7 +110,7 @@ def results_of(outcome: Outcome, context: Context) -> dict[str, Any]:
 
 def _told(model: TrajectoryModel) -> dict[str, Any]:
     """A model in plain values, with what the page's cards say of each kernel."""
-    return {**as_json(model), "cards": [asdict(fact) for fact in GraphBlock(model).facts]}
+    return {**model_json(model), "cards": [asdict(fact) for fact in GraphBlock(model).facts]}
 
 
 def footer(context: Context) -> str:

@@ -10,7 +10,7 @@ from typing import get_args
 
 import numpy as np
 
-from kerneltrail.data import Cohort, User, simulate_user
+from kerneltrail.data import Cohort, User, simulate
 from kerneltrail.kernels import Composition, Hyperparameters, Pool, Priors, layout_of, parse
 from kerneltrail.methods.preprocessing import Preprocessor
 from kerneltrail.methods.shrinkage.learner import SelectionRule, Shrinkage
@@ -93,7 +93,7 @@ def run_draw(name: str, rows: int, seed: int, *, active: int = 2) -> tuple[Draw,
     X = rng.uniform(-4.0, 4.0, (rows, len(pool.covariates)))
     truth = Composition(tuple(pool.products[i] for i in rng.permutation(len(pool))[:active]))
     theta = Hyperparameters(truth, tuple(priors.sample(truth, 1, rng)[0]))
-    user = simulate_user(truth, theta, X, rng, covariates=pool.covariates)
+    user = simulate.user(truth, theta, X, rng, covariates=pool.covariates)
     learner = _learner(Preprocessor.of(Cohort.from_users([user], scaling="none")), pool, seed)
     used = time.process_time()
     fit = learner.fit(user, None)

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from kerneltrail.data.heartsteps import PAPER_TEST, PAPER_TRAIN
-from kerneltrail.data.heartsteps_pool import absent_covariates
+from kerneltrail.data.heartsteps import PAPER_TEST, PAPER_TRAIN, absent_covariates
 from kerneltrail.studies.experiments.agreement import Agreement
 from kerneltrail.studies.experiments.real.compute import Found
 from kerneltrail.studies.experiments.real.design import TRAJECTORY

@@ -9,8 +9,7 @@ from typing import Any
 
 from kerneltrail.data import Cohort
 from kerneltrail.data.fitbit import load_fitbit
-from kerneltrail.data.heartsteps import PAPER_TEST, PAPER_TRAIN, load_heartsteps
-from kerneltrail.data.heartsteps_pool import heartsteps_pool
+from kerneltrail.data.heartsteps import PAPER_TEST, PAPER_TRAIN, heartsteps_pool, load_heartsteps
 from kerneltrail.errors import DataError
 from kerneltrail.evaluation import Spec
 from kerneltrail.gp import Reward

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from kerneltrail.data.heartsteps_pool import absent_covariates
+from kerneltrail.data.heartsteps import absent_covariates
 from kerneltrail.report.model_page.followed_user import follow_users
 from kerneltrail.studies.experiments.context import Context
 from kerneltrail.studies.experiments.outcome import Outcome

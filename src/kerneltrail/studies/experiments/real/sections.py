@@ -6,8 +6,8 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from kerneltrail.report import comparison, graph
-from kerneltrail.report.figure_pair import Drawn
+from kerneltrail.report import comparison_figures, graph
+from kerneltrail.report.figure_pair import FigurePair
 from kerneltrail.report.figures import NARROW, WIDE
 from kerneltrail.report.page import Block, Paragraph, Section, Sentences, Table
 from kerneltrail.studies.experiments.agreement import Agreement, agreement_table
@@ -24,11 +24,11 @@ NODES = 6
 
 def page_of(
     study: Study, sizes: Sizes, found: Found, tables: Tables, agreements: Sequence[Agreement]
-) -> tuple[tuple[Section, ...], tuple[Section, ...], tuple[Drawn, ...]]:
+) -> tuple[tuple[Section, ...], tuple[Section, ...], tuple[FigurePair, ...]]:
     """Sections before and after those on the model, its users and the methods, and the figures in them."""
-    drawn: list[Drawn] = []
+    drawn: list[FigurePair] = []
 
-    def figure(made: Drawn) -> Block:
+    def figure(made: FigurePair) -> Block:
         drawn.append(made)
         return made.block()
 
@@ -137,11 +137,11 @@ def _how(sizes: Sizes, found: Found) -> str:
     return said
 
 
-def _graph(label: str, found: Found) -> Drawn:
+def _graph(label: str, found: Found) -> FigurePair:
     model = found.models[label]
     made = graph.Graph.of(model.pool, model.paths)
     links = ", ".join(f"{made.names[link.parent]} to {made.names[link.child]} {link.label}" for link in made.links)
-    return Drawn(
+    return FigurePair(
         f"graph-{label}",
         graph.draw(made, width=WIDE),
         graph.draw(made, width=NARROW),
@@ -151,23 +151,23 @@ def _graph(label: str, found: Found) -> Drawn:
     )
 
 
-def _by_batch(found: Found, metric: str) -> Drawn:
+def _by_batch(found: Found, metric: str) -> FigurePair:
     averages = found.most.summary()
-    return Drawn(
+    return FigurePair(
         f"methods-{metric.replace('_', '-')}",
-        comparison.by_batch(averages, metric, first=TRAJECTORY, width=WIDE),
-        comparison.by_batch(averages, metric, first=TRAJECTORY, width=NARROW),
+        comparison_figures.by_batch(averages, metric, first=TRAJECTORY, width=WIDE),
+        comparison_figures.by_batch(averages, metric, first=TRAJECTORY, width=NARROW),
         f"{METRICS[metric]} of every method after each batch; the numbers are in the table.",
         f"{METRICS[metric]}: means over users, with 90 % intervals.",
     )
 
 
-def _differences(found: Found, metric: str) -> Drawn:
+def _differences(found: Found, metric: str) -> FigurePair:
     rows = found.most.paired(TRAJECTORY)
-    return Drawn(
+    return FigurePair(
         f"differences-{metric.replace('_', '-')}",
-        comparison.differences(rows, metric, width=WIDE),
-        comparison.differences(rows, metric, width=NARROW),
+        comparison_figures.differences(rows, metric, width=WIDE),
+        comparison_figures.differences(rows, metric, width=NARROW),
         f"Differences in {METRICS[metric]} between the trajectory model and every other method; in the table below.",
         f"{METRICS[metric]}: trajectory minus other, with 90 % intervals over users.",
     )

@@ -10,8 +10,8 @@ from kerneltrail.evaluation import Evaluation
 from kerneltrail.evaluation.intervals import over_users
 from kerneltrail.evaluation.verdicts import verdict
 from kerneltrail.kernels import Hyperparameters
-from kerneltrail.report.graph.parts import key_masks
-from kerneltrail.report.words import describe
+from kerneltrail.report.description import describe
+from kerneltrail.report.graph_structure import key_masks
 from kerneltrail.studies.experiments.methods import metric_rows, paired_rows
 from kerneltrail.studies.experiments.real.compute import Found
 from kerneltrail.studies.experiments.real.design import TRAJECTORY

@@ -6,7 +6,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from kerneltrail.data.simulate import Simulation, simulate_complex, simulate_distinct, simulate_paper, simulate_similar
+from kerneltrail.data import simulate
+from kerneltrail.data.simulate import Simulation
 from kerneltrail.kernels import Composition, Pool, Priors, parse
 from kerneltrail.studies.bench.recovery import wide_priors
 from kerneltrail.trajectory.settings import Settings
@@ -92,7 +93,7 @@ SETS: Mapping[str, Set] = {
             "x ~ U(-4, 4); batches of 3, 4, 10, 20, 50 and 100 rows; half of the users follow LIN + PER, half SE. The "
             "paper prints neither the range of x nor the true hyperparameters: ours are medians of its priors, with a "
             "noise variance of 0.15.",
-            simulate_paper,
+            simulate.paper,
             Priors.synthetic,
             ("LIN[x]",),
             Sizes(6, 100),
@@ -102,7 +103,7 @@ SETS: Mapping[str, Set] = {
             "distinct",
             "Two kernels that are easy to tell apart",
             f"{_LATER}Half of the users follow LIN + PER, half SE.",
-            simulate_distinct,
+            simulate.distinct,
             wide_priors,
             ("LIN[x]", "SE[x]"),
             _LATER_FULL,
@@ -112,7 +113,7 @@ SETS: Mapping[str, Set] = {
             "similar",
             "Two kernels that are hard to tell apart",
             f"{_LATER}Half of the users follow LIN + PER, half LIN + SE.",
-            simulate_similar,
+            simulate.similar,
             wide_priors,
             ("LIN[x]", "LIN[x] + SE[x]"),
             _LATER_FULL,
@@ -122,7 +123,7 @@ SETS: Mapping[str, Set] = {
             "complex",
             "Two kernels with products",
             f"{_LATER}Half of the users follow LIN×PER, half SE×PER + SE.",
-            simulate_complex,
+            simulate.complex,
             wide_priors,
             ("LIN[x]", "LIN[x] + PER[x]"),
             _LATER_FULL,

@@ -8,11 +8,10 @@ from typing import Any
 import numpy as np
 
 from kerneltrail.report import figures, graph, selection_figures
-from kerneltrail.report.confusion import Shares, confusion, shares
-from kerneltrail.report.figure_pair import Drawn
+from kerneltrail.report.figure_pair import FigurePair
 from kerneltrail.report.figures import NARROW, WIDE, Curve, Dots, Panel
-from kerneltrail.report.graph.parts import NOTHING
-from kerneltrail.report.selection_figures import Tally
+from kerneltrail.report.graph_structure import NOTHING
+from kerneltrail.report.selection_figures import Shares, Tally, confusion, shares
 from kerneltrail.studies.experiments.simulated.compute import Found
 from kerneltrail.studies.experiments.simulated.design import PRESETS
 from kerneltrail.trajectory.structure import Structure
@@ -22,7 +21,7 @@ ALTERNATIVES = 3
 """Other structures that are drawn; the paper shows three."""
 
 
-def example_fits(each: Mapping[str, Any]) -> Drawn:
+def example_fits(each: Mapping[str, Any]) -> FigurePair:
     """A user's fits after each batch (the paper's figure of two users, for all batches)."""
     x, y, grid = (np.array(each[name]) for name in ("x", "y", "grid"))
     panels = []
@@ -35,7 +34,7 @@ def example_fits(each: Mapping[str, Any]) -> Drawn:
         title = f"{rows} rows: {step['composition'] or NOTHING}"
         panels.append(Panel(title, "x", "y", curve, tuple(dots)))
     kernels = ", ".join(f"{step['composition']} after {step['rows']}" for step in each["steps"])
-    return Drawn(
+    return FigurePair(
         f"user-{each['user']}",
         figures.grid(panels, columns=3, share=True),
         figures.grid(panels, columns=1, width=NARROW, height=1.9, share=True),
@@ -46,11 +45,11 @@ def example_fits(each: Mapping[str, Any]) -> Drawn:
     )
 
 
-def graph_of(found: Found, preset: str, structure: Structure, name: str, caption: str) -> Drawn:
+def graph_of(found: Found, preset: str, structure: Structure, name: str, caption: str) -> FigurePair:
     """A structure as a graph with edge fractions."""
     drawn = graph.Graph.of(found.models[preset].pool, structure.paths)
     links = ", ".join(f"{drawn.names[link.parent]} to {drawn.names[link.child]} {link.label}" for link in drawn.links)
-    return Drawn(
+    return FigurePair(
         name,
         graph.draw(drawn, width=WIDE),
         graph.draw(drawn, width=NARROW),
@@ -59,7 +58,7 @@ def graph_of(found: Found, preset: str, structure: Structure, name: str, caption
     )
 
 
-def alternatives(found: Found, preset: str) -> list[Drawn]:
+def alternatives(found: Found, preset: str) -> list[FigurePair]:
     """Other structures that were sampled."""
     chosen, *others = found.models[preset].structures
     made = []
@@ -73,7 +72,7 @@ def alternatives(found: Found, preset: str) -> list[Drawn]:
     return made
 
 
-def histogram(found: Found, preset: str, selected: Sequence[Row]) -> Drawn:
+def histogram(found: Found, preset: str, selected: Sequence[Row]) -> FigurePair:
     """How many new users have each kernel, by data size."""
     nodes = [graph.name_of(node.composition) for node in found.models[preset].nodes]
     colours = {name: graph.colour_of(place) for place, name in enumerate(nodes)}
@@ -82,7 +81,7 @@ def histogram(found: Found, preset: str, selected: Sequence[Row]) -> Drawn:
         by.setdefault(row["composition"] or NOTHING, []).append((row["correct"], row["users"] - row["correct"]))
     tallies = [Tally(name, *(tuple(side) for side in zip(*by[name], strict=True))) for name in nodes if name in by]
     users = sum(row["users"] for row in selected if row["rows"] == found.rows[0])
-    return Drawn(
+    return FigurePair(
         f"selected-{preset}",
         selection_figures.tallies(tallies, found.rows, colours, width=WIDE),
         selection_figures.tallies(tallies, found.rows, colours, width=NARROW),
@@ -91,7 +90,7 @@ def histogram(found: Found, preset: str, selected: Sequence[Row]) -> Drawn:
     )
 
 
-def confusion_of(preset: str, rows: Sequence[Row]) -> Drawn:
+def confusion_of(preset: str, rows: Sequence[Row]) -> FigurePair:
     """The confusion matrix at the last batch."""
     truths = list(dict.fromkeys(row["truth"] for row in rows))
     selected = list(dict.fromkeys(row["selected"] for row in rows))
@@ -101,7 +100,7 @@ def confusion_of(preset: str, rows: Sequence[Row]) -> Drawn:
         f"of {sum(own)} users with {truth}, " + ", ".join(f"{n} have {k}" for n, k in zip(own, selected, strict=True))
         for truth, own in zip(truths, counts, strict=True)
     )
-    return Drawn(
+    return FigurePair(
         f"confusion-{preset}",
         confusion(truths, selected, counts, width=WIDE),
         confusion(truths, selected, counts, width=NARROW),
@@ -110,7 +109,7 @@ def confusion_of(preset: str, rows: Sequence[Row]) -> Drawn:
     )
 
 
-def recovery(found: Found, rows: Sequence[Row]) -> Drawn:
+def recovery(found: Found, rows: Sequence[Row]) -> FigurePair:
     """The share of new users with their true kernel, by preset."""
     lines = {
         preset: Shares(*([row[key] for row in rows if row["preset"] == preset] for key in ("share", "low", "high")))
@@ -119,7 +118,7 @@ def recovery(found: Found, rows: Sequence[Row]) -> Drawn:
     users = rows[0]["users"]
     ylabel = "new users with\ntheir true kernel (%)"
     said = "; ".join(f"{p}: {', '.join(f'{100 * v:.0f} %' for v in own.value)}" for p, own in lines.items())
-    return Drawn(
+    return FigurePair(
         "recovery",
         shares(lines, found.rows, ylabel=ylabel, width=WIDE),
         shares(lines, found.rows, ylabel=ylabel, width=NARROW),

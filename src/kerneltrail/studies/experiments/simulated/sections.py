@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from kerneltrail.report.figure_pair import Drawn
-from kerneltrail.report.graph.parts import NOTHING
+from kerneltrail.report.figure_pair import FigurePair
+from kerneltrail.report.graph_structure import NOTHING
 from kerneltrail.report.page import Block, Paragraph, Section, Table
 from kerneltrail.studies.experiments.agreement import Agreement, agreement_table
 from kerneltrail.studies.experiments.simulated import figures
@@ -29,13 +29,13 @@ class Page:
     def __init__(self, *opening: Block) -> None:
         self.opening = Section("In short", opening, "short")
         self.sections: list[Section] = []
-        self.drawn: list[Drawn] = []
+        self.drawn: list[FigurePair] = []
 
-    def add(self, name: str, heading: str, *blocks: Block | Drawn | None) -> None:
+    def add(self, name: str, heading: str, *blocks: Block | FigurePair | None) -> None:
         """One section more, under a name for the menu; figures are kept as files too."""
         made: list[Block] = []
         for block in blocks:
-            if isinstance(block, Drawn):
+            if isinstance(block, FigurePair):
                 self.drawn.append(block)
                 made.append(block.block())
             elif block is not None:

@@ -6,78 +6,20 @@ of its own, near the same centre, and one function drawn exactly from its kernel
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-
 import numpy as np
 
 from kerneltrail.data.cohort import Cohort
-from kerneltrail.data.frozen import Frozen
-from kerneltrail.data.gaussian_draw import as_rng, simulate_user
+from kerneltrail.data.frozen_dict import FrozenDict
+from kerneltrail.data.simulate.truth import LOG_SD, Simulation, TrueKernel, as_rng, user
 from kerneltrail.data.user import User
 from kerneltrail.engines.threads import one_blas_thread
 from kerneltrail.errors import DataError
 from kerneltrail.kernels import Composition, Hyperparameters, parse
 
-LOG_SD = 0.1
-"""Spread of positive hyperparameters between users: standard deviation of the logarithm (SPEC §9)."""
-
-
-@dataclass(frozen=True)
-class Recipe:
-    """A true kernel and the centre around which users' hyperparameters are drawn.
-
-    Attributes:
-        composition: the kernel.
-        centre: natural value by hyperparameter name, noise included: the median over users.
-        location_sd: standard deviation of locations, which are Normal; positive ones are LogNormal with `LOG_SD`.
-        fixed: hyperparameters that are the same for everybody.
-    """
-
-    composition: Composition
-    centre: Mapping[str, float]
-    location_sd: float = 1.0
-    fixed: tuple[str, ...] = ("noise",)
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "centre", Frozen(self.centre))
-
-    def draw(self, rng: np.random.Generator) -> Hyperparameters:
-        """One user's hyperparameters."""
-        centre = Hyperparameters.from_values(self.composition, self.centre)
-        sd = [
-            0.0 if slot.name in self.fixed else LOG_SD if slot.spec.positive else self.location_sd
-            for slot in centre.layout.slots
-        ]
-        return Hyperparameters(self.composition, tuple(centre.vector + np.array(sd) * rng.standard_normal(len(sd))))
-
-
-@dataclass(frozen=True)
-class Simulation:
-    """Simulated users and what is true of them.
-
-    Attributes:
-        train: the training users.
-        test: the test users.
-        truth: the true kernel by user's name.
-        hyperparameters: the true hyperparameters by user's name, in data units.
-        mean: the constant added to every user's function.
-        advantage: by user's name, what the action adds: the coefficient of each covariate, and under ``1`` a constant.
-            Empty where there is no action.
-    """
-
-    train: Cohort
-    test: Cohort
-    truth: Mapping[str, Composition]
-    hyperparameters: Mapping[str, Hyperparameters]
-    mean: float = 0.0
-    advantage: Mapping[str, Mapping[str, float]] = field(default_factory=Frozen)
-
-
 # SPEC §9: medians of the synthetic priors (SPEC §3) are exp(0) for lengthscales and exp(1) for amplitudes and periods.
 # The location's prior is N(0, 0.1), with median 0; it has no logarithm, so the spread of 0.1 is taken as it stands.
 _PAPER = (
-    Recipe(
+    TrueKernel(
         parse("LIN[x] + PER[x]"),
         {
             "LIN[x].amplitude": np.e,
@@ -89,25 +31,25 @@ _PAPER = (
         },
         location_sd=LOG_SD,
     ),
-    Recipe(parse("SE[x]"), {"SE[x].amplitude": np.e, "SE[x].lengthscale": 1.0, "noise": 0.15}),
+    TrueKernel(parse("SE[x]"), {"SE[x].amplitude": np.e, "SE[x].lengthscale": 1.0, "noise": 0.15}),
 )
 _LINEAR = {"LIN[x].amplitude": 4.0, "LIN[x].location": 5.0, "noise": 0.25}
-_LINEAR_PERIODIC = Recipe(
+_LINEAR_PERIODIC = TrueKernel(
     parse("LIN[x] + PER[x]"),
     {**_LINEAR, "PER[x].amplitude": 5.0, "PER[x].lengthscale": 2.0, "PER[x].period": 4.0},
 )
 _DISTINCT = (
     _LINEAR_PERIODIC,
-    Recipe(parse("SE[x]"), {"SE[x].amplitude": 10.0, "SE[x].lengthscale": 1.0, "noise": 0.25}),
+    TrueKernel(parse("SE[x]"), {"SE[x].amplitude": 10.0, "SE[x].lengthscale": 1.0, "noise": 0.25}),
 )
 _SIMILAR = (
     _LINEAR_PERIODIC,
-    Recipe(parse("LIN[x] + SE[x]"), {**_LINEAR, "SE[x].amplitude": 5.0, "SE[x].lengthscale": 3.0}),
+    TrueKernel(parse("LIN[x] + SE[x]"), {**_LINEAR, "SE[x].amplitude": 5.0, "SE[x].lengthscale": 3.0}),
 )
 # The authors give each factor of a product an amplitude. Here a product has one (SPEC §2): theirs multiplied, 4·1 and
 # 5·4, with the same log-sd as every other hyperparameter.
 _COMPLEX = (
-    Recipe(
+    TrueKernel(
         parse("LIN[x]*PER[x]"),
         {
             "LIN[x]*PER[x].amplitude": 4.0,
@@ -117,7 +59,7 @@ _COMPLEX = (
             "noise": 0.25,
         },
     ),
-    Recipe(
+    TrueKernel(
         parse("PER[x]*SE[x] + SE[x]"),
         {
             "PER[x]*SE[x].amplitude": 20.0,
@@ -132,7 +74,7 @@ _COMPLEX = (
 )
 
 
-def simulate_paper(
+def paper(
     train: int = 6,
     test: int = 100,
     seed: int | np.random.Generator = 0,
@@ -146,23 +88,23 @@ def simulate_paper(
     return _simulate(_PAPER, (-4.0, 4.0), batches, train, test, seed)
 
 
-def simulate_distinct(train: int = 10, test: int = 50, seed: int | np.random.Generator = 0) -> Simulation:
+def distinct(train: int = 10, test: int = 50, seed: int | np.random.Generator = 0) -> Simulation:
     """The authors' later set "distinct": LIN+PER or SE; x ~ U(0, 20), six batches of five rows, noise sd 0.5."""
     return _simulate(_DISTINCT, (0.0, 20.0), (5,) * 6, train, test, seed)
 
 
-def simulate_similar(train: int = 10, test: int = 50, seed: int | np.random.Generator = 0) -> Simulation:
+def similar(train: int = 10, test: int = 50, seed: int | np.random.Generator = 0) -> Simulation:
     """The authors' later set "similar": LIN+PER or LIN+SE; x ~ U(0, 20), six batches of five rows, noise sd 0.5."""
     return _simulate(_SIMILAR, (0.0, 20.0), (5,) * 6, train, test, seed)
 
 
-def simulate_complex(train: int = 10, test: int = 50, seed: int | np.random.Generator = 0) -> Simulation:
+def complex(train: int = 10, test: int = 50, seed: int | np.random.Generator = 0) -> Simulation:
     """The authors' later set "complex": LIN×PER or SE×PER+SE; x ~ U(0, 20), six batches of five rows, noise sd 0.5."""
     return _simulate(_COMPLEX, (0.0, 20.0), (5,) * 6, train, test, seed)
 
 
 def _simulate(
-    recipes: tuple[Recipe, Recipe],
+    kernels: tuple[TrueKernel, TrueKernel],
     bounds: tuple[float, float],
     batches: tuple[int, ...],
     train: int,
@@ -180,15 +122,13 @@ def _simulate(
         users: list[User] = []
         for number in range(size):
             name = f"{label}-{number + 1:0{max(2, len(str(size)))}d}"
-            recipe = recipes[0 if 2 * number < size else 1]
+            kernel = kernels[0 if 2 * number < size else 1]
             # A stream for each: how many numbers one user takes does not shift what the next one gets.
-            own = np.random.default_rng(rng.integers(0, 2**63, size=4))
-            truth[name], drawn[name] = recipe.composition, recipe.draw(own)
-            x = own.uniform(*bounds, size=(ends[-1], 1))
-            users.append(
-                simulate_user(recipe.composition, drawn[name], x, own, name=name, covariates=("x",), ends=ends)
-            )
+            stream = np.random.default_rng(rng.integers(0, 2**63, size=4))
+            truth[name], drawn[name] = kernel.composition, kernel.draw(stream)
+            x = stream.uniform(*bounds, size=(ends[-1], 1))
+            users.append(user(kernel.composition, drawn[name], x, stream, name=name, covariates=("x",), ends=ends))
         return Cohort.from_users(users, target="y", scaling="none")
 
     with one_blas_thread():
-        return Simulation(group("train", train), group("test", test), Frozen(truth), Frozen(drawn))
+        return Simulation(group("train", train), group("test", test), FrozenDict(truth), FrozenDict(drawn))

@@ -2,8 +2,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from kerneltrail.data import simulate_user
-from kerneltrail.data.gaussian_draw import covariance, draw_target
+from kerneltrail.data import simulate
+from kerneltrail.data.simulate.truth import covariance, draw_target
 from kerneltrail.errors import DataError
 from kerneltrail.kernels import ATOMS, Hyperparameters, Priors, parse
 
@@ -63,28 +63,28 @@ def test_sample_moments_agree_with_the_kernel(noise: float) -> None:
 
 def test_a_seed_gives_the_same_user_and_another_seed_another() -> None:
     h = hyperparameters()
-    first = simulate_user(h.composition, h, 20, 3)
-    assert first == simulate_user(h.composition, h, 20, np.random.default_rng(3))
-    assert first != simulate_user(h.composition, h, 20, 4)
+    first = simulate.user(h.composition, h, 20, 3)
+    assert first == simulate.user(h.composition, h, 20, np.random.default_rng(3))
+    assert first != simulate.user(h.composition, h, 20, 4)
     assert (first.covariates, first.ends, first.X.shape) == (("a", "b"), (20,), (20, 2))
 
 
 def test_covariates_batches_and_noise_alone() -> None:
     h = hyperparameters("SE[b]")
     X = np.random.default_rng(0).normal(size=(6, 3))
-    user = simulate_user(h.composition, h, X, 0, name="eve", covariates=("a", "b", "c"), ends=(2, 6))
+    user = simulate.user(h.composition, h, X, 0, name="eve", covariates=("a", "b", "c"), ends=(2, 6))
     assert (user.name, user.covariates, user.ends) == ("eve", ("a", "b", "c"), (2, 6))
     assert np.array_equal(user.X, X)
     noise = hyperparameters("")
-    assert simulate_user(parse(""), noise, 4, 0).covariates == ("x",)
-    assert simulate_user(parse(""), noise, 0, 0).rows == 0
+    assert simulate.user(parse(""), noise, 4, 0).covariates == ("x",)
+    assert simulate.user(parse(""), noise, 0, 0).rows == 0
 
 
 def test_what_is_refused() -> None:
     h = hyperparameters("SE[b]")
     with pytest.raises(DataError, match=r"those of SE\[b\], not of LIN\[b\]"):
-        simulate_user(parse("LIN[b]"), h, 3, 0)
+        simulate.user(parse("LIN[b]"), h, 3, 0)
     with pytest.raises(DataError, match="no column 'b'"):
-        simulate_user(h.composition, h, [[1.0]], 0, covariates=("a",))
+        simulate.user(h.composition, h, [[1.0]], 0, covariates=("a",))
     with pytest.raises(DataError, match=r"shape \(rows, 1\) for b, got \(2,\)"):
-        simulate_user(h.composition, h, [1.0, 2.0], 0)
+        simulate.user(h.composition, h, [1.0, 2.0], 0)

@@ -8,10 +8,10 @@ from typing import TypeVar
 V = TypeVar("V")
 
 
-class Frozen(Mapping[str, V]):
+class FrozenDict(Mapping[str, V]):
     """A read-only copy of a mapping with text keys; equal to any mapping with the same items.
 
-    >>> Frozen({"hour": "h"})["hour"], Frozen(a=1) == {"a": 1}
+    >>> FrozenDict({"hour": "h"})["hour"], FrozenDict(a=1) == {"a": 1}
     ('h', True)
     """
 
@@ -32,8 +32,8 @@ class Frozen(Mapping[str, V]):
     def __hash__(self) -> int:
         return hash(frozenset(self._items.items()))
 
-    def __reduce__(self) -> tuple[type[Frozen[V]], tuple[dict[str, V]]]:
-        return Frozen, (self._items,)
+    def __reduce__(self) -> tuple[type[FrozenDict[V]], tuple[dict[str, V]]]:
+        return FrozenDict, (self._items,)
 
     def __repr__(self) -> str:
         return repr(self._items)

@@ -1,18 +1,75 @@
-"""Exact draws from a Gaussian process with a composed kernel: the ground truth of simulations."""
+"""The truth behind simulated users: kernels, hyperparameters around a centre, and exact draws of functions."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from kerneltrail.data.cohort import Cohort
+from kerneltrail.data.frozen_dict import FrozenDict
 from kerneltrail.data.user import User
 from kerneltrail.errors import DataError
 from kerneltrail.kernels import Composition, Hyperparameters
 from kerneltrail.names import index_of
 
 Array = NDArray[np.float64]
+
+LOG_SD = 0.1
+"""Spread of positive hyperparameters between users: standard deviation of the logarithm (SPEC §9)."""
+
+
+@dataclass(frozen=True)
+class TrueKernel:
+    """A true kernel and the centre around which users' hyperparameters are drawn.
+
+    Attributes:
+        composition: the kernel.
+        centre: natural value by hyperparameter name, noise included: the median over users.
+        location_sd: standard deviation of locations, which are Normal; positive ones are LogNormal with `LOG_SD`.
+        fixed: hyperparameters that are the same for everybody.
+    """
+
+    composition: Composition
+    centre: Mapping[str, float]
+    location_sd: float = 1.0
+    fixed: tuple[str, ...] = ("noise",)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "centre", FrozenDict(self.centre))
+
+    def draw(self, rng: np.random.Generator) -> Hyperparameters:
+        """One user's hyperparameters."""
+        centre = Hyperparameters.from_values(self.composition, self.centre)
+        sd = [
+            0.0 if slot.name in self.fixed else LOG_SD if slot.spec.positive else self.location_sd
+            for slot in centre.layout.slots
+        ]
+        return Hyperparameters(self.composition, tuple(centre.vector + np.array(sd) * rng.standard_normal(len(sd))))
+
+
+@dataclass(frozen=True)
+class Simulation:
+    """Simulated users and what is true of them.
+
+    Attributes:
+        train: the training users.
+        test: the test users.
+        truth: the true kernel by user's name.
+        hyperparameters: the true hyperparameters by user's name, in data units.
+        mean: the constant added to every user's function.
+        advantage: by user's name, what the action adds: the coefficient of each covariate, and under ``1`` a constant.
+            Empty where there is no action.
+    """
+
+    train: Cohort
+    test: Cohort
+    truth: Mapping[str, Composition]
+    hyperparameters: Mapping[str, Hyperparameters]
+    mean: float = 0.0
+    advantage: Mapping[str, Mapping[str, float]] = field(default_factory=FrozenDict)
 
 
 def as_rng(seed: int | np.random.Generator) -> np.random.Generator:
@@ -26,11 +83,11 @@ def covariance(hyperparameters: Hyperparameters, X: Array, covariates: Sequence[
     values = hyperparameters.values_array
     names = tuple(covariates)
     total = np.zeros((len(X), len(X)))
-    for place, product in enumerate(composition):
-        part = np.full_like(total, values[layout.amplitude_index[place]])
-        for atom, own in zip(product.atoms, layout.atom_index[place], strict=True):
+    for p, product in enumerate(composition):
+        part = np.full_like(total, values[layout.amplitude_index[p]])
+        for atom, values_of in zip(product.atoms, layout.atom_index[p], strict=True):
             x = X[:, index_of(atom.covariate, names, "X")]
-            part *= atom.spec.covariance(x, x, values[own])
+            part *= atom.spec.covariance(x, x, values[values_of])
         total += part
     return total
 
@@ -53,7 +110,7 @@ def draw_target(
         return vectors @ (np.sqrt(np.clip(eigenvalues, 0.0, None)) * (vectors.T @ white))
 
 
-def simulate_user(
+def user(
     composition: Composition,
     hyperparameters: Hyperparameters,
     X: ArrayLike | int,

@@ -1,18 +1,12 @@
-"""What a drawing of a graph is made of: what is to be drawn, and where each piece goes on paper."""
+"""A learnt graph as it is drawn: boxes with names, arrows with counts, and which boxes are key."""
 
 from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
 
-import numpy as np
-from matplotlib.path import Path
-from numpy.typing import NDArray
-
 from kerneltrail.kernels import Composition, Pool
 from kerneltrail.trajectory.sampler.urn import ROOT, Counts, Paths
-
-Array = NDArray[np.float64]
 
 ROOT_TEXT, NOTHING = "root", "noise alone"
 LONG = 18
@@ -98,61 +92,6 @@ def wrapped(name: str) -> str:
     """
     lines = []
     for place, product in enumerate(name.split(" + ")):
-        said = product if len(product) <= LONG else product.replace("*", "\n  * ")
-        lines.append(f"+ {said}" if place else said)
+        text = product if len(product) <= LONG else product.replace("*", "\n  * ")
+        lines.append(f"+ {text}" if place else text)
     return "\n".join(lines)
-
-
-@dataclass(frozen=True)
-class Box:
-    """A rectangle on paper, in inches."""
-
-    x: float
-    y: float
-    width: float
-    height: float
-
-    def overlaps(self, other: Box) -> bool:
-        """Whether the two share any area."""
-        return (
-            abs(self.x - other.x) * 2 < self.width + other.width
-            and abs(self.y - other.y) * 2 < self.height + other.height
-        )
-
-    def holds(self, points: Array) -> int:
-        """How many points lie inside."""
-        inside = (abs(points[:, 0] - self.x) * 2 < self.width) & (abs(points[:, 1] - self.y) * 2 < self.height)
-        return int(inside.sum())
-
-
-@dataclass(frozen=True)
-class Arrow:
-    """An arrow on paper: the line, points on it, the head, and the box of its label."""
-
-    link: Link
-    line: Path
-    points: Array
-    head: Array
-    label: Box
-
-
-@dataclass(frozen=True)
-class Plan:
-    """Where everything goes, in inches from the lower left.
-
-    Attributes:
-        width, height: of the paper.
-        size: of letters, in points.
-        boxes: of the names.
-        arrows: one for every link.
-        headings: text, x and y of what stands at each layer.
-        clear: whether no label overlaps a box or another label.
-    """
-
-    width: float
-    height: float
-    size: float
-    boxes: tuple[Box, ...]
-    arrows: tuple[Arrow, ...]
-    headings: tuple[tuple[str, float, float], ...]
-    clear: bool

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from kerneltrail.evaluation import Average, Difference
-from kerneltrail.report.comparison import by_batch, differences
+from kerneltrail.report.comparison_figures import by_batch, differences
 from kerneltrail.report.figures import png
 
 METHODS = [f"method {i}" for i in range(11)]

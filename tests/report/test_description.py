@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from kerneltrail.errors import KernelError
 from kerneltrail.kernels import Atom, Composition, Hyperparameters, Product, layout_of, parse
-from kerneltrail.report.words import Description, Sentence, describe
+from kerneltrail.report.description import Description, Sentence, describe
 
 UNITS = {"hour": "hours", "temperature": "°C", "steps30pre": "steps", "yday": "days", "step count": "steps"}
 LEVELS = {"activity": ["still", "active", "unknown"]}

@@ -8,9 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kerneltrail.data.cohort import Cohort
-from kerneltrail.data.frozen import Frozen
-from kerneltrail.data.gaussian_draw import as_rng, draw_target
-from kerneltrail.data.simulate import LOG_SD, Recipe, Simulation
+from kerneltrail.data.frozen_dict import FrozenDict
+from kerneltrail.data.simulate.truth import LOG_SD, Simulation, TrueKernel, as_rng, draw_target
 from kerneltrail.data.user import User
 from kerneltrail.engines.threads import one_blas_thread
 from kerneltrail.errors import DataError
@@ -28,8 +27,8 @@ _SLOTS = np.array([8.5, 12.5, 15.5, 18.5, 21.0])
 
 # Half of the users follow the clock, the others the weather; all keep moving when they move already. Amplitudes are
 # variances of the log step count, whose noise in HeartSteps is large: a standard deviation of about 2.6.
-_RECIPES = (
-    Recipe(
+_TRUE_KERNELS = (
+    TrueKernel(
         parse("LIN[log_steps30pre] + SE[hour]"),
         {
             "LIN[log_steps30pre].amplitude": 0.08,
@@ -41,7 +40,7 @@ _RECIPES = (
         location_sd=LOG_SD,
         fixed=(),
     ),
-    Recipe(
+    TrueKernel(
         parse("LIN[log_steps30pre] + SE[temperature]"),
         {
             "LIN[log_steps30pre].amplitude": 0.08,
@@ -56,7 +55,7 @@ _RECIPES = (
 )
 
 
-def simulate_mhealth(
+def mhealth(
     train: int = 8,
     test: int = 4,
     seed: int | np.random.Generator = 0,
@@ -80,16 +79,16 @@ def simulate_mhealth(
     for label, size in (("train", train), ("test", test)):
         for number in range(size):
             name = f"{label}-{number + 1:0{max(2, len(str(size)))}d}"
-            recipe = _RECIPES[0 if 2 * number < size else 1]
-            own = np.random.default_rng(rng.integers(0, 2**63, size=4))
-            truth[name], drawn[name] = recipe.composition, recipe.draw(own)
+            kernel = _TRUE_KERNELS[0 if 2 * number < size else 1]
+            stream = np.random.default_rng(rng.integers(0, 2**63, size=4))
+            truth[name], drawn[name] = kernel.composition, kernel.draw(stream)
             # A prompt helps most those who sit still, and users differ in how much.
-            advantages[name] = Frozen({"1": 0.8 + 0.2 * own.standard_normal(), "log_steps30pre": -0.1})
+            advantages[name] = FrozenDict({"1": 0.8 + 0.2 * stream.standard_normal(), "log_steps30pre": -0.1})
             with one_blas_thread():
-                users.append(_user(name, drawn[name], advantages[name], days, batch_size, own))
+                users.append(_user(name, drawn[name], advantages[name], days, batch_size, stream))
     cohort = Cohort.from_users(users, target="log_steps30", units=UNITS)
     parts = cohort.split(test=[user.name for user in users if user.name.startswith("test")])
-    return Simulation(*parts, Frozen(truth), Frozen(drawn), _MEAN, Frozen(advantages))
+    return Simulation(*parts, FrozenDict(truth), FrozenDict(drawn), _MEAN, FrozenDict(advantages))
 
 
 def _user(

@@ -1,0 +1,151 @@
+"""What the chains say: other graphs that they found, so that an expert can overrule, and whether to trust them."""
+
+from __future__ import annotations
+
+import math
+from functools import partial
+
+import matplotlib
+import numpy as np
+from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
+
+from kerneltrail.report import figures
+from kerneltrail.report.figures import FAINT, INK, RULE, STYLE, TICKS
+from kerneltrail.report.graph import COLOURS, Graph, colour_of, draw, name_of
+from kerneltrail.report.model_page.numbers import fixed, percent, signed
+from kerneltrail.report.page import Beside, Block, Paragraph, Picture, Section, Table
+from kerneltrail.trajectory.model import TrajectoryModel
+from kerneltrail.trajectory.structure import Structure
+
+NAMES = {"log_joint": "log joint", "edges": "arrows", "agreement": "agreement with the chosen paths"}
+BEGUN = {"apart": "begun apart", "best": "begun with each pilot user in the kernels that suit it best by itself"}
+MOST_POINTS = 600
+"""Sweeps drawn of a chain; of more, every so manyth."""
+WIDTH = 4.6
+"""Inches of one graph where two stand side by side."""
+
+
+def alternatives(model: TrajectoryModel) -> Section:
+    """The section on alternative structures."""
+    chosen, *others = model.structures
+    if not others:
+        text = "None: every sample that the chains kept has this one graph."
+        return Section("Which other graphs are near?", [Paragraph(text)], "alternatives")
+    colours = {name_of(node.composition): colour_of(i) for i, node in enumerate(model.nodes)}
+    blocks: list[Block] = [
+        Paragraph(
+            f"Chosen is the simplest graph within {model.settings.margin:g} of the best log "
+            f"{model.settings.margin_of}; the others that follow have the highest log joint. Kernels of the chosen "
+            "graph keep their colour, others are grey. An expert may find one of them more plausible."
+        ),
+        Beside([_picture(model, structure, place, colours) for place, structure in enumerate((chosen, *others))]),
+    ]
+    return Section("Which other graphs are near?", blocks, "alternatives")
+
+
+def _picture(model: TrajectoryModel, structure: Structure, place: int, colours: dict[str, str]) -> Picture:
+    graph = Graph.of(model.pool, structure.paths)
+    svg = figures.svg(draw(graph, width=WIDTH, colours=colours))
+    names = graph.names[1:]
+    return Picture(svg, None, f"A graph of {', '.join(names)}.", _caption(model, structure, place, names))
+
+
+def _caption(model: TrajectoryModel, structure: Structure, place: int, names: tuple[str, ...]) -> str:
+    nodes = "1 kernel" if structure.nodes == 1 else f"{structure.nodes} kernels"
+    edges = "1 arrow" if structure.edges == 1 else f"{structure.edges} arrows"
+    counts = f"{nodes}, {edges}, sampled {'once' if structure.visits == 1 else f'{structure.visits} times'}"
+    if place == 0:
+        return f"The chosen graph: {counts}."
+    gain = structure.log_joint - model.structures[0].log_joint
+    chosen = {name_of(node.composition) for node in model.nodes}
+    added, missing = [name for name in names if name not in chosen], sorted(chosen - set(names))
+    changes = [f"with {' and '.join(added)}"] if added else []
+    changes += [f"without {' and '.join(missing)}"] if missing else []
+    difference = ", ".join(changes) or "the same kernels on other ways"
+    return f"Alternative {place}: {difference}. Log joint {signed(gain)} against the chosen; {counts}."
+
+
+def chains_section(model: TrajectoryModel) -> Section:
+    """The section on the chains."""
+    diagnostics = model.diagnostics
+    chains = len(diagnostics.log_joint)
+    blocks: list[Block] = [
+        Paragraph(_verdict(model)),
+        Picture.of(
+            partial(_trace, model),
+            f"Log joint of {chains} chains over {diagnostics.sweeps} sweeps.",
+            "Log joint of each chain, sweep by sweep. The first half, left of the line, is warm-up and is not used. "
+            "Chains that agree wander over the same heights.",
+        ),
+        Table(
+            "Agreement of the chains: R-hat is 1 where they agree; the effective sample size says how many independent "
+            "draws they are worth",
+            ("of", "R-hat", "effective sample size"),
+            [
+                [NAMES.get(name, name), fixed(value, 3), fixed(diagnostics.ess.get(name, math.nan), 0)]
+                for name, value in diagnostics.rhat.items()
+            ],
+        ),
+    ]
+    if diagnostics.acceptance:
+        rows = [[name, percent(share)] for name, share in diagnostics.acceptance.items()]
+        blocks.append(Table("Proposals accepted, by move", ("move", "accepted"), rows))
+    return Section("Can the sampling be trusted?", blocks, "chains")
+
+
+def _verdict(model: TrajectoryModel) -> str:
+    """Whether the chains agree, in words."""
+    diagnostics = model.diagnostics
+    rhat = diagnostics.rhat.get("log_joint", math.nan)
+    goal = model.settings.agreed
+    behind = [
+        f"{NAMES.get(name, name)} ({value:.3f})"
+        for name, value in diagnostics.rhat.items()
+        if name != "log_joint" and value >= goal
+    ]
+    if not math.isfinite(rhat):
+        verdict = "R-hat of the log joint could not be computed"
+    elif rhat < goal:
+        verdict = f"R-hat of the log joint is {rhat:.3f}, below {goal:g}"
+        verdict += "" if behind else ": the chains agree"
+    else:
+        verdict = (
+            f"R-hat of the log joint is {rhat:.3f}, not below {goal:g}: the chains do not agree yet, and a longer run "
+            "may choose another graph"
+        )
+    if behind:
+        verdict += f". Not below it: {' and '.join(behind)}"
+    seconds = " and ".join(f"{value:.1f} s for {name}" for name, value in diagnostics.seconds.items())
+    took = f" It took {seconds}." if seconds else ""
+    count = len(diagnostics.log_joint)
+    begun = BEGUN[model.settings.start]
+    return f"{count} {'chain' if count == 1 else 'chains'} of {diagnostics.sweeps} sweeps, {begun}. {verdict}.{took}"
+
+
+def _trace(model: TrajectoryModel, width: float) -> Figure:
+    """The log joint of every chain over the sweeps."""
+    draws = model.diagnostics.log_joint
+    every = max(1, -(-draws.shape[1] // MOST_POINTS))
+    sweeps = np.arange(1, draws.shape[1] + 1)[::every]
+    half = draws.shape[1] // 2
+    with matplotlib.rc_context(STYLE):
+        made = Figure(figsize=(width, 2.7), layout="constrained")
+        ax = made.subplots()
+        for place, chain in enumerate(draws):
+            ax.plot(
+                sweeps, chain[::every], color=COLOURS[place % len(COLOURS)], linewidth=1.1, label=f"chain {place + 1}"
+            )
+        ax.axvline(half, color=INK, linewidth=1.0, linestyle=(0, (4, 3)))
+        # The climb from where chains begin would flatten what matters: look at where they settle, and a little below.
+        settled = draws[:, half:]
+        low, high = float(settled.min()), float(settled.max())
+        room = max(high - low, 1.0)
+        ax.set_ylim(max(low - 1.2 * room, float(draws.min()) - 0.1 * room), high + 0.15 * room)
+        ax.set(xlabel="sweep", ylabel="log joint")
+        ax.xaxis.set_major_locator(MaxNLocator(8, integer=True, steps=TICKS))
+        ax.yaxis.set_major_locator(MaxNLocator(5, steps=TICKS))
+        ax.grid(axis="y", color=RULE, linewidth=0.6)
+        ax.tick_params(color=FAINT)
+        figures.legend(made, columns=4)
+    return made

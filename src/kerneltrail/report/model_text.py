@@ -1,0 +1,162 @@
+"""A model as text: its graph as a tree and in DOT, its users' paths, its nodes in words, and all of it as JSON."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from itertools import groupby
+from typing import Any
+
+from kerneltrail.data import Scaler
+from kerneltrail.data.units import in_data_units
+from kerneltrail.kernels import Hyperparameters, Pool
+from kerneltrail.report.description import Description, describe
+from kerneltrail.report.graph_structure import Graph, wrapped
+from kerneltrail.trajectory.model import Node, TrajectoryModel
+from kerneltrail.trajectory.sampler.urn import ROOT, Counts, Paths
+
+NOTHING = "(noise alone)"
+"""How the empty composition is written."""
+
+
+def name_of(pool: Pool, mask: int) -> str:
+    """A composition in text."""
+    return pool.composition(mask).text or NOTHING
+
+
+def graph_lines(pool: Pool, paths: Paths) -> list[str]:
+    """The graph of a structure, a line per edge.
+
+    >>> pool = Pool.of("LIN[x]", "SE[x]")
+    >>> for line in graph_lines(pool, ((1, 3, 3), (1, 3, 3), (2, 2, 1))):
+    ...     print(line)
+    root
+    ├─ 2/3 LIN[x]
+    │  └─ 2/2 LIN[x] + SE[x]
+    │     └─ 2/2 stays
+    └─ 1/3 SE[x]
+       ├─ 1/2 LIN[x] (above)
+       └─ 1/2 stays
+    """
+    counts = Counts.of(paths)
+    drawn: set[int] = set()
+
+    def below(parent: int, indent: str) -> Iterable[str]:
+        drawn.add(parent)
+        row = counts.rows.get(parent, {})
+        total = sum(row.values())
+        order = sorted(row.items(), key=lambda item: (-item[1], pool.composition(item[0]).text))
+        for place, (child, count) in enumerate(order, start=1):
+            last = place == len(order)
+            again = child in drawn and child != parent and child in counts.rows
+            name = "stays" if child == parent else name_of(pool, child) + (" (above)" if again else "")
+            yield f"{indent}{'└─' if last else '├─'} {count}/{total} {name}"
+            if child not in drawn:
+                yield from below(child, indent + ("   " if last else "│  "))
+
+    return ["root", *below(ROOT, "")]
+
+
+def path_text(pool: Pool, path: Sequence[int]) -> str:
+    """One user's path, with how many batches each composition lasted.
+
+    >>> path_text(Pool.of("LIN[x]", "SE[x]"), (1, 1, 3))
+    'LIN[x] ×2 → LIN[x] + SE[x] ×1'
+    """
+    return " → ".join(f"{name_of(pool, mask)} ×{len(list(run))}" for mask, run in groupby(path))
+
+
+def user_lines(pool: Pool, users: Sequence[str], paths: Paths) -> list[str]:
+    """Each pilot user with its path (the paper's appendix table)."""
+    width = max(map(len, users))
+    return [f"{name:<{width}}  {path_text(pool, path)}" for name, path in zip(users, paths, strict=True)]
+
+
+def model_dot(model: TrajectoryModel) -> str:
+    """The learnt graph in DOT, for Graphviz and its kin: kernels as boxes, the key ones bold, counts on the edges."""
+    graph = Graph.of(model.pool, model.paths)
+    lines = ["digraph kernels {", "  rankdir=LR;", "  node [shape=box, style=rounded];"]
+    for number, name in enumerate(graph.names):
+        weight = ', style="rounded,bold"' if number in graph.key else ""
+        lines.append(f"  n{number} [label={_quoted(wrapped(name))}{weight}];")
+    for link in graph.links:
+        lines.append(f"  n{link.parent} -> n{link.child} [label={_quoted(link.label)}, weight={link.count}];")
+    for batch in sorted(set(graph.batch)):  # kernels of one batch stand beside each other
+        numbers = [f"n{number}" for number, first in enumerate(graph.batch) if first == batch]
+        lines.append(f"  {{rank=same; {'; '.join(numbers)}}}")
+    return "\n".join([*lines, "}", ""])
+
+
+def _quoted(text: str) -> str:
+    """A string of DOT, which escapes quotes, backslashes and line breaks as JSON does."""
+    return json.dumps(text, ensure_ascii=False)
+
+
+def common_scaler(model: TrajectoryModel) -> Scaler:
+    """How the model's units become the data's; scaled user by user, there is no common unit to return to."""
+    return model.schema.scaler or Scaler.identity(model.covariates)
+
+
+def describe_node(model: TrajectoryModel, node: Node) -> Description:
+    """What a node says, in data units, at the centre of its group."""
+    schema = model.schema
+    return describe(
+        Hyperparameters(node.composition, tuple(node.group.mean)),
+        target=schema.target,
+        units=schema.units,
+        scale=common_scaler(model),
+        levels=schema.levels,
+    )
+
+
+def model_json(model: TrajectoryModel) -> dict[str, Any]:
+    """A model in plain values; hyperparameters are the group's centre, in data units."""
+    scaler = common_scaler(model)
+    diagnostics = model.diagnostics
+    return {
+        "target": model.schema.target,
+        "covariates": list(model.covariates),
+        "schema": model.schema.to_json(),
+        "pool": {str(product): p for product, p in zip(model.pool.products, model.pool.probabilities, strict=True)},
+        "settings": model.settings.to_json(),
+        "nodes": [
+            {
+                "composition": node.composition.text,
+                "users": list(node.users),
+                "hyperparameters": dict(
+                    in_data_units(Hyperparameters(node.composition, tuple(node.group.mean)), scaler)
+                ),
+                "words": [sentence.text for sentence in describe_node(model, node)],
+            }
+            for node in model.nodes
+        ],
+        "edges": [
+            {
+                "parent": None if edge.parent is None else edge.parent.text,
+                "child": edge.child.text,
+                "count": edge.count,
+                "total": edge.total,
+            }
+            for edge in model.edges
+        ],
+        "users": {name: [composition.text for composition in path] for name, path in model.table()},
+        "structures": [
+            {
+                "log_joint": structure.log_joint,
+                "nodes": structure.nodes,
+                "edges": structure.edges,
+                "visits": structure.visits,
+                "paths": [[model.pool.composition(mask).text for mask in path] for path in structure.paths],
+            }
+            for structure in model.structures
+        ],
+        "diagnostics": {
+            "chains": len(diagnostics.log_joint),
+            "sweeps": diagnostics.sweeps,
+            "rhat": dict(diagnostics.rhat),
+            "ess": dict(diagnostics.ess),
+            "acceptance": dict(diagnostics.acceptance),
+            "seconds": dict(diagnostics.seconds),
+        },
+        "provenance": dict(model.provenance),
+    }
