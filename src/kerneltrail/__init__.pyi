@@ -7,8 +7,7 @@ from .kernels import Pool, Priors, parse
 from .plugins import register
 from .report.description import describe, explain
 from .trajectory.fit import fit
-from .trajectory.model import TrajectoryModel
-from .trajectory.model_file import load
+from .trajectory.model import TrajectoryModel, load
 from .trajectory.new_user import NewUser
 from .trajectory.settings import Settings
 

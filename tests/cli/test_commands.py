@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 from kerneltrail.cli.app import app
 from kerneltrail.cli.terminal import _standing, fit_bar, user_bar
 from kerneltrail.data import Cohort, simulate
-from kerneltrail.trajectory.model_file import load, save
+from kerneltrail.trajectory.model import load, save
 from kerneltrail.trajectory.sampler.chains import FitProgress
 from trajectory.small import rewarded_model, rows, small_model
 

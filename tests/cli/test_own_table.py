@@ -5,7 +5,7 @@ import pytest
 from typer.testing import CliRunner
 
 from kerneltrail.cli.app import app
-from kerneltrail.trajectory.model_file import load
+from kerneltrail.trajectory.model import load
 
 LIGHT = "settings: {largest: 1, chains: 1, sweeps: 16, check: 8, maps: {starts: 1, screen: 4}}\n"
 

@@ -7,7 +7,7 @@ from typer.testing import CliRunner
 
 from kerneltrail.cli.app import app
 from kerneltrail.data import Cohort
-from kerneltrail.trajectory.model_file import save
+from kerneltrail.trajectory.model import save
 from trajectory.small import rows, small_model
 
 

@@ -10,7 +10,8 @@ from kerneltrail.kernels import ATOMS, Hyperparameters, Pool, Priors, layout_of,
 from kerneltrail.methods.cks import Effort, SearchSettings, base_expressions, search
 from kerneltrail.report.description import describe
 from kerneltrail.trajectory.fit import fit
-from kerneltrail.trajectory.model_file import from_bytes, to_bytes
+from kerneltrail.trajectory.model import from_bytes
+from kerneltrail.trajectory.model_file import to_bytes
 from trajectory import tiny
 
 from .drawing import central_difference

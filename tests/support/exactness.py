@@ -12,11 +12,11 @@ import numpy as np
 
 from kerneltrail.errors import TrajectoryError
 from kerneltrail.kernels import Pool
-from kerneltrail.trajectory.evidence.table import FixedEvidence
 from kerneltrail.trajectory.sampler.joint import Joint
 from kerneltrail.trajectory.sampler.moves import EXACT, PUBLISHED
-from kerneltrail.trajectory.sampler.sweep import Sweep, run
+from kerneltrail.trajectory.sampler.sweep import Sweep
 from kerneltrail.trajectory.sampler.urn import Paths, Urn
+from support.sampling import FixedEvidence, run
 
 LARGEST = 250_000
 """States that `enumerate_joint` is willing to list."""

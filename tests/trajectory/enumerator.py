@@ -11,7 +11,7 @@ from scipy.sparse.csgraph import connected_components
 
 from kerneltrail.trajectory import Joint, State
 from kerneltrail.trajectory.sampler import categorical
-from kerneltrail.trajectory.sampler.workspace import Workspace
+from kerneltrail.trajectory.sampler.moves import Workspace
 
 
 class Script:

@@ -22,7 +22,7 @@ def dense(model, user, person, X):
     prior = np.diag(model.reward.weight_variances)
     parts = []
     for node in model.nodes:
-        h = user.view(node.composition).judge.hyperparameters
+        h = user.node_posterior(node.composition).fit.hyperparameters
         K = gp_oracle.covariance(here, node.composition, h.unconstrained)  # noise included
         cross = prior @ B.T @ np.linalg.inv(K + B @ prior @ B.T)
         w, C = cross @ y, prior - cross @ B @ prior

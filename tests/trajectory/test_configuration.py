@@ -156,7 +156,7 @@ class TestPool:
         ("pool: {kernels: [{probability: 0.1}]}", ["pool.kernels[item 1] lacks the key 'kernel'"]),
         ("pool: {order: 0}", ["pool.order", "greater than or equal to 1"]),
         ("preset: fast", ["preset must be 'default' or 'published', got 'fast'"]),
-        ("settings: {evidence: nested}", ["settings.evidence must be 'laplace', 'group' or 'empirical'"]),
+        ("settings: {evidence: nested}", ["settings.evidence names 'nested'", "there are laplace, group, empirical"]),
         ("settings: {moves: [seats]}", ["settings.moves names 'seats'", "'seat'"]),
         ("settings: {options: {plates: {}}}", ["settings.options names 'plates'", "'plate'"]),
         ("settings: {options: {seat: {frsh: 1}}}", ["settings.options.seat names 'frsh'", "'fresh'"]),

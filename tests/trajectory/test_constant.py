@@ -13,7 +13,8 @@ from kerneltrail.gp.population import PopulationMean, spread
 from kerneltrail.kernels import Priors
 from kerneltrail.trajectory.fit import fit
 from kerneltrail.trajectory.map_table import MapTable
-from kerneltrail.trajectory.model_file import from_bytes, to_bytes
+from kerneltrail.trajectory.model import from_bytes
+from kerneltrail.trajectory.model_file import to_bytes
 from kerneltrail.trajectory.user_file import user_from_bytes, user_to_bytes
 from support.identical import difference
 
@@ -94,7 +95,7 @@ def test_a_new_user_is_judged_and_predicted_with_the_constant(mean, refine):
     rest = seen.y - level
     means, variances = [], []
     for node in model.nodes:
-        judge = user.view(node.composition).judge
+        judge = user.node_posterior(node.composition).fit
         K = covariance(seen, node.composition, judge.theta, variance)
         if refine == 400:
             group, k = node.group, len(judge.theta)

@@ -9,7 +9,8 @@ import pytest
 
 from kerneltrail.errors import KerneltrailError, ModelFileError
 from kerneltrail.store import container
-from kerneltrail.trajectory.model_file import from_bytes, to_bytes
+from kerneltrail.trajectory.model import from_bytes
+from kerneltrail.trajectory.model_file import to_bytes
 from kerneltrail.trajectory.user_file import user_from_bytes, user_to_bytes
 from support.identical import difference
 

@@ -10,10 +10,11 @@ from kerneltrail.errors import DataError
 from kerneltrail.gp import Reward
 from kerneltrail.gp.population import PopulationMean, spread
 from kerneltrail.kernels import Composition, Pool, Priors, parse
-from kerneltrail.trajectory import Counts, State, TrajectoryError, Urn, path_agreement, split_rhat
-from kerneltrail.trajectory.evidence.kinds import last_use, make_evidence, node_group
+from kerneltrail.trajectory import EVIDENCES, Counts, State, TrajectoryError, Urn
 from kerneltrail.trajectory.fit import fit
+from kerneltrail.trajectory.group import last_use, node_group
 from kerneltrail.trajectory.map_table import MapTable
+from kerneltrail.trajectory.sampler.convergence import path_agreement, split_rhat
 from kerneltrail.trajectory.sampler.joint import Joint
 from kerneltrail.trajectory.settings import Settings
 from support.identical import difference
@@ -117,7 +118,7 @@ def test_structures_are_scored_by_their_own_hyperparameters(evidence):
     model = run(evidence=evidence, margin=1.0)
     table = MapTable(tiny.cohort().users, tiny.POOL, tiny.PRIORS, tiny.QUICK)
     for structure in model.structures:
-        own = make_evidence(evidence, table, 2).for_paths(structure.paths)
+        own = EVIDENCES[evidence](table, 2).for_paths(structure.paths)
         assert structure.log_joint == Joint(Urn(tiny.POOL), own).log_joint(structure.paths)
 
 

@@ -13,7 +13,7 @@ PUBLISHED = Settings.published(alpha=0.7, keep=0.9)
 
 
 def size_of(user):
-    return len(pickle.dumps(user.state.judges)) + len(pickle.dumps(user.state.kept))
+    return len(pickle.dumps(user.state.fits)) + len(pickle.dumps(user.state.kept))
 
 
 @pytest.mark.parametrize("selection", ["filter", "greedy"])
@@ -26,7 +26,7 @@ def test_past_refine_rows_the_state_stops_growing(selection):
         sizes.append(size_of(user))
     assert user.rows == 120
     assert user.state.kept is None
-    assert all(judge.online is not None for judge in user.state.judges)
+    assert all(fit.online is not None for fit in user.state.fits)
     assert max(sizes[3:]) == pytest.approx(min(sizes[3:]), rel=0.01)
 
 

@@ -9,8 +9,8 @@ from safetensors.numpy import save as save_arrays
 from kerneltrail.errors import KerneltrailError, ModelFileError
 from kerneltrail.kernels import Pool
 from kerneltrail.store import container
-from kerneltrail.trajectory.model import TrajectoryModel
-from kerneltrail.trajectory.model_file import fingerprint, from_bytes, load, save, to_bytes
+from kerneltrail.trajectory.model import TrajectoryModel, from_bytes, load, save
+from kerneltrail.trajectory.model_file import fingerprint, to_bytes
 from kerneltrail.trajectory.settings import Settings
 from kerneltrail.trajectory.user_file import load_user, save_user, user_from_bytes, user_to_bytes
 from support.identical import difference, identical

@@ -3,6 +3,7 @@
 import itertools
 import math
 import pickle
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -60,7 +61,7 @@ def test_greedy_stays_at_a_node_without_children():
     user = model.new_user()
     follow(user, rows("new", 12, seed=1))
     lonely = next(i for i, node in enumerate(model.nodes) if set(model.children(node.mask)) == {node.mask})
-    user._current = lonely
+    user = type(user).resume(model, replace(user.state, current=lonely))
     batch = rows("new", 4, seed=2)
     step = user.update(batch.X, batch.y, action=batch.action)
     assert step.composition == model.nodes[lonely].composition
@@ -127,7 +128,7 @@ def test_predictions_average_over_nodes(selection):
     model = small_model(settings=Settings(selection=selection, memory="all"))
     person, user = rows("new", 8, seed=5), model.new_user()
     follow(user, person)
-    thetas = [np.array(user.view(node.composition).judge.theta) for node in model.nodes]
+    thetas = [np.array(user.node_posterior(node.composition).fit.theta) for node in model.nodes]
     found = user.predict(X_NEXT)
     mean, variance, noise = naive_prediction(model, user, scaled(model, person), X_NEXT, thetas)
     np.testing.assert_allclose(found.mean, mean, rtol=2e-4, atol=2e-4)
@@ -149,7 +150,7 @@ def test_before_any_batch_the_graph_and_the_group_predict():
     np.testing.assert_allclose(found.variance, variance, rtol=1e-9)
     assert found.noise == pytest.approx(noise)
     with pytest.raises(DataError, match="nothing is not a node"):
-        user.view()
+        user.node_posterior()
 
 
 def test_a_copy_goes_its_own_way():
@@ -200,7 +201,7 @@ def test_asking_changes_nothing():
     asked, silent = model.new_user(), model.new_user()
     for t in (1, 2, 3):
         asked.predict(X_NEXT)
-        asked.view(model.nodes[0].composition)
+        asked.node_posterior(model.nodes[0].composition)
         _ = asked.state, asked.probabilities, asked.hyperparameters
         follow(asked, person, [t])
         follow(silent, person, [t])

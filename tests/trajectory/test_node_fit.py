@@ -5,7 +5,9 @@ import pytest
 
 from gp import oracle
 from kerneltrail.gp import OnlineState, Posterior, find_map
-from kerneltrail.trajectory.node_fit import FEW_THETAS, Judge, View
+from kerneltrail.trajectory.evidence import EmpiricalEvidence, LaplaceEvidence
+from kerneltrail.trajectory.evidence.empirical import FEW_THETAS
+from kerneltrail.trajectory.node_fit import NodeFit, NodePosterior
 
 from .small import rows, small_model
 
@@ -28,74 +30,74 @@ NODES = nodes(small_model())
 
 
 @pytest.mark.parametrize("place", NODES)
-def test_before_any_row_a_judge_has_the_groups_mean(model, place):
-    judge = Judge.start(model.nodes[place], empirical=False)
-    np.testing.assert_array_equal(judge.theta, model.nodes[place].group.mean)
-    assert (judge.log_evidence, judge.refined, judge.online) == (0.0, 0, None)
+def test_before_any_row_a_fit_has_the_groups_mean(model, place):
+    fit = NodeFit.start(model.nodes[place])
+    np.testing.assert_array_equal(fit.theta, model.nodes[place].group.mean)
+    assert (fit.log_evidence, fit.refined, fit.online) == (0.0, 0, None)
 
 
 @pytest.mark.parametrize("place", NODES)
 def test_refining_is_a_map_under_the_group(model, seen, place):
     node = model.nodes[place]
-    judge = Judge.start(node, empirical=False).refine(seen, None)
+    fit = NodeFit.start(node).refine(seen, None, LaplaceEvidence)
     best = find_map(seen, node.composition, node.group, rng=np.random.default_rng(1), starts=8)
-    assert judge.log_evidence == pytest.approx(best.log_laplace, abs=0.05)
-    assert judge.refined == 30
-    again = Judge.start(node, empirical=False).refine(seen, None)
-    np.testing.assert_array_equal(again.theta, judge.theta)  # no hidden state
+    assert fit.log_evidence == pytest.approx(best.log_laplace, abs=0.05)
+    assert fit.refined == 30
+    again = NodeFit.start(node).refine(seen, None, LaplaceEvidence)
+    np.testing.assert_array_equal(again.theta, fit.theta)  # no hidden state
 
 
 @pytest.mark.parametrize("place", NODES)
-def test_an_empirical_judge_averages_over_the_pilots_hyperparameters(model, seen, place):
+def test_an_empirical_fit_averages_over_the_pilots_hyperparameters(model, seen, place):
     node = model.nodes[place]
-    judge = Judge.start(node, empirical=True).refine(seen, None)
+    fit = NodeFit.start(node).refine(seen, None, EmpiricalEvidence)
     each = oracle.log_evidence(seen, node.composition, node.thetas[:FEW_THETAS])[:, -1]
     top = each.max()
-    assert judge.log_evidence == pytest.approx(top + math.log(np.exp(each - top).mean()), abs=1e-3)
-    np.testing.assert_array_equal(judge.theta, node.thetas[int(each.argmax())])
+    assert fit.log_evidence == pytest.approx(top + math.log(np.exp(each - top).mean()), abs=1e-3)
+    np.testing.assert_array_equal(fit.theta, node.thetas[int(each.argmax())])
 
 
-@pytest.mark.parametrize("empirical", [False, True])
+@pytest.mark.parametrize("evidence", [LaplaceEvidence, EmpiricalEvidence])
 @pytest.mark.parametrize("place", NODES)
-def test_frozen_evidence_goes_on_from_where_it_was(model, seen, place, empirical):
+def test_frozen_evidence_goes_on_from_where_it_was(model, seen, place, evidence):
     """With no new information the evidence at kept hyperparameters is the one that was kept."""
-    judge = Judge.start(model.nodes[place], empirical=empirical).refine(seen, None)
-    frozen = judge.freeze(seen, None)
+    fit = NodeFit.start(model.nodes[place]).refine(seen, None, evidence)
+    frozen = fit.freeze(seen, None)
     assert isinstance(frozen.online, OnlineState)
-    assert frozen.log_evidence == judge.log_evidence
-    dense = Posterior.fit(seen, judge.hyperparameters).log_evidence
+    assert frozen.log_evidence == fit.log_evidence
+    dense = Posterior.fit(seen, fit.hyperparameters).log_evidence
     assert frozen.online.log_evidence == pytest.approx(dense, abs=1e-3)
     followed = frozen.follow(seen.X[:0], seen.y[:0], None)
-    assert followed.log_evidence == pytest.approx(judge.log_evidence, abs=2e-3)
+    assert followed.log_evidence == pytest.approx(fit.log_evidence, abs=2e-3)
 
 
 @pytest.mark.parametrize("place", NODES)
 def test_following_is_the_likelihood_of_all_rows_and_a_growing_occam_factor(model, seen, place):
     node = model.nodes[place]
-    judge = Judge.start(node, empirical=False).refine(seen, None).freeze(seen, None)
+    fit = NodeFit.start(node).refine(seen, None, LaplaceEvidence).freeze(seen, None)
     more = model.scaler.apply(rows("new", 20, seed=2, size=20))
-    followed = judge.follow(more.X, more.y, None)
+    followed = fit.follow(more.X, more.y, None)
     both = seen.extend(more)
     mean, variance = node.group.mean, node.group.variance
     k = len(mean)
-    prior = -0.5 * (np.log(2 * math.pi * variance) + (judge.theta - mean) ** 2 / variance).sum()
-    data = judge.precision - np.diag(1.0 / variance)  # what 30 rows said
+    prior = -0.5 * (np.log(2 * math.pi * variance) + (fit.theta - mean) ** 2 / variance).sum()
+    data = fit.precision - np.diag(1.0 / variance)  # what 30 rows said
     precision = np.diag(1.0 / variance) + 50 / 30 * data
-    likelihood = oracle.log_evidence(both, node.composition, [judge.theta])[0, -1]
+    likelihood = oracle.log_evidence(both, node.composition, [fit.theta])[0, -1]
     if np.linalg.eigvalsh(precision).min() > 0:
         wanted = likelihood + prior + 0.5 * k * math.log(2 * math.pi) - 0.5 * np.linalg.slogdet(precision)[1]
         assert followed.log_evidence == pytest.approx(wanted, abs=5e-3)
-    np.testing.assert_array_equal(followed.theta, judge.theta)
-    assert judge.online.rows == 30  # judges are values
+    np.testing.assert_array_equal(followed.theta, fit.theta)
+    assert fit.online.rows == 30  # fits are values
 
 
-def test_a_view_predicts_from_rows_from_sums_and_from_nothing(model, seen):
-    judge = Judge.start(model.nodes[0], empirical=False)
+def test_a_node_posterior_predicts_from_rows_from_sums_and_from_nothing(model, seen):
+    fit = NodeFit.start(model.nodes[0])
     X = seen.X[:3]
-    assert View(judge, None, None, model.covariates).predict(X, None).mean.tolist() == [0.0] * 3
-    judge = judge.refine(seen, None)
-    kept = View(judge, seen, None, model.covariates)
+    assert NodePosterior(fit, None, None, model.covariates).predict(X, None).mean.tolist() == [0.0] * 3
+    fit = fit.refine(seen, None, LaplaceEvidence)
+    kept = NodePosterior(fit, seen, None, model.covariates)
     assert isinstance(kept.posterior, Posterior)
-    frozen = View(judge.freeze(seen, None), None, None, model.covariates)
+    frozen = NodePosterior(fit.freeze(seen, None), None, None, model.covariates)
     assert isinstance(frozen.posterior, OnlineState)
     np.testing.assert_allclose(frozen.predict(X, None).mean, kept.predict(X, None).mean, atol=1e-3)

@@ -6,7 +6,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from kerneltrail.trajectory.model_file import from_bytes, load, to_bytes
+from kerneltrail.trajectory.model import from_bytes, load
+from kerneltrail.trajectory.model_file import to_bytes
 from kerneltrail.trajectory.user_file import load_user, user_from_bytes, user_to_bytes
 from support.identical import difference
 

@@ -71,7 +71,7 @@ def _found(source: Path) -> tuple[TrajectoryModel | None, Comparison | None]:
 
     from kerneltrail.errors import DataError
     from kerneltrail.report.model_page import Comparison
-    from kerneltrail.trajectory.model_file import load
+    from kerneltrail.trajectory.model import load
 
     if not source.is_dir():
         return load(source), None

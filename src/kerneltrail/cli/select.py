@@ -53,7 +53,7 @@ def select(
     from kerneltrail.evaluation.follow import left_out
     from kerneltrail.evaluation.tables import csv_text
     from kerneltrail.store.atomic import check_writable, write
-    from kerneltrail.trajectory.model_file import load
+    from kerneltrail.trajectory.model import load
 
     if predictions is not None and predictions.resolve() == out.resolve():
         raise DataError(f"--out and --predictions both name {out}; they need a file each")

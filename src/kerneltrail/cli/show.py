@@ -20,7 +20,7 @@ def show(
 ) -> None:
     """Print a model: its graph, its users' paths, the alternatives, and what every kernel says in words."""
     from kerneltrail.report.model_text import model_dot, model_json
-    from kerneltrail.trajectory.model_file import load
+    from kerneltrail.trajectory.model import load
 
     if json and dot:
         raise typer.BadParameter("give one of them", param_hint="--json, --dot")

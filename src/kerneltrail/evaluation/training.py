@@ -25,7 +25,7 @@ from kerneltrail.methods.registry import learns_from, prepared, takes
 from kerneltrail.methods.trajectory import TrajectoryMethod
 from kerneltrail.store.cache import Cache
 from kerneltrail.store.digest import code_of, digest
-from kerneltrail.trajectory.model_file import MODEL
+from kerneltrail.trajectory.model import MODEL
 
 Spec = str | tuple[str, Mapping[str, Any]]
 """A method's name in the registry, alone or with its settings."""

@@ -46,12 +46,12 @@ def by_batch(averages: Iterable[Average], metric: str, *, first: str | None, wid
         figure = Figure(figsize=(width, 3.9), layout="constrained")
         ax = figure.subplots()
         for place, name in enumerate(names):
-            own = [row for row in rows if row.method == name]
+            averaged = [row for row in rows if row.method == name]
             number = others.index(name) if name != first else 0
             _line(
                 ax,
-                [row.t + 0.6 * ((place + 0.5) / len(names) - 0.5) for row in own],
-                own,
+                [row.t + 0.6 * ((place + 0.5) / len(names) - 0.5) for row in averaged],
+                averaged,
                 color=BLUE if name == first else COLOURS[number % len(COLOURS)],
                 marker="o" if name == first else MARKERS[number % len(MARKERS)],
                 markersize=6 if name == first else 4,
@@ -79,15 +79,15 @@ def differences(rows: Iterable[Difference], metric: str, *, width: float = WIDE)
     An interval that misses the line at 0 is a difference. What is said before the first row may be far off all the
     rest, and is then left outside the axes; the tables have it.
     """
-    own = [row for row in rows if row.metric == metric]
-    names = list(dict.fromkeys(row.second for row in own))
+    of_metric = [row for row in rows if row.metric == metric]
+    names = list(dict.fromkeys(row.second for row in of_metric))
     columns = min(len(names), 2 if width < 6 else 4) or 1
     lines = -(-len(names) // columns) or 1
     with matplotlib.rc_context(STYLE):
         figure = Figure(figsize=(width, 1.9 * lines + 0.6), layout="constrained")
         axes = figure.subplots(lines, columns, sharex=True, squeeze=False)
         for ax, name in zip(axes.flat, names, strict=False):
-            pairs = [row for row in own if row.second == name]
+            pairs = [row for row in of_metric if row.second == name]
             ax.axhline(0.0, color=FAINT, linewidth=1.0, zorder=1)
             _line(
                 ax, [row.t for row in pairs], pairs, color=BLUE, marker="o", markersize=4, linewidth=1.2, elinewidth=1.2
@@ -97,9 +97,9 @@ def differences(rows: Iterable[Difference], metric: str, *, width: float = WIDE)
             ax.set_ylim(*_later(pairs))
         for ax in axes.flat[len(names) :]:
             ax.set_axis_off()
-        if own:
-            said = f"{own[0].first}: {LABELS.get(metric, metric)}"
-            title = textwrap.fill(said, 40) if width < 6 else said
+        if of_metric:
+            title = f"{of_metric[0].first}: {LABELS.get(metric, metric)}"
+            title = textwrap.fill(title, 40) if width < 6 else title
             figure.suptitle(title, x=0.01, ha="left", fontweight="bold")
             figure.supxlabel("batches seen", fontsize="medium")
     return figure

@@ -145,15 +145,16 @@ def explain(user: NewUser) -> Description:
     fitted = user.hyperparameters
     if fitted is None:
         return Description((Sentence(f"No rows of {user.name} have been seen yet."),))
-    posterior = user.view().posterior
+    posterior = user.node_posterior().posterior
     shares = None
     if isinstance(posterior, Posterior):
         all_shares = posterior.shares()
         shares = [all_shares[product] for product in fitted.composition]
-    told = describe(fitted, target=schema.target, units=schema.units, shares=shares, scale=scaler, levels=schema.levels)
+    units, levels = schema.units, schema.levels
+    sentences = describe(fitted, target=schema.target, units=units, shares=shares, scale=scaler, levels=levels)
     sure = user.probabilities[user.composition]
     lead = f"After {user.rows} rows, {user.composition.text or 'noise alone'} is selected for {user.name}"
-    return Description((Sentence(f"{lead} (probability {sure:.2f})."), *told))
+    return Description((Sentence(f"{lead} (probability {sure:.2f})."), *sentences))
 
 
 def _shares(
@@ -234,14 +235,14 @@ class _Speaker:
         return parts
 
     def _in_data_units(self, atom: Atom, place: slice) -> dict[str, float]:
-        found = {}
+        values = {}
         for spec, value in zip(atom.spec.hyperparameters, map(float, self.values[place]), strict=True):
             if spec.unit == "length":
                 value = self.scale.length(atom.covariate, value)
             elif spec.unit == "location":
                 value = self.scale.location(atom.covariate, value)
-            found[spec.name] = value
-        return found
+            values[spec.name] = value
+        return values
 
     def _size(self, p: int, leader: _Part) -> str:
         """How large the kernel lets the part be: σ_f, one standard deviation; per unit for linear factors."""
@@ -253,12 +254,12 @@ class _Speaker:
         # σ_f is per scaled unit of each linear factor; one scaled unit is `length(covariate, 1)` data units.
         size /= prod(self.scale.length(name, 1.0) or 1.0 for name in linear)
         per = " ".join(f"per {self._one(name)}{_power(linear.count(name))}" for name in dict.fromkeys(linear))
-        said = self._in_target(size)
+        typical = self._in_target(size)
         if leader.linear:
-            return f"Its {'slope' if len(linear) == 1 else 'coefficient'} is typically {said} {per}"
+            return f"Its {'slope' if len(linear) == 1 else 'coefficient'} is typically {typical} {per}"
         if len(linear) == 1:
-            return f"Its size is typically {said} for each {singular(self.units[linear[0]]) or 'unit'} of distance"
-        return f"Its size is typically {said} {per}"
+            return f"Its size is typically {typical} for each {singular(self.units[linear[0]]) or 'unit'} of distance"
+        return f"Its size is typically {typical} {per}"
 
     def _one(self, covariate: str) -> str:
         unit = self.units[covariate]
@@ -298,9 +299,9 @@ def _percentage(share: float | None) -> str:
     if share is None:
         return ""
     percent = 100.0 * share
-    said = "less than 1%" if percent < 1.0 else "more than 99%" if 99.0 < percent < 100.0 else f"about {percent:.0f}%"
+    part = "less than 1%" if percent < 1.0 else "more than 99%" if 99.0 < percent < 100.0 else f"about {percent:.0f}%"
     # The size before is what the kernel allows, of any user; this is of these rows, so the two need not go together.
-    return f"; in the rows seen it makes up {said} of the variation"
+    return f"; in the rows seen it makes up {part} of the variation"
 
 
 def _capitalised(target: str) -> str:

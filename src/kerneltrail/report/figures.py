@@ -162,15 +162,14 @@ def _band(ax: Axes, x: Array, mean: Array, reach: Array, colour: str, alpha: flo
 
 def legend(figure: Figure, *, columns: int) -> None:
     """One legend for all axes, each label once. Colours of curves differ between panels; the titles say which."""
-    found: dict[str, Artist] = {}
+    handles: dict[str, Artist] = {}
     for ax in figure.axes:
         for handle, label in zip(*ax.get_legend_handles_labels(), strict=True):
-            found.setdefault(label, handle)
-    if found:
-        handles, labels = list(found.values()), list(found)
+            handles.setdefault(label, handle)
+    if handles:
         figure.legend(
-            handles,
-            labels,
+            list(handles.values()),
+            list(handles),
             loc="outside lower center",
             ncols=columns,
             frameon=False,

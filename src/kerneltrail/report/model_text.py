@@ -12,7 +12,8 @@ from kerneltrail.data.units import in_data_units
 from kerneltrail.kernels import Hyperparameters, Pool
 from kerneltrail.report.description import Description, describe
 from kerneltrail.report.graph_structure import Graph, wrapped
-from kerneltrail.trajectory.model import Node, TrajectoryModel
+from kerneltrail.trajectory.group import Node
+from kerneltrail.trajectory.model import TrajectoryModel
 from kerneltrail.trajectory.sampler.urn import ROOT, Counts, Paths
 
 NOTHING = "(noise alone)"

@@ -85,23 +85,23 @@ def chances(
 
 
 def tallies(
-    found: Sequence[Tally], rows: Sequence[int], colours: Mapping[str, str], *, width: float = WIDE, height: float = 3.0
+    bars: Sequence[Tally], rows: Sequence[int], colours: Mapping[str, str], *, width: float = WIDE, height: float = 3.0
 ) -> Figure:
     """Bars of how many users have each composition, by data size; wrong choices are hatched (the paper's figure)."""
     with matplotlib.rc_context(STYLE):
         figure = Figure(figsize=(width, height), layout="constrained")
-        put_tallies(figure.subplots(), found, rows, colours)
-        _legend(figure, tally_handles(found, colours), width)
+        put_tallies(figure.subplots(), bars, rows, colours)
+        _legend(figure, tally_handles(bars, colours), width)
     return figure
 
 
-def put_tallies(ax: Axes, found: Sequence[Tally], rows: Sequence[int], colours: Mapping[str, str]) -> None:
+def put_tallies(ax: Axes, bars: Sequence[Tally], rows: Sequence[int], colours: Mapping[str, str]) -> None:
     """Draw the bars on some axes."""
     x = np.arange(len(rows))
-    wide = 0.84 / len(found)
-    users = sum(tally.right[0] + tally.wrong[0] for tally in found)
-    for place, tally in enumerate(found):
-        at = x + (place - (len(found) - 1) / 2) * wide
+    wide = 0.84 / len(bars)
+    users = sum(tally.right[0] + tally.wrong[0] for tally in bars)
+    for place, tally in enumerate(bars):
+        at = x + (place - (len(bars) - 1) / 2) * wide
         right, wrong = np.array(tally.right), np.array(tally.wrong)
         colour = colours[tally.name]
         ax.bar(at, right, width=0.9 * wide, color=colour, linewidth=0)
@@ -110,7 +110,7 @@ def put_tallies(ax: Axes, found: Sequence[Tally], rows: Sequence[int], colours: 
             ax.annotate(
                 str(total), (left, total), (0, 2), textcoords="offset points", ha="center", va="bottom", size=8.5
             )
-    good = [sum(tally.right[t] for tally in found) for t in range(len(rows))]
+    good = [sum(tally.right[t] for tally in bars) for t in range(len(rows))]
     ax.set_xticks(x, [f"{n}\n{share}/{users}" for n, share in zip(rows, good, strict=True)])
     ax.tick_params(axis="x", length=0)
     ax.set_xlabel("rows seen; below, how many users have their true kernel")
@@ -121,10 +121,10 @@ def put_tallies(ax: Axes, found: Sequence[Tally], rows: Sequence[int], colours: 
     ax.set_axisbelow(True)
 
 
-def tally_handles(found: Sequence[Tally], colours: Mapping[str, str]) -> list[Patch]:
+def tally_handles(bars: Sequence[Tally], colours: Mapping[str, str]) -> list[Patch]:
     """What a legend of the bars shows."""
-    handles = [Patch(facecolor=colours[tally.name], label=tally.name) for tally in found]
-    if any(sum(tally.wrong) for tally in found):
+    handles = [Patch(facecolor=colours[tally.name], label=tally.name) for tally in bars]
+    if any(sum(tally.wrong) for tally in bars):
         grey = Patch(
             facecolor=tint(FAINT, 0.2), edgecolor=FAINT, hatch="////", linewidth=0, label="not the true kernel"
         )
@@ -178,17 +178,17 @@ class Shares:
     high: Sequence[float]
 
 
-def shares(found: Mapping[str, Shares], rows: Sequence[int], *, ylabel: str, width: float = WIDE) -> Figure:
+def shares(procedures: Mapping[str, Shares], rows: Sequence[int], *, ylabel: str, width: float = WIDE) -> Figure:
     """Lines with intervals, one for each procedure; told apart by marker as well as by colour."""
     with matplotlib.rc_context(STYLE):
         figure = Figure(figsize=(width, 2.9), layout="constrained")
         ax = figure.subplots()
         x = np.arange(len(rows))
-        for place, (name, share) in enumerate(found.items()):
+        for place, (name, share) in enumerate(procedures.items()):
             value = np.asarray(share.value)
             reach = [np.maximum(value - np.asarray(share.low), 0), np.maximum(np.asarray(share.high) - value, 0)]
             ax.errorbar(
-                x + 0.06 * (place - (len(found) - 1) / 2),
+                x + 0.06 * (place - (len(procedures) - 1) / 2),
                 value,
                 yerr=reach,
                 color=COLOURS[place % len(COLOURS)],

@@ -53,8 +53,8 @@ def levels(table: MapTable, largest: int, width: int, scope: Scope = "each") -> 
             score = _together(table, chosen[0])
             if size == 1:
                 partners = [mask.bit_length() - 1 for mask in list(score)[:PARTNERS]]
-            found = [mask for mask in score if score[mask] > top][:width]
-            beams, top = dict.fromkeys(users, found), max(top, *score.values(), -math.inf)
+            best = [mask for mask in score if score[mask] > top][:width]
+            beams, top = dict.fromkeys(users, best), max(top, *score.values(), -math.inf)
             continue
         beams = {user: _best(table, user, chosen[user], width, tops[user]) for user in users}
 
@@ -62,14 +62,14 @@ def levels(table: MapTable, largest: int, width: int, scope: Scope = "each") -> 
 def _best(table: MapTable, user: int, masks: list[int], width: int, tops: list[float]) -> list[int]:
     """The `width` best masks of every batch that has gained over `tops`, which are then raised; each mask once."""
     log_h0 = {mask: table.pool.log_h0(mask) for mask in masks}
-    found: dict[int, None] = {}
+    best: dict[int, None] = {}
     for t in range(table.users[user].batches):
         score = {mask: float(table.get(user, mask).log_laplace[t]) + log_h0[mask] for mask in masks}
         ranked = sorted(masks, key=lambda mask: (-score[mask], mask))
         if ranked and score[ranked[0]] > tops[t]:
             tops[t] = score[ranked[0]]
-            found.update(dict.fromkeys(ranked[:width]))
-    return list(found)
+            best.update(dict.fromkeys(ranked[:width]))
+    return list(best)
 
 
 def _together(table: MapTable, masks: list[int]) -> dict[int, float]:
@@ -103,10 +103,10 @@ def support(
             asked[user].append(mask)
     keep: set[int] = set()
     for user, masks in asked.items():
-        own = {mask: table.get(user, mask).log_laplace + table.pool.log_h0(mask) for mask in masks}
+        scores = {mask: table.get(user, mask).log_laplace + table.pool.log_h0(mask) for mask in masks}
         for t in range(table.users[user].batches):
-            best = max(float(score[t]) for score in own.values())
-            keep.update(mask for mask, score in own.items() if score[t] >= best - PROMISING)
+            best = max(float(score[t]) for score in scores.values())
+            keep.update(mask for mask, score in scores.items() if score[t] >= best - PROMISING)
     chosen = tuple(sorted(keep, key=lambda mask: (mask.bit_count(), mask)))
     pairs = [(user, mask) for user in range(len(table.users)) for mask in chosen]
     table.compute(pairs, workers=workers, progress=progress)

@@ -9,7 +9,6 @@ import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
-from inspect import signature
 from math import comb
 from typing import TYPE_CHECKING, Any, Literal, TypedDict, get_type_hints
 
@@ -24,7 +23,7 @@ from kerneltrail.kernels.layout import AMPLITUDE, NOISE
 from kerneltrail.kernels.pool import COMPOUND, SIMPLE
 from kerneltrail.names import nearest
 from kerneltrail.store.document import explain, parse_text, read_text
-from kerneltrail.trajectory import MOVES, FixedEvidence, Joint, Urn, make_move
+from kerneltrail.trajectory import EVIDENCES, MOVES, Urn
 from kerneltrail.trajectory.map_table import MapSettings
 from kerneltrail.trajectory.settings import Settings
 
@@ -244,6 +243,7 @@ class Config(Section):
         """The settings: the preset's, then the file's, then `changes`."""
         stated = self.settings.model_dump(exclude_unset=True)
         with self._blamed("settings."):
+            _known_name(stated.get("evidence", Settings().evidence), tuple(EVIDENCES), "evidence names", "there are")
             for key in ("moves", "options"):
                 for name in stated.get(key, ()):
                     _known_name(name, tuple(MOVES), f"{key} names", "there are")
@@ -313,14 +313,13 @@ def _with_library(options: dict[str, Any], pool: Pool) -> Mapping[str, Any]:
 
 
 def _check_moves(settings: Settings, pool: Pool) -> None:
-    """Make every move once, so that a bad option is refused before the long computation and not after."""
+    """Refuse a bad option before the long computation and not after."""
     try:
-        joint = Joint(Urn(pool, alpha=settings.alpha, keep=settings.keep), FixedEvidence.flat([1]))
+        Urn(pool, alpha=settings.alpha, keep=settings.keep)
     except KerneltrailError as problem:
         raise ConfigError(f"settings.alpha, settings.keep: {problem}") from None
     for name in dict.fromkeys((*settings.moves, *settings.options)):
         own = settings.options.get(name, {})
-        allowed = [key for key in signature(MOVES[name]).parameters if key != "joint"]
         for key in own:
-            _known_name(key, tuple(allowed), f"settings.options.{name} names", "it has")
-        make_move(name, joint, own)
+            _known_name(key, MOVES[name].option_names(), f"settings.options.{name} names", "it has")
+        MOVES[name].check(own, pool)

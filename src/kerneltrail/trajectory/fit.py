@@ -20,10 +20,11 @@ from kerneltrail.gp.population import PopulationMean, spread
 from kerneltrail.kernels import Pool, Priors
 from kerneltrail.store.digest import code, digest
 from kerneltrail.trajectory.candidates import support
-from kerneltrail.trajectory.evidence.kinds import last_use, make_evidence, node_group
+from kerneltrail.trajectory.graph import Diagnostics
+from kerneltrail.trajectory.group import Node, last_use, node_group
 from kerneltrail.trajectory.map_table import MapTable, block_of
-from kerneltrail.trajectory.model import Diagnostics, Node, TrajectoryModel
-from kerneltrail.trajectory.sampler.chains import Chain, FitProgress, Problem, run_chains
+from kerneltrail.trajectory.model import TrajectoryModel
+from kerneltrail.trajectory.sampler.chains import Chain, ChainTarget, FitProgress, run_chains
 from kerneltrail.trajectory.sampler.checkpoint import Checkpoint
 from kerneltrail.trajectory.sampler.convergence import late_states, rhats, sizes, traces_of
 from kerneltrail.trajectory.sampler.joint import Joint
@@ -82,7 +83,8 @@ def fit(
     table = MapTable(users, pool, priors, settings.maps, reward)
     # Before the work begins: both may refuse their settings.
     urn = Urn(pool, alpha=settings.alpha, keep=settings.keep)
-    Problem(table, urn, settings, ()).sweep(Joint(urn, make_evidence(settings.evidence, table, settings.largest)))
+    empty = ChainTarget(table, urn, settings, ())
+    empty.sweep(Joint(urn, empty.evidence))
     keeper = None if checkpoint is None else Checkpoint(checkpoint, digest(code("trajectory"), *depends))
     if keeper is not None:
         keeper.read_fits(table)
@@ -95,9 +97,9 @@ def fit(
     candidates = support(table, settings.largest, settings.width, settings.scope, workers=count, progress=fitting)
     candidates = _with(candidates, table, {mask for path in begin.values() for mask in path}, count)
     fitted = time.perf_counter()
-    problem = Problem(table, urn, settings, candidates, begin)
-    chains = run_chains(problem, count, progress, keeper)
-    model = _conclude(cohort, problem, priors, reward, chains)
+    target = ChainTarget(table, urn, settings, candidates, begin)
+    chains = run_chains(target, count, progress, keeper)
+    model = _conclude(cohort, target, priors, reward, chains)
     seconds = {"fits": fitted - began, "chains": time.perf_counter() - fitted}
     return replace(model, mean=mean, diagnostics=replace(model.diagnostics, seconds=seconds))
 
@@ -118,18 +120,18 @@ def _around(
 
 
 def _known_paths(model: TrajectoryModel, cohort: Cohort, pool: Pool) -> dict[int, tuple[int, ...]]:
-    """The paths of a model for those of its users who are in the cohort, with the same batches, by place in it."""
+    """The paths of a model for those of its users who are in the cohort, with the same batches, by index."""
     known = dict(zip(model.users, model.paths, strict=True))
-    found = {}
-    for place, user in enumerate(cohort.users):
+    begin = {}
+    for m, user in enumerate(cohort.users):
         path = known.get(user.name)
         if path is not None and len(path) == user.batches:
-            found[place] = tuple(pool.mask(model.pool.composition(mask)) for mask in path)
-    if not found:
+            begin[m] = tuple(pool.mask(model.pool.composition(mask)) for mask in path)
+    if not begin:
         raise DataError(
             f"none of the model's pilot users ({', '.join(model.users)}) is in the cohort with its batches of before"
         )
-    return found
+    return begin
 
 
 def _with(candidates: tuple[int, ...], table: MapTable, more: set[int], workers: int) -> tuple[int, ...]:
@@ -153,11 +155,11 @@ def _check(cohort: Cohort, pool: Pool, reward: Reward | None) -> None:
 
 
 def _conclude(
-    cohort: Cohort, problem: Problem, priors: Priors, reward: Reward | None, chains: Sequence[Chain]
+    cohort: Cohort, target: ChainTarget, priors: Priors, reward: Reward | None, chains: Sequence[Chain]
 ) -> TrajectoryModel:
-    settings, table = problem.settings, problem.table
+    settings, table = target.settings, target.table
     sweeps = len(chains[0].log_joint)
-    structures = _structures(problem, chains)
+    structures = _structures(target, chains)
     chosen = structures[0]
     traces = traces_of(chains, chosen.paths)
     late = {name: trace[:, sweeps // 2 :] for name, trace in traces.items()}  # the first half is warm-up
@@ -190,17 +192,16 @@ def _conclude(
             "version": version("kerneltrail"),
             "users": {user.name: user.fingerprint for user in cohort.users},
             "rows": {user.name: user.rows_digest for user in cohort.users},
-            "candidates": [table.pool.composition(mask).text for mask in problem.candidates],
+            "candidates": [table.pool.composition(mask).text for mask in target.candidates],
         },
     )
 
 
-def _structures(problem: Problem, chains: Sequence[Chain]) -> tuple[Structure, ...]:
+def _structures(target: ChainTarget, chains: Sequence[Chain]) -> tuple[Structure, ...]:
     """The chosen structure, then the alternatives."""
-    settings = problem.settings
-    rescored = lru_cache(maxsize=None)(problem.rescore)
-    learning = settings.evidence != "laplace"
-    states = late_states(chains, (lambda paths: rescored(paths)[0]) if learning else None)
+    settings = target.settings
+    rescored = lru_cache(maxsize=None)(target.rescore)
+    states = late_states(chains, (lambda paths: rescored(paths)[0]) if target.evidence.learns else None)
     worth = (lambda paths: rescored(paths)[1]) if settings.margin_of == "likelihood" else None
     return choose(states, margin=settings.margin, worth=worth)
 
@@ -215,8 +216,8 @@ def _nodes(table: MapTable, chosen: Structure, names: tuple[str, ...]) -> tuple[
         thetas = [
             table.get(m, mask).theta[t]
             for m, path in enumerate(chosen.paths)
-            for t, own in enumerate(path)
-            if own == mask
+            for t, assigned in enumerate(path)
+            if assigned == mask
         ]
         users = tuple(names[m] for m in sorted(passed[mask]))
         group = node_group(table, mask, chosen.paths)

@@ -1,6 +1,7 @@
 """What pilot users say of a composition's hyperparameters: a Normal in the unconstrained space, shrunk to the prior.
 
-It is the prior for a new user's MAP, and the `group` evidence's for each pilot user given the others (SPEC §5).
+It is the prior for a new user's MAP, and the `group` evidence's for each pilot user given the others (SPEC §5). A node
+of the learnt graph is a composition with its group.
 """
 
 from __future__ import annotations
@@ -14,6 +15,8 @@ from numpy.typing import NDArray
 from kerneltrail.errors import KernelError
 from kerneltrail.gp.map import Prior
 from kerneltrail.kernels import Composition
+from kerneltrail.trajectory.map_table import MapTable
+from kerneltrail.trajectory.sampler.urn import Paths
 
 Array = NDArray[np.float64]
 
@@ -64,3 +67,41 @@ def group_of(composition: Composition, thetas: Sequence[Array], prior: Prior) ->
     spread = ((values - centre) ** 2).sum(axis=0)
     variance = (SPREAD_WEIGHT * variance0 + spread) / (SPREAD_WEIGHT + n)
     return Group(composition, mean, np.minimum(variance, variance0), n)
+
+
+def last_use(paths: Paths) -> dict[int, dict[int, int]]:
+    """For each composition, the last batch at which each of its users is assigned to it.
+
+    >>> last_use(((1, 1, 3), (3,)))
+    {1: {0: 1}, 3: {0: 2, 1: 0}}
+    """
+    last: dict[int, dict[int, int]] = {}
+    for m, path in enumerate(paths):
+        for t, mask in enumerate(path):
+            last.setdefault(mask, {})[m] = t
+    return last
+
+
+def node_group(table: MapTable, mask: int, paths: Paths) -> Group:
+    """What the users assigned to a composition say of its hyperparameters, each at its last batch there."""
+    members = sorted(last_use(paths).get(mask, {}).items())
+    return group_of(table.pool.composition(mask), [table.get(m, mask).theta[t] for m, t in members], table.prior)
+
+
+@dataclass(frozen=True)
+class Node:
+    """A composition of the graph with what the pilot users say of its hyperparameters.
+
+    Attributes:
+        mask: within the model's pool.
+        composition: the kernel.
+        thetas: MAP hyperparameters of the customers assigned to it, (customers, k): the published p(θ|K).
+        group: a Normal over them, shrunk to the prior: where a new user's search starts from.
+        users: names of the pilot users who passed.
+    """
+
+    mask: int
+    composition: Composition
+    thetas: Array
+    group: Group
+    users: tuple[str, ...]

@@ -1,215 +1,56 @@
-"""The trajectory model: a graph of compositions with transition counts, learnt from pilot users."""
+"""The trajectory model: the learnt graph, and what can be done with it."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
-from dataclasses import dataclass
-from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
-from kerneltrail.data import Scaler, Schema
-from kerneltrail.errors import DataError
-from kerneltrail.gp import Reward
-from kerneltrail.gp.population import PopulationMean
-from kerneltrail.kernels import Composition, Pool, Priors
-from kerneltrail.trajectory.group import Group
-from kerneltrail.trajectory.sampler.urn import ROOT, Counts, Paths, Urn
-from kerneltrail.trajectory.settings import Settings
-from kerneltrail.trajectory.structure import Structure
-
-if TYPE_CHECKING:
-    from kerneltrail.trajectory.new_user import NewUser
-
-Array = NDArray[np.float64]
+from kerneltrail.store.cache import Format
+from kerneltrail.trajectory import model_file
+from kerneltrail.trajectory.graph import LearntGraph
+from kerneltrail.trajectory.new_user import NewUser
 
 
-@dataclass(frozen=True)
-class Node:
-    """A composition of the graph with what the pilot users say of its hyperparameters.
-
-    Attributes:
-        mask: within the model's pool.
-        composition: the kernel.
-        thetas: MAP hyperparameters of the customers assigned to it, (customers, k): the published p(θ|K).
-        group: a Normal over them, shrunk to the prior: where a new user's search starts from.
-        users: names of the pilot users who passed.
-    """
-
-    mask: int
-    composition: Composition
-    thetas: Array
-    group: Group
-    users: tuple[str, ...]
-
-
-@dataclass(frozen=True)
-class Edge:
-    """A transition: `count` of the `total` customers that left `parent` went to `child` ("2/3" in the paper)."""
-
-    parent: Composition | None
-    child: Composition
-    count: int
-    total: int
-
-    @property
-    def label(self) -> str:
-        """As in the paper's figure."""
-        return f"{self.count}/{self.total}"
-
-
-@dataclass(frozen=True)
-class Diagnostics:
-    """How the chains did.
-
-    Attributes:
-        sweeps: of each chain.
-        rhat: of the log joint, the number of edges and the agreement with the chosen paths.
-        ess: bulk effective sample size of the same.
-        acceptance: share of proposals accepted, by move.
-        traces: log joint, number of edges and agreement with the chosen paths, each (chains, sweeps), all sweeps.
-        seconds: spent on fits and on sampling.
-    """
-
-    sweeps: int
-    rhat: Mapping[str, float]
-    ess: Mapping[str, float]
-    acceptance: Mapping[str, float]
-    traces: Mapping[str, Array]
-    seconds: Mapping[str, float]
-
-    @property
-    def log_joint(self) -> Array:
-        """Trace of the log joint, (chains, sweeps)."""
-        return self.traces["log_joint"]
-
-
-@dataclass(frozen=True)
-class TrajectoryModel:
-    """What was learnt from pilot users; immutable. Make one with `fit`, keep it with `save`, use it with `new_user`.
-
-    Attributes:
-        schema: how a table becomes users, scaling included.
-        pool: the products on offer, with H0.
-        priors: over hyperparameters.
-        settings: of the fit, and of selection.
-        users: names of the pilot users.
-        structures: the chosen structure first, then the alternatives.
-        nodes: the chosen structure's compositions, in order of first use.
-        reward: the reward model, or a constant mean of everybody's own; None for neither.
-        diagnostics: of the chains.
-        provenance: package version, fingerprints of the users, and the like.
-        mean: what users vary around, or None for zero.
-    """
-
-    schema: Schema
-    pool: Pool
-    priors: Priors
-    settings: Settings
-    users: tuple[str, ...]
-    structures: tuple[Structure, ...]
-    nodes: tuple[Node, ...]
-    reward: Reward | None
-    diagnostics: Diagnostics
-    provenance: Mapping[str, Any]
-    mean: PopulationMean | None = None
-
-    @property
-    def paths(self) -> Paths:
-        """The chosen composition of every customer, as masks."""
-        return self.structures[0].paths
-
-    @cached_property
-    def counts(self) -> Counts:
-        """Transition counts of the chosen structure."""
-        return Counts.of(self.paths)
-
-    @cached_property
-    def urn(self) -> Urn:
-        """The prior over transitions."""
-        return Urn(self.pool, alpha=self.settings.alpha, keep=self.settings.keep)
-
-    @property
-    def scaler(self) -> Scaler:
-        """How new users' rows are scaled: as the pilot group's were."""
-        scaler = self.schema.scaler
-        if scaler is None:
-            raise DataError(
-                "this model was learnt with scaling per user, so it cannot say how a new user's first rows are scaled; "
-                "fit it with scaling='group' or 'none'"
-            )
-        return scaler
-
-    @property
-    def covariates(self) -> tuple[str, ...]:
-        """Covariates of a new user's rows."""
-        return self.schema.covariates
-
-    @property
-    def takes_action(self) -> bool:
-        """Whether there is a reward model, so that updates and predictions need the action."""
-        return self.reward is not None and self.reward.acts
-
-    @cached_property
-    def edges(self) -> tuple[Edge, ...]:
-        """All transitions, root first, then in the order of the nodes."""
-        order = [ROOT, *(node.mask for node in self.nodes)]
-        found = []
-        for parent in order:
-            row = self.counts.rows.get(parent, {})
-            total = sum(row.values())
-            for child, count in sorted(row.items(), key=lambda item: (-item[1], order.index(item[0]))):
-                source = None if parent == ROOT else self.pool.composition(parent)
-                found.append(Edge(source, self.pool.composition(child), count, total))
-        return tuple(found)
-
-    @cached_property
-    def transitions(self) -> Array:
-        """p(next = node j | from i), rows root then nodes, columns nodes, each row summing to 1.
-
-        The urn's probabilities (SPEC §4), where a transition never seen keeps its share α·H0, renormalised over the
-        nodes of the graph: a new user is followed within it.
-        """
-        masks = tuple(node.mask for node in self.nodes)
-        tops, _ = self.urn.step_matrix(self.counts, masks)
-        return tops / tops.sum(axis=1, keepdims=True)
-
-    def children(self, mask: int) -> tuple[int, ...]:
-        """Masks that customers leaving a composition went to; of the root for `ROOT`."""
-        return tuple(self.counts.rows.get(mask, {}))
-
-    def node(self, composition: Composition) -> Node:
-        """The node of a composition."""
-        for node in self.nodes:
-            if node.composition == composition:
-                return node
-        raise KeyError(composition.text)
-
-    def table(self) -> list[tuple[str, tuple[Composition, ...]]]:
-        """Each pilot user with its composition at every batch (the paper's appendix table)."""
-        return [
-            (name, tuple(self.pool.composition(mask) for mask in path))
-            for name, path in zip(self.users, self.paths, strict=True)
-        ]
+class TrajectoryModel(LearntGraph):
+    """What was learnt from pilot users; immutable. Make one with `fit`, keep it with `save`, use it with `new_user`."""
 
     def new_user(self, name: str = "new", **changes: Any) -> NewUser:
         """Somebody whose rows are yet to come; `changes` override the settings of selection."""
-        from kerneltrail.trajectory.new_user import NewUser
-
         return NewUser.start(self, name, **changes)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Keep the model in one file, which `TrajectoryModel.load` reads back bit for bit."""
-        from kerneltrail.trajectory.model_file import save
-
-        save(self, path)
+        model_file.save(self, path)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> TrajectoryModel:
         """The model that `save` kept."""
-        from kerneltrail.trajectory.model_file import load
+        return model_file.load(path, cls)
 
-        return load(path)
+
+def save(model: TrajectoryModel, path: str | os.PathLike[str]) -> None:
+    """Keep a model in one file.
+
+    Raises:
+        ModelFileError: if it cannot be written; what stood there before is untouched then.
+    """
+    model.save(path)
+
+
+def load(path: str | os.PathLike[str]) -> TrajectoryModel:
+    """The model in a file: equal to the one that was saved, and behaving the same, bit for bit.
+
+    Raises:
+        ModelFileError: if there is no such file, or it is not a model, cut short, damaged, of another schema version,
+            or made of kernels that are not registered here.
+    """
+    return TrajectoryModel.load(path)
+
+
+def from_bytes(data: bytes, shown: str = "the model") -> TrajectoryModel:
+    """The model of a file's bytes; `shown` is what messages call it."""
+    return model_file.from_bytes(data, TrajectoryModel, shown)
+
+
+MODEL: Format[TrajectoryModel] = Format(model_file.to_bytes, from_bytes)
+"""How the store keeps a model."""

@@ -6,7 +6,7 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from itertools import pairwise
-from typing import Any, get_type_hints
+from typing import Any, TypeVar, get_type_hints
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,14 +17,15 @@ from kerneltrail.gp import Reward
 from kerneltrail.gp.population import PopulationMean
 from kerneltrail.kernels import Composition, Pool, Prior, Priors, layout_of, parse
 from kerneltrail.store.atomic import read, write
-from kerneltrail.store.cache import Format
 from kerneltrail.store.container import Arrays, digest_of, pack, unpack
 from kerneltrail.store.digest import described
 from kerneltrail.store.validate import Malformed, array, conform, reading
-from kerneltrail.trajectory.group import Group
-from kerneltrail.trajectory.model import Diagnostics, Node, TrajectoryModel
+from kerneltrail.trajectory.graph import Diagnostics, LearntGraph
+from kerneltrail.trajectory.group import Group, Node
 from kerneltrail.trajectory.settings import Settings
 from kerneltrail.trajectory.structure import Structure
+
+Model = TypeVar("Model", bound=LearntGraph)
 
 _LATER = (("mean", "none"), ("scope", "each"), ("margin_of", "joint"), ("variances", None), ("constant", 0.0))
 """Keys, with the values that change nothing, which files of before do not have."""
@@ -51,7 +52,7 @@ LAYOUT: dict[str, Any] = {
 """The content of a model's file."""
 
 
-def save(model: TrajectoryModel, path: str | os.PathLike[str]) -> None:
+def save(model: LearntGraph, path: str | os.PathLike[str]) -> None:
     """Keep a model in one file.
 
     Raises:
@@ -60,33 +61,29 @@ def save(model: TrajectoryModel, path: str | os.PathLike[str]) -> None:
     write(path, to_bytes(model), error=ModelFileError)
 
 
-def load(path: str | os.PathLike[str]) -> TrajectoryModel:
-    """The model in a file: equal to the one that was saved, and behaving the same, bit for bit.
+def load(path: str | os.PathLike[str], kind: type[Model]) -> Model:
+    """The model in a file, made as a `kind`: equal to the one that was saved, and behaving the same, bit for bit.
 
     Raises:
         ModelFileError: if there is no such file, or it is not a model, cut short, damaged, of another schema version,
             or made of kernels that are not registered here.
     """
-    return from_bytes(read(path, error=ModelFileError), os.fspath(path))
+    return from_bytes(read(path, error=ModelFileError), kind, os.fspath(path))
 
 
-def to_bytes(model: TrajectoryModel) -> bytes:
+def to_bytes(model: LearntGraph) -> bytes:
     """A model as the bytes of its file."""
     return pack("model", *_encode(model))
 
 
-def from_bytes(data: bytes, shown: str = "the model") -> TrajectoryModel:
+def from_bytes(data: bytes, kind: type[Model], shown: str = "the model") -> Model:
     """The model of a file's bytes; `shown` is what messages call it."""
     content, arrays = unpack(data, "model", shown)
     with reading(shown, ModelFileError):
-        return _decode(content, arrays)
+        return _decode(content, arrays, kind)
 
 
-MODEL: Format[TrajectoryModel] = Format(to_bytes, from_bytes)
-"""How the store keeps a model."""
-
-
-def fingerprint(model: TrajectoryModel) -> str:
+def fingerprint(model: LearntGraph) -> str:
     """A digest of all that selection depends on: two models with the same one follow users alike."""
     content, arrays = _encode(model)
     parts = ("schema", "pool", "priors", "settings", "batches", "nodes", "reward")
@@ -99,10 +96,10 @@ def fingerprint(model: TrajectoryModel) -> str:
     return digest_of(told, {**used, "paths": arrays["structures.paths"][:1]})
 
 
-described.register(TrajectoryModel, lambda model: {"model": fingerprint(model)})
+described.register(LearntGraph, lambda model: {"model": fingerprint(model)})
 
 
-def _encode(model: TrajectoryModel) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+def _encode(model: LearntGraph) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
     pool = model.pool
     # Paths refer to a list of kernels in text: masks of large pools do not fit in 64 bits.
     masks = dict.fromkeys(mask for s in model.structures for path in s.paths for mask in path)
@@ -161,7 +158,7 @@ def _encode_priors(priors: Priors) -> dict[str, Any]:
     }
 
 
-def _decode(content: Mapping[str, Any], arrays: Arrays) -> TrajectoryModel:
+def _decode(content: Mapping[str, Any], arrays: Arrays, kind: type[Model]) -> Model:
     conform(content, LAYOUT, "its content")
     pool = _decode_pool(content["pool"])
     compositions = [parse(text) for text in content["compositions"]]
@@ -169,7 +166,7 @@ def _decode(content: Mapping[str, Any], arrays: Arrays) -> TrajectoryModel:
     nodes = tuple(_decode_node(i, stored, compositions, masks, arrays) for i, stored in enumerate(content["nodes"]))
     structures = _decode_structures(content, masks, arrays)
     reward, chains = content["reward"], content["diagnostics"]
-    model = TrajectoryModel(
+    model = kind(
         schema=Schema.from_json(content["schema"]),
         pool=pool,
         priors=_decode_priors(content["priors"]),
@@ -195,7 +192,7 @@ def _decode(content: Mapping[str, Any], arrays: Arrays) -> TrajectoryModel:
     return model
 
 
-def _check(model: TrajectoryModel) -> None:
+def _check(model: LearntGraph) -> None:
     """Ask for what following a user needs first, so that parts that do not fit each other are refused here."""
     if not np.isfinite(model.transitions).all():
         raise Malformed("the transitions of the graph are not probabilities")

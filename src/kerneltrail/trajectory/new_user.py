@@ -7,29 +7,32 @@ ever.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from kerneltrail.data import Scaler, User
+from kerneltrail.data import User
 from kerneltrail.data.arrays import real_numbers
 from kerneltrail.errors import DataError, TrajectoryError
 from kerneltrail.gp import LinearBlock, Prediction
 from kerneltrail.gp.posterior import rows_of
 from kerneltrail.kernels import Composition, Hyperparameters
 from kerneltrail.trajectory.advantage import Advantage, mixed
+from kerneltrail.trajectory.graph import LearntGraph
 from kerneltrail.trajectory.map_table import block_of
-from kerneltrail.trajectory.node_fit import Judge, View
+from kerneltrail.trajectory.node_fit import NodeFit, NodePosterior
 from kerneltrail.trajectory.sampler.urn import ROOT
 from kerneltrail.trajectory.settings import Memory, Selection
 
-if TYPE_CHECKING:
-    from kerneltrail.trajectory.model import TrajectoryModel
-
 Array = NDArray[np.float64]
+
+RECENT = 64
+"""Steps of a user that are kept; of earlier ones the first, and how often each node was selected. Somebody who is
+followed for years must not grow; whoever wants every step keeps what `update` returns."""
 
 
 @dataclass(frozen=True)
@@ -59,13 +62,15 @@ class UserState:
         name: of the user.
         selection, memory, refine: how the user is followed.
         rows, batches: seen so far.
-        history: what happened at each batch.
-        judges: one per node of the model, in its order.
-        kept: the rows that some judge still needs, scaled and less the population mean; None where sums have replaced
+        history: what happened at the last batches, at most `RECENT`.
+        fits: one per node of the model, in its order.
+        kept: the rows that some fit still needs, scaled and less the population mean; None where sums have replaced
             them all.
         prior: probabilities of the nodes before the newest batch's evidence.
         weights: probabilities of the nodes.
         current: index of the selected node, None before any batch.
+        first: what happened at the first batch, None before it.
+        selected: after how many batches each node was the selected one, in the model's order.
     """
 
     name: str
@@ -75,159 +80,239 @@ class UserState:
     rows: int
     batches: int
     history: tuple[Step, ...]
-    judges: tuple[Judge, ...]
+    fits: tuple[NodeFit, ...]
     kept: User | None
     prior: Array
     weights: Array
     current: int | None
+    first: Step | None
+    selected: tuple[int, ...]
+
+    @property
+    def steps(self) -> tuple[Step, ...]:
+        """All steps that are known: the first and the last ones."""
+        if self.first is None or self.batches <= len(self.history):
+            return self.history
+        return (self.first, *self.history)
 
 
 class NewUser:
     """Somebody followed online. `update` with each batch; ask for `composition`, `probabilities`, `predict`.
 
     Covariates and targets are in data units throughout. The only mutable object of the package; `copy` is independent.
+    An update replaces the immutable state as its last act: one that fails changes nothing, and answers given while
+    another thread updates are those before it or those after it. Updates from several threads come one after the other.
     """
 
-    def __init__(self, model: TrajectoryModel, name: str, selection: Selection, memory: Memory, refine: int) -> None:
+    def __init__(self, model: LearntGraph, state: UserState) -> None:
         self.model = model
-        self.name = name
-        self.selection = selection
-        self.memory = memory
-        self.refine = refine
-        self.rows = 0
-        self.batches = 0
-        self.history: tuple[Step, ...] = ()
-        self._scaler: Scaler = model.scaler
-        empirical = model.settings.evidence == "empirical"
-        self._judges = tuple(Judge.start(node, empirical=empirical) for node in model.nodes)
-        self._kept: User | None = None
-        self._prior = model.transitions[0]
-        self._weights = self._prior
-        self._current: int | None = None
-        self._views: tuple[View, ...] | None = None
+        self._scaler = model.scaler  # refuses a model that cannot scale a new user's rows
+        self._state = state
+        self._posteriors: tuple[UserState, tuple[NodePosterior, ...]] | None = None  # with the state they are of
+        self._lock = threading.Lock()
 
     @classmethod
-    def start(cls, model: TrajectoryModel, name: str, **changes: Any) -> NewUser:
+    def start(cls, model: LearntGraph, name: str, **changes: Any) -> NewUser:
         """A user without rows, followed as the model's settings say unless `changes` do."""
         for change in changes:
             if change not in ("selection", "memory", "refine"):
                 raise TrajectoryError(f"{change!r} cannot be changed for a new user; selection, memory and refine can")
         settings = replace(model.settings, **changes)
-        return cls(model, name, settings.selection, settings.memory, settings.refine)
+        prior = model.transitions[0]
+        state = UserState(
+            name=name,
+            selection=settings.selection,
+            memory=settings.memory,
+            refine=settings.refine,
+            rows=0,
+            batches=0,
+            history=(),
+            fits=tuple(map(NodeFit.start, model.nodes)),
+            kept=None,
+            prior=prior,
+            weights=prior,
+            current=None,
+            first=None,
+            selected=(0,) * len(model.nodes),
+        )
+        return cls(model, state)
+
+    @classmethod
+    def resume(cls, model: LearntGraph, state: UserState) -> NewUser:
+        """The user of a state, followed on the same model: as if never stopped."""
+        return cls(model, state)
 
     def copy(self) -> NewUser:
         """An independent copy; all parts are immutable, so it is cheap."""
-        other = NewUser.__new__(NewUser)
-        other.__dict__.update(self.__dict__)
+        other = NewUser(self.model, self._state)
+        other._posteriors = self._posteriors
         return other
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return NewUser, (self.model, self._state)  # a lock does not travel
 
     @property
     def state(self) -> UserState:
         """The user without the model; `resume` is the way back."""
-        return UserState(
-            self.name, self.selection, self.memory, self.refine, self.rows, self.batches, self.history,
-            self._judges, self._kept, self._prior, self._weights, self._current,
-        )  # fmt: skip
+        return self._state
 
-    @classmethod
-    def resume(cls, model: TrajectoryModel, state: UserState) -> NewUser:
-        """The user of a state, followed on the same model: as if never stopped."""
-        user = cls(model, state.name, state.selection, state.memory, state.refine)
-        user.rows, user.batches, user.history = state.rows, state.batches, state.history
-        user._judges, user._kept = state.judges, state.kept
-        user._prior, user._weights, user._current = state.prior, state.weights, state.current
-        return user
+    @property
+    def name(self) -> str:
+        """Of the user."""
+        return self._state.name
 
-    def update(self, X: ArrayLike, y: ArrayLike, *, action: ArrayLike | None = None) -> Step:
-        """One batch more: X (b, d) in the order of the model's covariates, y (b,), with actions for a reward model."""
-        batch = self._batch(X, y, action)
-        before = self._kept
-        grown = batch if before is None else before.extend(batch)
-        rows = self.rows + batch.rows
-        frozen = any(judge.online is not None for judge in self._judges)
-        linear = self._design(batch)
-        candidates = self._candidates()
-        judges = list(self._judges)
-        block = block_of(grown, self.model.reward) if not frozen or before is not None else None
-        for i, judge in enumerate(judges):
-            if judge.online is not None:
-                judges[i] = judge.follow(batch.X, batch.y, linear)
-            elif i in candidates or self.rows + batch.rows > self.refine:
-                judges[i] = judge.refine(grown, block)
-        if rows > self.refine and not frozen:
-            judges = [judge.freeze(grown, block) for judge in judges]
-        self._judges = tuple(judges)
-        # Rows are kept only as long as some judge needs them.
-        self._kept = None if all(judge.online is not None for judge in judges) else grown
-        self.rows, self.batches, self._views = rows, self.batches + 1, None
-        self._decide(candidates)
-        step = Step(
-            self.batches,
-            self.rows,
-            self.composition,
-            {self.model.nodes[i].composition: self._judges[i].log_evidence for i in candidates},
-            self.probabilities,
-        )
-        self.history = (*self.history, step)
-        return step
+    @property
+    def selection(self) -> Selection:
+        """How the next composition is selected."""
+        return self._state.selection
 
-    def _candidates(self) -> tuple[int, ...]:
-        """Indices of the nodes that may be selected next."""
-        if self.selection == "filter":
-            return tuple(range(len(self.model.nodes)))
-        # Algorithm 1: the children of the current composition and itself; at a node without children, stay.
-        here = ROOT if self._current is None else self.model.nodes[self._current].mask
-        allowed = set(self.model.children(here)) | {here}
-        return tuple(i for i, node in enumerate(self.model.nodes) if node.mask in allowed)
+    @property
+    def memory(self) -> Memory:
+        """For the filter, whether only the newest cumulative set speaks or all of them."""
+        return self._state.memory
 
-    def _decide(self, candidates: tuple[int, ...]) -> None:
-        log = np.array([self._judges[i].log_evidence for i in candidates])
-        if self.selection == "greedy":
-            self._current = candidates[int(np.argmax(log))]
-            self._weights = np.eye(len(self.model.nodes))[self._current]
-            return
-        step = self.model.transitions[1:]
-        # SPEC §7: forward filtering. The cumulative sets overlap, so with memory "newest" only the newest one speaks,
-        # and what went before enters by the graph alone.
-        if self.batches > 1:
-            self._prior = (self._prior if self.memory == "newest" else self._weights) @ step
-        with np.errstate(divide="ignore"):
-            total = np.log(self._prior) + log
-        weights = np.exp(total - total.max())
-        self._weights = weights / weights.sum()
-        self._current = int(np.argmax(self._weights))
+    @property
+    def refine(self) -> int:
+        """Rows up to which hyperparameters are refined."""
+        return self._state.refine
+
+    @property
+    def rows(self) -> int:
+        """Number of rows seen."""
+        return self._state.rows
+
+    @property
+    def batches(self) -> int:
+        """Number of batches seen."""
+        return self._state.batches
+
+    @property
+    def history(self) -> tuple[Step, ...]:
+        """What happened at the last batches, at most `RECENT` of them."""
+        return self._state.history
+
+    @property
+    def selected(self) -> Mapping[Composition, int]:
+        """After how many batches each node was the selected one."""
+        return {node.composition: n for node, n in zip(self.model.nodes, self._state.selected, strict=True)}
 
     @property
     def composition(self) -> Composition:
         """The composition selected; the empty one before any batch."""
-        return Composition() if self._current is None else self.model.nodes[self._current].composition
+        current = self._state.current
+        return Composition() if current is None else self.model.nodes[current].composition
 
     @property
     def hyperparameters(self) -> Hyperparameters | None:
         """The user's hyperparameters under the selected composition, in scaled units; None before any batch."""
-        return None if self._current is None else self._judges[self._current].hyperparameters
+        state = self._state
+        return None if state.current is None else state.fits[state.current].hyperparameters
 
     @property
     def probabilities(self) -> Mapping[Composition, float]:
         """How probable each node is, most probable first."""
-        pairs = zip((node.composition for node in self.model.nodes), self._weights.tolist(), strict=True)
+        return self._ranked(self._state.weights)
+
+    def _ranked(self, weights: Array) -> dict[Composition, float]:
+        pairs = zip((node.composition for node in self.model.nodes), weights.tolist(), strict=True)
         return dict(sorted(pairs, key=lambda pair: -pair[1]))
+
+    def update(self, X: ArrayLike, y: ArrayLike, *, action: ArrayLike | None = None) -> Step:
+        """One batch more: X (b, d) in the order of the model's covariates, y (b,), with actions for a reward model."""
+        batch = self._batch(X, y, action)
+        with self._lock:
+            state = self._after(self._state, batch)
+            self._state = state
+        return state.history[-1]
+
+    def _after(self, state: UserState, batch: User) -> UserState:
+        """The state after one batch more."""
+        grown = batch if state.kept is None else state.kept.extend(batch)
+        rows, batches = state.rows + batch.rows, state.batches + 1
+        candidates = self._candidates(state)
+        fits = self._refitted(state, batch, grown, candidates)
+        prior, weights, current = self._decide(state, fits, candidates)
+        nodes = self.model.nodes
+        step = Step(
+            batches,
+            rows,
+            nodes[current].composition,
+            {nodes[i].composition: fits[i].log_evidence for i in candidates},
+            self._ranked(weights),
+        )
+        return replace(
+            state,
+            rows=rows,
+            batches=batches,
+            history=(*state.history, step)[-RECENT:],
+            fits=fits,
+            # Rows are kept only as long as some fit needs them.
+            kept=None if all(fit.online is not None for fit in fits) else grown,
+            prior=prior,
+            weights=weights,
+            current=current,
+            first=state.first or step,
+            selected=tuple(n + (i == current) for i, n in enumerate(state.selected)),
+        )
+
+    def _refitted(self, state: UserState, batch: User, grown: User, candidates: tuple[int, ...]) -> tuple[NodeFit, ...]:
+        """The nodes fitted to one batch more; `grown` are the rows kept with those of the batch."""
+        model, enough = self.model, state.rows + batch.rows > state.refine
+        frozen = any(fit.online is not None for fit in state.fits)
+        added = block_of(batch, model.reward)
+        linear = None if added is None else added.features
+        block = block_of(grown, model.reward) if not frozen or state.kept is not None else None
+        fits = list(state.fits)
+        for i, fit in enumerate(fits):
+            if fit.online is not None:
+                fits[i] = fit.follow(batch.X, batch.y, linear)
+            elif i in candidates or enough:
+                fits[i] = fit.refine(grown, block, model.evidence)
+        if enough and not frozen:
+            fits = [fit.freeze(grown, block) for fit in fits]
+        return tuple(fits)
+
+    def _candidates(self, state: UserState) -> tuple[int, ...]:
+        """Indices of the nodes that may be selected next."""
+        nodes = self.model.nodes
+        if state.selection == "filter":
+            return tuple(range(len(nodes)))
+        # Algorithm 1: the children of the current composition and itself; at a node without children, stay.
+        here = ROOT if state.current is None else nodes[state.current].mask
+        allowed = set(self.model.children(here)) | {here}
+        return tuple(i for i, node in enumerate(nodes) if node.mask in allowed)
+
+    def _decide(
+        self, state: UserState, fits: tuple[NodeFit, ...], candidates: tuple[int, ...]
+    ) -> tuple[Array, Array, int]:
+        """The nodes' probabilities before and after the newest batch's evidence, and the index of the selected one."""
+        log = np.array([fits[i].log_evidence for i in candidates])
+        if state.selection == "greedy":
+            current = candidates[int(np.argmax(log))]
+            return state.prior, np.eye(len(fits))[current], current
+        # SPEC §7: forward filtering. The cumulative sets overlap, so with memory "newest" only the newest one speaks,
+        # and what went before enters by the graph alone.
+        prior = state.prior
+        if state.batches:
+            prior = (prior if state.memory == "newest" else state.weights) @ self.model.transitions[1:]
+        with np.errstate(divide="ignore"):
+            total = np.log(prior) + log
+        weights = np.exp(total - total.max())
+        weights = weights / weights.sum()
+        return prior, weights, int(np.argmax(weights))
 
     def predict(self, X: ArrayLike, *, action: ArrayLike | None = None) -> Prediction:
         """Mean and variance in the target's units, averaged over nodes by their probability."""
         scaled = self._scaler.transform(_numbers(X, 2))
+        actions = self._actions(action, "predict")
         reward = self.model.reward
-        linear = None
-        if reward is not None:
-            if action is None and reward.acts:
-                raise DataError("this model has a reward model: predict needs action=")
-            linear = reward.design(scaled, self.model.covariates, None if action is None else _numbers(action, 1))
-        weights, views = self._counted()
-        parts = [view.predict(scaled, linear) for view in views]
+        linear = None if reward is None else reward.design(scaled, self.model.covariates, actions)
+        weights, posteriors = self._counted()
+        parts = [posterior.predict(scaled, linear) for posterior in posteriors]
         mean, variance = mixed(weights, np.array([p.mean for p in parts]), np.array([p.variance for p in parts]))
         noise = float(weights @ [p.noise for p in parts]) / float(weights.sum())
         if self.model.mean is not None:
-            mean = mean + self.model.mean.at(scaled, None if action is None else _numbers(action, 1))
+            mean = mean + self.model.mean.at(scaled, actions)
         return Prediction(
             self._scaler.inverse_target(mean),
             self._scaler.inverse_variance(variance),
@@ -240,57 +325,57 @@ class NewUser:
         if reward is None or not reward.acts:
             raise DataError("this model has no reward model, so it knows of no advantage; fit it with an action column")
         scaled = rows_of(self._scaler.transform(_numbers(X, 2)), self.model.covariates)
-        weights, views = self._counted()
-        parts = [view.posterior.advantage(scaled, reward) for view in views]
+        weights, posteriors = self._counted()
+        parts = [posterior.posterior.advantage(scaled, reward) for posterior in posteriors]
         mean, variance = mixed(weights, np.array([p[0] for p in parts]), np.array([p[1] for p in parts]))
         if self.model.mean is not None:
             mean = mean + self.model.mean.advantage(scaled)
         return Advantage(self._scaler.scale * mean, self._scaler.inverse_variance(variance))
 
-    def _counted(self) -> tuple[Array, list[View]]:
-        """The nodes that can be seen in an average, with their probabilities."""
-        seen = self._weights >= 1e-4
-        return self._weights[seen], [view for view, counts in zip(self._seen(), seen, strict=True) if counts]
-
-    def _seen(self) -> tuple[View, ...]:
-        if self._views is None:
-            block: LinearBlock | None = None
-            if self.model.reward is not None:
-                rows = self._kept
-                block = (
-                    block_of(rows, self.model.reward)
-                    if rows is not None
-                    else self.model.reward.block(np.zeros((0, len(self.model.covariates))), self.model.covariates, [])
-                )
-            self._views = tuple(View(judge, self._kept, block, self.model.covariates) for judge in self._judges)
-        return self._views
-
-    def view(self, composition: Composition | None = None) -> View:
-        """A node's view of the user (the selected one unless one is named): its posterior, parts, advantage."""
+    def node_posterior(self, composition: Composition | None = None) -> NodePosterior:
+        """What a node (the selected one unless one is named) predicts from: its posterior, parts, advantage."""
         wanted = self.composition if composition is None else composition
-        for node, view in zip(self.model.nodes, self._seen(), strict=True):
+        for node, posterior in zip(self.model.nodes, self._all_posteriors(self._state), strict=True):
             if node.composition == wanted:
-                return view
+                return posterior
         raise DataError(f"{wanted or 'nothing'} is not a node of this model")
+
+    def _counted(self) -> tuple[Array, list[NodePosterior]]:
+        """The nodes that can be seen in an average, with their probabilities."""
+        state = self._state
+        counts = state.weights >= 1e-4
+        posteriors = self._all_posteriors(state)
+        return state.weights[counts], [
+            posterior for posterior, counted in zip(posteriors, counts, strict=True) if counted
+        ]
+
+    def _all_posteriors(self, state: UserState) -> tuple[NodePosterior, ...]:
+        cached = self._posteriors
+        if cached is None or cached[0] is not state:
+            covariates, reward = self.model.covariates, self.model.reward
+            block: LinearBlock | None = None
+            if state.kept is not None:
+                block = block_of(state.kept, reward)
+            elif reward is not None:
+                block = reward.block(np.zeros((0, len(covariates))), covariates, [])
+            cached = state, tuple(NodePosterior(fit, state.kept, block, covariates) for fit in state.fits)
+            self._posteriors = cached
+        return cached[1]
 
     def _batch(self, X: ArrayLike, y: ArrayLike, action: ArrayLike | None) -> User:
         rows, target = _numbers(X, 2), _numbers(y, 1)
-        if self.model.takes_action and action is None:
-            raise DataError(f"user {self.name!r}: this model has a reward model, so update needs action=")
-        user = User(
-            self.name,
-            self.model.covariates,
-            rows,
-            target,
-            (len(target),),
-            action=None if action is None else _numbers(action, 1),
-        )
+        actions = self._actions(action, "update")
+        user = User(self.name, self.model.covariates, rows, target, (len(target),), action=actions)
         scaled = self._scaler.apply(user)
         return scaled if self.model.mean is None else self.model.mean.centred(scaled)
 
-    def _design(self, batch: User) -> Array | None:
-        block = block_of(batch, self.model.reward)
-        return None if block is None else block.features
+    def _actions(self, action: ArrayLike | None, asked: str) -> Array | None:
+        """The actions as numbers for a reward model, which needs them; left aside without one, as by every method."""
+        if not self.model.takes_action:
+            return None
+        if action is None:
+            raise DataError(f"user {self.name!r}: this model has a reward model, so {asked} needs action=")
+        return _numbers(action, 1)
 
 
 def _numbers(values: ArrayLike, dimensions: int) -> Array:

@@ -1,4 +1,4 @@
-"""How one node of the graph judges a new user's rows: its hyperparameters for them, its evidence, its predictions.
+"""One node of the graph fitted to a new user's rows: its hyperparameters for them, its evidence, its predictions.
 
 Up to a number of rows the hyperparameters follow the data (MAP under the node's group, warm-started). Past it they are
 kept, the rows are replaced by their sums, and an update costs the same however many rows have been seen.
@@ -6,52 +6,43 @@ kept, the rows are replaced by their sums, and an update costs the same however 
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import logsumexp
 
 from kerneltrail.data import User
 from kerneltrail.errors import KernelError
-from kerneltrail.gp import LinearBlock, OnlineState, Posterior, Prediction, find_map, log_evidence, prior_only
+from kerneltrail.gp import LinearBlock, OnlineState, Posterior, Prediction, prior_only
 from kerneltrail.gp.map import LEAST_CURVATURE
 from kerneltrail.gp.numerics import LOG_2PI
 from kerneltrail.kernels import Hyperparameters
-from kerneltrail.trajectory.evidence.kinds import evenly
-from kerneltrail.trajectory.model import Node
+from kerneltrail.trajectory.evidence.base import TOLERANCE, PathEvidence
+from kerneltrail.trajectory.group import Node
 
 Array = NDArray[np.float64]
-
-TOLERANCE = 1e-4
-"""Error allowed in a log evidence here: far below what could change a choice."""
 
 FEATURES = ((TOLERANCE, 400), (1e-2, 1500))
 """Error allowed and most features of a frozen node. A product over two covariates needs hundreds: less exactly there,
 and an update of some ten milliseconds, but as many after ten thousand rows as after a hundred."""
 
-FEW_THETAS = 16
-"""Hyperparameter vectors by which the published evidence is averaged for a new user."""
-
 
 @dataclass(frozen=True)
-class Judge:
-    """One node's view of one user; immutable.
+class NodeFit:
+    """One node fitted to one user; immutable.
 
     Attributes:
         node: the composition with its group.
-        empirical: whether evidence is the published mean over the pilot users' hyperparameters.
         theta: the user's hyperparameters under it, unconstrained, (k,).
         log_evidence: of all rows seen; 0 before any.
-        precision: curvature of the log posterior at `theta` when it was last refined, (k, k), or None.
+        precision: curvature of the log posterior at `theta` when it was last refined, (k, k); None where the evidence
+            has no Laplace factor.
         refined: number of rows it was last refined with.
         online: sums that have replaced the rows, or None while they are kept.
     """
 
     node: Node
-    empirical: bool
     theta: Array
     log_evidence: float = 0.0
     precision: Array | None = None
@@ -59,49 +50,21 @@ class Judge:
     online: OnlineState | None = None
 
     @classmethod
-    def start(cls, node: Node, *, empirical: bool) -> Judge:
+    def start(cls, node: Node) -> NodeFit:
         """Before any row."""
-        return cls(node, empirical, node.group.mean)
+        return cls(node, node.group.mean)
 
     @property
     def hyperparameters(self) -> Hyperparameters:
         """The user's hyperparameters under this node."""
         return Hyperparameters(self.node.composition, tuple(self.theta))
 
-    def refine(self, rows: User, block: LinearBlock | None) -> Judge:
-        """Judge all rows seen so far, with the hyperparameters adapted to them."""
-        if self.empirical:
-            return self._average(rows, block)
-        # Seeded by how much was seen: the same rows give the same answer, whenever they are shown.
-        found = find_map(
-            rows,
-            self.node.composition,
-            self.node.group,
-            rng=np.random.default_rng(rows.rows),
-            batch=rows.batches,
-            starts=1,
-            screen=8,
-            warm=[self.theta],
-            block=block,
-            tol=TOLERANCE,
-            accuracy=1e-5,
-        )
-        return replace(
-            self,
-            theta=found.hyperparameters.vector,
-            log_evidence=found.log_laplace,
-            precision=found.precision,
-            refined=rows.rows,
-        )
+    def refine(self, rows: User, block: LinearBlock | None, evidence: type[PathEvidence]) -> NodeFit:
+        """All rows seen so far judged by an evidence, with the hyperparameters adapted to them."""
+        theta, log_evidence, precision = evidence.estimate(self.node, rows, block, self.theta)
+        return replace(self, theta=theta, log_evidence=log_evidence, precision=precision, refined=rows.rows)
 
-    def _average(self, rows: User, block: LinearBlock | None) -> Judge:
-        thetas = self.node.thetas[evenly(len(self.node.thetas), FEW_THETAS)]
-        log = log_evidence(rows, self.node.composition, thetas, tol=TOLERANCE, block=block)[:, -1]
-        best = thetas[int(np.argmax(log))]
-        value = float(logsumexp(log)) - math.log(len(thetas))
-        return replace(self, theta=best, log_evidence=value, refined=rows.rows)
-
-    def freeze(self, rows: User, block: LinearBlock | None) -> Judge:
+    def freeze(self, rows: User, block: LinearBlock | None) -> NodeFit:
         """Replace the rows by their sums; unchanged where the kernel has no feature form of reasonable length."""
         for tol, rank in FEATURES:
             try:
@@ -121,13 +84,13 @@ class Judge:
             return replace(self, online=room.update(rows.X, rows.y, linear=linear))
         return self
 
-    def follow(self, X: Array, y: Array, linear: Array | None) -> Judge:
-        """Judge more rows with the hyperparameters kept."""
-        assert self.online is not None  # only frozen judges follow
+    def follow(self, X: Array, y: Array, linear: Array | None) -> NodeFit:
+        """More rows, with the hyperparameters kept."""
+        assert self.online is not None  # only frozen fits follow
         online = self.online.update(X, y, linear=linear)
         if self.precision is not None:
             value = online.log_evidence + self._occam(online.rows)
-        else:  # the average over the pilots' hyperparameters goes on by what the best of them says of the new rows
+        else:  # an average over hyperparameters goes on by what the best of them says of the new rows
             value = self.log_evidence + online.log_evidence - self.online.log_evidence
         return replace(self, online=online, log_evidence=value)
 
@@ -146,10 +109,17 @@ class Judge:
 
 
 @dataclass(frozen=True)
-class View:
-    """A judge with the rows it predicts from."""
+class NodePosterior:
+    """A node fit with the rows it predicts from.
 
-    judge: Judge
+    Attributes:
+        fit: the node's.
+        rows: all that were seen, scaled; None where sums have replaced them, or there are none.
+        block: the linear block of a reward model, or None.
+        covariates: columns of X.
+    """
+
+    fit: NodeFit
     rows: User | None
     block: LinearBlock | None
     covariates: tuple[str, ...]
@@ -157,14 +127,12 @@ class View:
     @cached_property
     def posterior(self) -> Posterior | OnlineState:
         """What predictions come from."""
-        if self.judge.online is not None:
-            return self.judge.online
+        if self.fit.online is not None:
+            return self.fit.online
         if self.rows is None:
             block = self.block
-            return prior_only(
-                self.judge.hyperparameters, self.covariates, block=None if block is None else block.rows(0)
-            )
-        return Posterior.fit(self.rows, self.judge.hyperparameters, block=self.block)
+            return prior_only(self.fit.hyperparameters, self.covariates, block=None if block is None else block.rows(0))
+        return Posterior.fit(self.rows, self.fit.hyperparameters, block=self.block)
 
     def predict(self, X: Array, linear: Array | None) -> Prediction:
         """Mean and variance at rows of X."""

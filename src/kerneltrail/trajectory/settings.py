@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from kerneltrail.errors import TrajectoryError
 from kerneltrail.trajectory.candidates import Scope
-from kerneltrail.trajectory.evidence.kinds import Kind
+from kerneltrail.trajectory.evidence import EVIDENCES
 from kerneltrail.trajectory.map_table import MapSettings
 from kerneltrail.trajectory.sampler.moves import EXACT, MOVES, PUBLISHED
 
@@ -28,14 +28,15 @@ class Settings:
     """How a trajectory model is learnt and used. The default is what selects and predicts best (docs, "Results").
 
     Attributes:
-        evidence: how a composition is judged: ``laplace``, ``group`` or ``empirical`` (SPEC §5).
+        evidence: how a composition is judged, by name: ``laplace``, ``group``, ``empirical``, or a registered one
+            (SPEC §5).
         alpha: concentration of every restaurant (SPEC §4).
         keep: probability of keeping a parent's product in H0; None for no parent bias (SPEC §3).
         largest: most products in a composition.
         width: compositions per customer that the search for candidates expands at every size.
         scope: whether the search expands the best of ``each`` customer, or of all ``together``: faster by an order, and
             better where noise is high.
-        moves: the sweep, by name.
+        moves: the sweep, by name: those of `MOVES`.
         options: options of moves, by name.
         start: where chains begin: ``apart``, each user in one composition drawn from its better half, so that R-hat
             means something; or ``best``, each customer in its own best by Laplace evidence and H0.
@@ -58,7 +59,7 @@ class Settings:
         maps: settings of the MAP searches.
     """
 
-    evidence: Kind = "laplace"
+    evidence: str = "laplace"
     alpha: float = 1.0
     keep: float | None = None
     largest: int = 3
@@ -85,9 +86,8 @@ class Settings:
         object.__setattr__(self, "moves", tuple(self.moves))
         frozen = {name: MappingProxyType(dict(options)) for name, options in self.options.items()}
         object.__setattr__(self, "options", MappingProxyType(frozen))
-        unknown = [name for name in (*self.moves, *self.options) if name not in MOVES]
-        if unknown:
-            raise TrajectoryError(f"no move is called {unknown[0]!r}; there are {', '.join(MOVES)}")
+        for name in (*self.moves, *self.options):
+            _ = MOVES[name]  # refuses one that there is not
         idle = [name for name in self.options if name not in self.moves]
         if idle:
             raise TrajectoryError(f"options are given for {idle[0]!r}, which is not among the moves {self.moves}")
@@ -95,7 +95,7 @@ class Settings:
             if getattr(self, name) < least:
                 raise TrajectoryError(f"{name} must be at least {least}, got {getattr(self, name)}")
         for name, allowed in (
-            ("evidence", ("laplace", "group", "empirical")),
+            ("evidence", tuple(EVIDENCES)),
             ("selection", ("filter", "greedy")),
             ("memory", ("newest", "all")),
             ("start", ("apart", "best")),

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from kerneltrail.trajectory.sampler.state import State
+from kerneltrail.trajectory.sampler.joint import State
 from kerneltrail.trajectory.sampler.urn import Counts, Paths
 
 
@@ -47,21 +47,21 @@ def choose(
     the highest log joint. The paper keeps the simplest of five with similar likelihoods by eye; this says the same.
     With `worth`, that takes the log joint's place in the rule.
     """
-    found: dict[Paths, Structure] = {}
+    structures: dict[Paths, Structure] = {}
     for state in samples:
-        known = found.get(state.paths)
+        known = structures.get(state.paths)
         if known is None:
-            found[state.paths] = Structure(state.paths, state.log_joint, state.nodes, state.edges)
+            structures[state.paths] = Structure(state.paths, state.log_joint, state.nodes, state.edges)
         else:
-            found[state.paths] = Structure(
-                state.paths, max(known.log_joint, state.log_joint), known.nodes, known.edges, known.visits + 1
+            structures[state.paths] = replace(
+                known, log_joint=max(known.log_joint, state.log_joint), visits=known.visits + 1
             )
-    worths = {paths: s.log_joint if worth is None else worth(paths) for paths, s in found.items()}
+    worths = {paths: s.log_joint if worth is None else worth(paths) for paths, s in structures.items()}
     best = max(worths.values())
-    near = [structure for paths, structure in found.items() if worths[paths] >= best - margin]
+    near = [structure for paths, structure in structures.items() if worths[paths] >= best - margin]
     chosen = min(near, key=lambda s: (s.nodes, s.edges, -worths[s.paths], s.paths))
     others: dict[frozenset[tuple[int, int]], Structure] = {}
-    for structure in sorted(found.values(), key=lambda s: (-s.log_joint, s.paths)):
+    for structure in sorted(structures.values(), key=lambda s: (-s.log_joint, s.paths)):
         if structure.graph != chosen.graph and structure.graph not in others:
             others[structure.graph] = structure
         if len(others) == alternatives:

@@ -1,4 +1,4 @@
-"""A followed user in one file: rows or the sums that replaced them, judges, probabilities and history.
+"""A followed user in one file: rows or the sums that replaced them, node fits, probabilities and history.
 
 It belongs to one model and does not hold it: thousands of users share one.
 """
@@ -20,10 +20,12 @@ from kerneltrail.kernels import Hyperparameters, layout_of
 from kerneltrail.store.atomic import read, write
 from kerneltrail.store.container import Arrays, pack, unpack
 from kerneltrail.store.validate import Malformed, array, conform, reading
-from kerneltrail.trajectory.model import Node, TrajectoryModel
+from kerneltrail.trajectory.graph import LearntGraph
+from kerneltrail.trajectory.group import Node
+from kerneltrail.trajectory.model import TrajectoryModel
 from kerneltrail.trajectory.model_file import fingerprint
-from kerneltrail.trajectory.new_user import NewUser, Step, UserState
-from kerneltrail.trajectory.node_fit import Judge
+from kerneltrail.trajectory.new_user import RECENT, NewUser, Step, UserState
+from kerneltrail.trajectory.node_fit import NodeFit
 from kerneltrail.trajectory.settings import Memory, Selection
 
 _ONLINE = {"rows": int, "tol": float, "max_rank": int, "widening_error": float}
@@ -65,9 +67,10 @@ def user_to_bytes(user: NewUser) -> bytes:
         "rows": state.rows,
         "batches": state.batches,
         "current": state.current,
-        "judges": [_encode_judge(judge, f"judges.{i}", arrays) for i, judge in enumerate(state.judges)],
+        "judges": [_encode_fit(fit, f"judges.{i}", arrays) for i, fit in enumerate(state.fits)],
         "kept": _encode_rows(state.kept, arrays),
-        "history": _encode_history(state.history, user.model, arrays),
+        "history": _encode_history(state.steps, user.model, arrays),
+        "selected": list(state.selected),
     }
     return pack("user", content, arrays)
 
@@ -82,7 +85,7 @@ def user_from_bytes(data: bytes, model: TrajectoryModel, shown: str = "the user"
         count, current = len(model.nodes), content["current"]
         if current is not None and current not in range(count):
             raise Malformed(f"the selected node is number {current} of {count}")
-        empirical = model.settings.evidence == "empirical"
+        steps = _decode_history(content["history"], model, arrays)
         state = UserState(
             name=content["name"],
             selection=content["selection"],
@@ -90,15 +93,17 @@ def user_from_bytes(data: bytes, model: TrajectoryModel, shown: str = "the user"
             refine=content["refine"],
             rows=content["rows"],
             batches=content["batches"],
-            history=_decode_history(content["history"], model, arrays),
-            judges=tuple(
-                _decode_judge(stored, node, empirical, model, f"judges.{i}", arrays)
+            history=steps[-RECENT:],
+            fits=tuple(
+                _decode_fit(stored, node, model, f"judges.{i}", arrays)
                 for i, (stored, node) in enumerate(zip(content["judges"], model.nodes, strict=True))
             ),
             kept=_decode_rows(content["kept"], model, arrays),
             prior=_shares(arrays, "prior", count),
             weights=_shares(arrays, "weights", count),
             current=current,
+            first=steps[0] if steps else None,
+            selected=_decode_selected(content.get("selected"), steps, model),
         )
         return NewUser.resume(model, state)
 
@@ -111,13 +116,13 @@ def _shares(arrays: Arrays, name: str, count: int) -> NDArray[Any]:
     return shares
 
 
-def _encode_judge(judge: Judge, place: str, arrays: dict[str, NDArray[Any]]) -> dict[str, Any]:
-    arrays[f"{place}.theta"] = judge.theta
-    if judge.precision is not None:
-        arrays[f"{place}.precision"] = judge.precision
-    stored: dict[str, Any] = {"log_evidence": judge.log_evidence, "refined": judge.refined, "online": None}
-    if judge.online is not None:
-        online = judge.online
+def _encode_fit(fit: NodeFit, place: str, arrays: dict[str, NDArray[Any]]) -> dict[str, Any]:
+    arrays[f"{place}.theta"] = fit.theta
+    if fit.precision is not None:
+        arrays[f"{place}.precision"] = fit.precision
+    stored: dict[str, Any] = {"log_evidence": fit.log_evidence, "refined": fit.refined, "online": None}
+    if fit.online is not None:
+        online = fit.online
         arrays[f"{place}.gram"] = online.gram
         arrays[f"{place}.basis"] = online.basis.hyperparameters.vector
         arrays[f"{place}.box"] = np.array([online.basis.low, online.basis.high])
@@ -132,15 +137,12 @@ def _encode_judge(judge: Judge, place: str, arrays: dict[str, NDArray[Any]]) -> 
     return stored
 
 
-def _decode_judge(
-    stored: Mapping[str, Any], node: Node, empirical: bool, model: TrajectoryModel, place: str, arrays: Arrays
-) -> Judge:
+def _decode_fit(stored: Mapping[str, Any], node: Node, model: TrajectoryModel, place: str, arrays: Arrays) -> NodeFit:
     conform(stored, {"log_evidence": float, "refined": int, "online": dict[str, Any] | None}, place)
     size = layout_of(node.composition).size
     precision = f"{place}.precision"
-    return Judge(
+    return NodeFit(
         node,
-        empirical,
         array(arrays, f"{place}.theta", (size,), finite=True),
         stored["log_evidence"],
         array(arrays, precision, (size, size), finite=True) if precision in arrays else None,
@@ -177,12 +179,13 @@ def _decode_rows(stored: Mapping[str, Any] | None, model: TrajectoryModel, array
         return None
     conform(stored, {"name": str, "ends": list[int]}, "its rows")
     X, y = array(arrays, "kept.X", (None, len(model.covariates))), array(arrays, "kept.y", (None,))
-    action = array(arrays, "kept.action", (None,)) if "kept.action" in arrays else None
+    # Files of before hold actions that a model without a reward does not read.
+    action = array(arrays, "kept.action", (None,)) if "kept.action" in arrays and model.takes_action else None
     return User(stored["name"], model.covariates, X, y, stored["ends"], action)
 
 
 def _encode_history(
-    history: tuple[Step, ...], model: TrajectoryModel, arrays: dict[str, NDArray[Any]]
+    history: tuple[Step, ...], model: LearntGraph, arrays: dict[str, NDArray[Any]]
 ) -> list[dict[str, Any]]:
     nodes = [node.composition for node in model.nodes]
     shape = (len(history), len(nodes))
@@ -225,3 +228,13 @@ def _decode_history(stored: list[Mapping[str, Any]], model: TrajectoryModel, arr
             )
         )
     return tuple(steps)
+
+
+def _decode_selected(stored: Any, steps: tuple[Step, ...], model: TrajectoryModel) -> tuple[int, ...]:
+    """Files that hold every step do not count them."""
+    if stored is None:
+        return tuple(sum(step.composition == node.composition for step in steps) for node in model.nodes)
+    conform(stored, list[int], "how often each node was selected")
+    if len(stored) != len(model.nodes):
+        raise Malformed(f"it counts selections of {len(stored)} nodes, the model has {len(model.nodes)}")
+    return tuple(stored)

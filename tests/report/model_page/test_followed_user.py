@@ -71,7 +71,7 @@ def test_the_parts_are_those_of_the_posterior_in_data_units(rewarded, around):
     for t in range(1, one.user.batches + 1):
         batch = one.user.batch(t)
         state.update(batch.X, batch.y, action=batch.action)
-    hyper = state.view(step.composition).judge.hyperparameters
+    hyper = state.node_posterior(step.composition).fit.hyperparameters
     block = model.reward.block(user.X, model.covariates, user.action)
     posterior = Posterior.fit(centred, hyper, block=block)
     here = posterior.components(user.X, linear=block.features)

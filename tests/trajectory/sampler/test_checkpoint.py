@@ -132,7 +132,7 @@ def test_a_finished_fit_is_read_not_run(whole, tmp_path, monkeypatch):
     run(KINDS["exact"], tmp_path)
     monkeypatch.setattr("kerneltrail.trajectory.map_table.fit_path", lambda *a: pytest.fail("fitted again"))
     monkeypatch.setattr(
-        "kerneltrail.trajectory.sampler.chains.Problem.advance", lambda *a: pytest.fail("sampled again")
+        "kerneltrail.trajectory.sampler.chains.ChainTarget.advance", lambda *a: pytest.fail("sampled again")
     )
     assert_same(run(KINDS["exact"], tmp_path), whole["exact"])
 

@@ -9,8 +9,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from kerneltrail.trajectory import EXACT, PUBLISHED, FixedEvidence, Sweep, bulk_ess
+from kerneltrail.trajectory import EXACT, PUBLISHED, Sweep
+from kerneltrail.trajectory.sampler.convergence import bulk_ess
 from support.exactness import enumerate_joint, tiny_problem
+from support.sampling import FixedEvidence
 
 CUSTOMERS = (3, 2)
 LIKELIHOOD = np.random.default_rng(0).dirichlet(

@@ -10,8 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kerneltrail.kernels import Pool
-from kerneltrail.trajectory import EXACT, MOVES, FixedEvidence, Joint, Sweep, TrajectoryError, Urn
+from kerneltrail.trajectory import EXACT, MOVES, Joint, Sweep, TrajectoryError, Urn
 from support.exactness import enumerate_joint, tiny_problem
+from support.sampling import FixedEvidence
 from trajectory import oracle
 
 

@@ -5,18 +5,10 @@ import json
 import numpy as np
 import pytest
 
-from kerneltrail.trajectory import (
-    EXACT,
-    MOVES,
-    PUBLISHED,
-    Sweep,
-    TrajectoryError,
-    rng_from,
-    rng_state,
-    run,
-    spawn,
-)
+from kerneltrail.trajectory import EXACT, MOVES, PUBLISHED, Sweep, TrajectoryError
+from kerneltrail.trajectory.sampler.sweep import rng_from, rng_state, spawn
 from support.exactness import tiny_problem
+from support.sampling import run
 
 
 @pytest.mark.parametrize("moves", [EXACT, PUBLISHED, ("path", "published_seat")])

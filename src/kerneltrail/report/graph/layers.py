@@ -48,7 +48,7 @@ def arrange(
         slack: room for an edge that passes a layer.
     """
     room, chains = list(extents), {}
-    ranks = [[box for box, own in enumerate(layer) if own == rank] for rank in range(max(layer) + 1)]
+    ranks = [[box for box, rank in enumerate(layer) if rank == number] for number in range(max(layer) + 1)]
     for a, b in dict.fromkeys(edges):
         if layer[a] == layer[b]:
             continue
@@ -131,8 +131,8 @@ def _pulled(
         least.append(np.concatenate([[0.0], np.cumsum(steps)]))
     at = {
         box: value
-        for rank, own in zip(ranks, least, strict=True)
-        for box, value in zip(rank, own - own[-1] / 2, strict=True)
+        for rank, low in zip(ranks, least, strict=True)
+        for box, value in zip(rank, low - low[-1] / 2, strict=True)
     }
     for sweep in range(SWEEPS):
         for r in range(len(ranks)) if sweep % 2 == 0 else reversed(range(len(ranks))):

@@ -100,13 +100,13 @@ class GraphLayout:
 
 def graph_layout(graph: Graph, *, width: float = WIDE) -> GraphLayout:
     """From left to right where that fits, else from top to bottom, with letters as large as possible."""
-    found = []
+    refused = []
     for down, size, share in ATTEMPTS:
         layout = _roomy(_Arrangement(graph, down, size, width * share), width)
         if layout.clear and layout.width <= width and (down or layout.height <= HIGHEST):
             return layout
-        found.append(layout)
-    return min(found, key=lambda layout: (not layout.clear, layout.width))
+        refused.append(layout)
+    return min(refused, key=lambda layout: (not layout.clear, layout.width))
 
 
 def _roomy(arrangement: _Arrangement, width: float) -> GraphLayout:
@@ -160,8 +160,8 @@ class _Arrangement:
         room = [extent.box + extent.spare + APART * self.scale for extent in extents]
         self.rank = self._ranks(room, width - self.heading - 2 * MARGIN)
         self.thick = [
-            max(size[0] for size, own in zip(self.sizes, self.rank, strict=True) if own == rank)
-            for rank in range(max(self.rank) + 1)
+            max(box[0] for box, layer in zip(self.sizes, self.rank, strict=True) if layer == number)
+            for number in range(max(self.rank) + 1)
         ]
         apart, slack = APART * self.scale, SLACK * self.scale
         self.cross = arrange(extents, self.rank, self.edges, apart=apart, slack=slack)
@@ -172,8 +172,8 @@ class _Arrangement:
         batch, layer = self.graph.batch, -1
         leads_on = {link.parent for link in self.graph.links if batch[link.child] > batch[link.parent]}
         rank = [0] * len(batch)
-        for own in sorted(set(batch)):
-            boxes = [place for place, first in enumerate(batch) if first == own]
+        for number in sorted(set(batch)):
+            boxes = [place for place, first in enumerate(batch) if first == number]
             total = sum(room[place] for place in boxes)
             rows = max(1, ceil(total / width)) if self.down else 1
             boxes.sort(key=lambda place: (rows > 1 and place in leads_on, place))  # those that lead on stand lowest
@@ -236,7 +236,7 @@ class _Arrangement:
             arrows.append(Arrow(link, curve[:, self.turn] + shift, head[:, self.turn] + shift, on_paper(label), thick))
         headings = []
         for batch in sorted(set(self.graph.batch) - {0}):
-            layer = min(rank for rank, own in zip(self.rank, self.graph.batch, strict=True) if own == batch)
+            layer = min(rank for rank, first in zip(self.rank, self.graph.batch, strict=True) if first == batch)
             x, y = np.array([(starts[layer] + ends[layer]) / 2, -MARGIN - self.heading / 2])[self.turn] + shift
             headings.append((_heading(batch), float(x), float(y)))
         return GraphLayout(

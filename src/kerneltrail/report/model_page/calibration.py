@@ -49,15 +49,15 @@ class Coverage:
 
 def coverages(users: Sequence[UserView]) -> tuple[Coverage, ...]:
     """One for each batch, the first included, which is predicted from the pilot users alone."""
-    found = []
+    batches = []
     for t in range(max((len(one.ahead) for one in users), default=0)):
-        own = [one.ahead[t] for one in users if t < len(one.ahead)]
-        z, sd = np.concatenate([a.z for a in own]), np.concatenate([a.sd for a in own])
+        predicted = [one.ahead[t] for one in users if t < len(one.ahead)]
+        z, sd = np.concatenate([a.z for a in predicted]), np.concatenate([a.sd for a in predicted])
         error = z * sd
-        found.append(
+        batches.append(
             Coverage(
                 t + 1,
-                len(own),
+                len(predicted),
                 len(z),
                 _inside(z, 0.5),
                 _inside(z, 0.9),
@@ -66,7 +66,7 @@ def coverages(users: Sequence[UserView]) -> tuple[Coverage, ...]:
                 float(np.mean([one.sure[t] for one in users if t < len(one.sure)])),
             )
         )
-    return tuple(found)
+    return tuple(batches)
 
 
 def _inside(z: Array, level: float) -> float:
@@ -107,16 +107,16 @@ def calibration(users: Sequence[UserView]) -> Section | None:
             ("batch", "users", "rows", "in 50 % interval", "in 90 % interval", "RMSE", "log density", "then how sure"),
             [
                 [
-                    f"{own.batch}" + (", from the pilot users alone" if own.batch == 1 else ""),
-                    str(own.users),
-                    f"{own.rows:,}",
-                    percent(own.half),
-                    percent(own.ninety),
-                    digits(own.rmse),
-                    fixed(own.log_density),
-                    percent(own.sure),
+                    f"{row.batch}" + (", from the pilot users alone" if row.batch == 1 else ""),
+                    str(row.users),
+                    f"{row.rows:,}",
+                    percent(row.half),
+                    percent(row.ninety),
+                    digits(row.rmse),
+                    fixed(row.log_density),
+                    percent(row.sure),
                 ]
-                for own in table
+                for row in table
             ],
         ),
     ]
@@ -125,12 +125,12 @@ def calibration(users: Sequence[UserView]) -> Section | None:
 
 def _verdict(z: Array) -> str:
     """What the coverage of 90 % intervals says, allowing for chance in so many rows."""
-    found = _inside(z, 0.9)
+    covered = _inside(z, 0.9)
     # Rows of one user are not independent, so this margin of two standard errors is, if anything, too small.
     margin = max(2.0 * float(np.sqrt(0.9 * 0.1 / len(z))), 0.02)
-    if found < 0.9 - margin:
+    if covered < 0.9 - margin:
         return "the intervals are too narrow"
-    if found > 0.9 + margin:
+    if covered > 0.9 + margin:
         return "the intervals are too wide"
     return "the intervals hold about what they promise"
 

@@ -15,9 +15,10 @@ from kerneltrail.kernels import Composition
 from kerneltrail.methods.trajectory import TrajectoryMethod
 from kerneltrail.report.description import describe
 from kerneltrail.report.figures import Curve
+from kerneltrail.trajectory.graph import LearntGraph
 from kerneltrail.trajectory.model import TrajectoryModel
 from kerneltrail.trajectory.new_user import NewUser, Step
-from kerneltrail.trajectory.node_fit import View
+from kerneltrail.trajectory.node_fit import NodePosterior
 
 Array = NDArray[np.float64]
 
@@ -170,11 +171,11 @@ def _pilot_path(model: TrajectoryModel, user: User) -> tuple[int, ...] | None:
 
 
 def _step(state: NewUser, seen: User, composition: Composition, *, by_row: bool, averaged: bool) -> StepView:
-    model, view = state.model, state.view(composition)
+    model, view = state.model, state.node_posterior(composition)
     scaler, schema = model.scaler, model.schema
     shares, parts = _parts(model, scaler, seen, view)
     words = describe(
-        view.judge.hyperparameters,
+        view.fit.hyperparameters,
         target=schema.target,
         units=schema.units,
         shares=shares,
@@ -204,7 +205,7 @@ def _step(state: NewUser, seen: User, composition: Composition, *, by_row: bool,
     )
 
 
-def _shared(model: TrajectoryModel, X: Array, action: Array | None) -> Array:
+def _shared(model: LearntGraph, X: Array, action: Array | None) -> Array:
     """What all users vary around, at scaled rows: the population mean where the model has one, else 0."""
     return np.zeros(len(X)) if model.mean is None else model.mean.at(X, action)
 
@@ -214,7 +215,9 @@ def _grid(x: Array) -> Array:
     return np.linspace(x.min() - margin, x.max() + margin, POINTS)
 
 
-def _parts(model: TrajectoryModel, scaler: Scaler, seen: User, view: View) -> tuple[list[float], tuple[PartView, ...]]:
+def _parts(
+    model: LearntGraph, scaler: Scaler, seen: User, view: NodePosterior
+) -> tuple[list[float], tuple[PartView, ...]]:
     """Shares of the products in the composition's order, and every part against its first covariate."""
     posterior, reward = view.posterior, model.reward
     X = scaler.transform(seen.X)
@@ -224,11 +227,11 @@ def _parts(model: TrajectoryModel, scaler: Scaler, seen: User, view: View) -> tu
     here = posterior.components(X, linear=design)
     level = _shared(model, X, seen.action)
     rest = scaler.transform_target(seen.y) - level - np.sum([part.mean for part in here], axis=0)
-    noise = float(view.judge.hyperparameters.values_array[-1])
+    noise = float(view.fit.hyperparameters.values_array[-1])
     sizes = [float(np.var(part.mean)) for part in here]
     shares = [size / (sum(sizes) + noise) for size in sizes]
     found = []
-    for p, product in enumerate(view.judge.node.composition):
+    for p, product in enumerate(view.fit.node.composition):
         name, *others = dict.fromkeys(product.covariates)
         at, x = _along(X, seen, name)
         blank = None if design is None else np.zeros((POINTS, design.shape[1]))
@@ -248,7 +251,7 @@ def _parts(model: TrajectoryModel, scaler: Scaler, seen: User, view: View) -> tu
         none = np.empty(0)
         title = f"what {model.schema.action or 'the action'} adds"
         found.append(PartView(title, name, curve, none, none, tuple(reward.features[1:])))
-    return shares[: len(view.judge.node.composition)], tuple(found)
+    return shares[: len(view.fit.node.composition)], tuple(found)
 
 
 def _along(X: Array, seen: User, name: str) -> tuple[Array, Array]:

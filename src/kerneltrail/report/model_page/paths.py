@@ -134,12 +134,12 @@ def _step(step: StepView, numbers: dict[Composition, int], schema: Schema, *, by
 
 
 def _curve(curve: Curve, *, rows: bool = False) -> dict[str, Any]:
-    found = {"mean": brief(curve.mean), "sd": brief(curve.sd)}
+    values = {"mean": brief(curve.mean), "sd": brief(curve.sd)}
     if not rows:
-        found["x"] = brief(curve.x)
+        values["x"] = brief(curve.x)
     if curve.total_sd is not None:
-        found["total"] = brief(curve.total_sd)
-    return found
+        values["total"] = brief(curve.total_sd)
+    return values
 
 
 def _part(part: PartView, schema: Schema) -> dict[str, Any]:

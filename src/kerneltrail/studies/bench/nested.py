@@ -24,7 +24,7 @@ from kerneltrail.gp import evidence_of, inputs_for, one_blas_thread
 from kerneltrail.gp.map import Prior
 from kerneltrail.kernels import Composition, Priors, parse
 from kerneltrail.studies.bench.rows import Row, row
-from kerneltrail.trajectory.evidence.kinds import PRIOR_DRAWS
+from kerneltrail.trajectory.evidence.empirical import PRIOR_DRAWS
 from kerneltrail.trajectory.evidence.quadratic import Quadratic
 from kerneltrail.trajectory.group import group_of
 from kerneltrail.trajectory.map_table import MapSettings, fit_path

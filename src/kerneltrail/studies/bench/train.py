@@ -15,10 +15,10 @@ from kerneltrail.studies.bench.rows import Row, row
 from kerneltrail.trajectory.candidates import support
 from kerneltrail.trajectory.fit import fit
 from kerneltrail.trajectory.map_table import MapSettings, MapTable
-from kerneltrail.trajectory.sampler.chains import Chain, Problem
-from kerneltrail.trajectory.sampler.diagnostics import bulk_ess
+from kerneltrail.trajectory.sampler.chains import Chain, ChainTarget
+from kerneltrail.trajectory.sampler.convergence import bulk_ess
+from kerneltrail.trajectory.sampler.joint import State
 from kerneltrail.trajectory.sampler.moves import PUBLISHED
-from kerneltrail.trajectory.sampler.state import State
 from kerneltrail.trajectory.sampler.sweep import rng_state, spawn
 from kerneltrail.trajectory.sampler.urn import Urn
 from kerneltrail.trajectory.settings import Settings
@@ -138,7 +138,7 @@ def _distinct(plan: Plan, seed: int, tick: Callable[[str], None]) -> Iterator[Ro
     }
     for (method, settings), sweeps in zip(ways.items(), plan.sweeps, strict=True):
         tick(f"{sweeps} sweeps of 'distinct', {method}")
-        problem = Problem(table, Urn(plan.pool), settings, candidates)
+        problem = ChainTarget(table, Urn(plan.pool), settings, candidates)
         chains, seconds = _chains(problem, seed, sweeps)
         half = sweeps // 2
         traces = {
@@ -174,7 +174,7 @@ def _distinct(plan: Plan, seed: int, tick: Callable[[str], None]) -> Iterator[Ro
         )
 
 
-def _chains(problem: Problem, seed: int, sweeps: int) -> tuple[list[Chain], float]:
+def _chains(problem: ChainTarget, seed: int, sweeps: int) -> tuple[list[Chain], float]:
     """Two chains one after the other, in this process, and their seconds; both start at each user's best candidate."""
     table = problem.table
     paths = tuple(

@@ -16,8 +16,7 @@ from kerneltrail.store.atomic import check_writable, write
 from kerneltrail.store.cache import JSON, KEY, Cache, Format
 from kerneltrail.store.digest import code, code_of, content_digest, digest
 from kerneltrail.store.document import read_json
-from kerneltrail.trajectory.model import TrajectoryModel
-from kerneltrail.trajectory.model_file import MODEL
+from kerneltrail.trajectory.model import MODEL, TrajectoryModel
 from kerneltrail.trajectory.sampler.chains import FitProgress
 
 STAGES = "stages"

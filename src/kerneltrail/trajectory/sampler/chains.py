@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -14,13 +14,12 @@ from kerneltrail.engines import engine_for, results
 from kerneltrail.errors import TrajectoryError
 from kerneltrail.gp import one_blas_thread
 from kerneltrail.store.validate import conform
-from kerneltrail.trajectory.evidence.kinds import LearningEvidence, make_evidence
+from kerneltrail.trajectory.evidence import EVIDENCES, PathEvidence
 from kerneltrail.trajectory.map_table import MapTable
 from kerneltrail.trajectory.sampler.checkpoint import Checkpoint
 from kerneltrail.trajectory.sampler.convergence import worst_rhat
-from kerneltrail.trajectory.sampler.joint import Joint
-from kerneltrail.trajectory.sampler.moves import MoveInfo
-from kerneltrail.trajectory.sampler.state import State
+from kerneltrail.trajectory.sampler.joint import Joint, State
+from kerneltrail.trajectory.sampler.moves import MOVES, MoveInfo
 from kerneltrail.trajectory.sampler.sweep import Sweep, rng_from, rng_state, spawn
 from kerneltrail.trajectory.sampler.urn import Counts, Paths, Urn
 from kerneltrail.trajectory.settings import Settings
@@ -63,8 +62,8 @@ class Chain:
         return dict(self.__dict__)
 
     @classmethod
-    def from_json(cls, stored: Mapping[str, Any], problem: Problem) -> Chain:
-        """From plain values; refused where they are no chain of that problem."""
+    def from_json(cls, stored: Mapping[str, Any], target: ChainTarget) -> Chain:
+        """From plain values; refused where they are no chain of that target."""
         conform(stored, {"number": int, "log_joint": list[float], "info": dict[str, list[int]]}, "a chain")
         chain = cls(
             stored["number"],
@@ -77,10 +76,10 @@ class Chain:
         )
         every = (chain.paths, *chain.visited)
         lengths = {tuple(map(len, paths)) for paths in (*every, chain.tables or chain.paths)}
-        known = {mask for paths in every for path in paths for mask in path} <= set(problem.candidates)
+        known = {mask for paths in every for path in paths for mask in path} <= set(target.candidates)
         counted = all(len(each) == len(MoveInfo._fields) for each in chain.info.values())
         if (
-            lengths != {tuple(user.batches for user in problem.table.users)}
+            lengths != {tuple(user.batches for user in target.table.users)}
             or not (known and counted and len(chain.visited) == len(chain.log_joint))
             or not np.isfinite(np.array(chain.log_joint, dtype=np.float64)).all()
         ):
@@ -94,34 +93,37 @@ def _paths(stored: Sequence[Sequence[int]]) -> Paths:
 
 
 @dataclass(frozen=True)
-class Problem:
-    """What a worker needs to run a chain."""
+class ChainTarget:
+    """What chains sample from, with the settings they do it by: all that a worker needs to run one.
+
+    Attributes:
+        table: MAP fits of every (user, candidate).
+        urn: the prior over paths.
+        settings: of evidence, moves and chains.
+        candidates: the compositions that chains are restricted to.
+        begin: paths from which some users go on, by user: those of a model that is being extended.
+    """
 
     table: MapTable
     urn: Urn
     settings: Settings
     candidates: tuple[int, ...]
     begin: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
-    """Paths from which some users go on, by user: those of a model that is being extended."""
 
     def sweep(self, joint: Joint) -> Sweep:
         """The configured sweep on a target, every candidate on offer."""
-        options: dict[str, dict[str, Any]] = {}
-        for name in self.settings.moves:
-            own = dict(self.settings.options.get(name, {}))
-            if name in ("seat", "path", "rename") and "library" not in own:
-                own["library"] = self.candidates
-                if name != "rename":
-                    own.setdefault("fresh", 0)  # the candidates are all on offer already
-            if name == "published_seat" and self.settings.scope == "together":
-                own.setdefault("library", self.candidates)  # few by design: draws from H0 would miss them all
-            options[name] = own
-        return Sweep(joint, self.settings.moves, options)
+        settings, few = self.settings, self.settings.scope == "together"
+        options = {
+            name: MOVES[name].with_candidates(settings.options.get(name, {}), self.candidates, few=few)
+            for name in settings.moves
+        }
+        return Sweep(joint, settings.moves, options)
 
     @cached_property
-    def evidence(self) -> _Within:
+    def evidence(self) -> CandidateEvidence:
         """The evidence of the candidates; in one process, what it has computed serves all chains and rounds."""
-        return _Within(make_evidence(self.settings.evidence, self.table, self.settings.largest), self.candidates)
+        kind = EVIDENCES[self.settings.evidence]
+        return CandidateEvidence(kind(self.table, self.settings.largest), self.candidates)
 
     def rescore(self, paths: Paths) -> tuple[float, float]:
         """Log joint and log likelihood of paths, judged by what they themselves say of hyperparameters.
@@ -138,14 +140,12 @@ class Problem:
         with one_blas_thread():
             rng = rng_from(chain.rng)
             evidence = self.evidence
-            learning = self.settings.evidence != "laplace"
-            current = evidence.for_paths(chain.paths)
-            joint = Joint(self.urn, current)
+            joint = Joint(self.urn, evidence.for_paths(chain.paths))
             sweep = self.sweep(joint)
             state = joint.state(chain.paths, tables=chain.tables)
             log_joint, visited, info = list(chain.log_joint), list(chain.visited), dict(chain.info)
             for _ in range(sweeps):
-                if learning:  # paper, step 3: p(θ|K) follows the assignments
+                if evidence.learns:  # paper, step 3: p(θ|K) follows the assignments
                     joint = Joint(self.urn, evidence.for_paths(state.paths))
                     sweep = sweep.on(joint)
                     state = joint.state(state.paths, tables=state.tables)
@@ -153,68 +153,65 @@ class Problem:
                 log_joint.append(state.log_joint)
                 visited.append(state.paths)
                 for name, each in made.items():
-                    before = MoveInfo(*info.get(name, (0, 0, 0)))
-                    info[name] = (
-                        before.proposed + each.proposed,
-                        before.accepted + each.accepted,
-                        before.changed + each.changed,
-                    )
+                    info[name] = each.plus(MoveInfo(*info.get(name, (0, 0, 0))))
         return Chain(chain.number, rng_state(rng), state.paths, state.tables, tuple(log_joint), tuple(visited), info)
 
 
-class _Within:
+class CandidateEvidence:
     """An evidence restricted to the candidates: nothing else is ever fitted, or visited."""
 
-    def __init__(self, evidence: LearningEvidence, candidates: tuple[int, ...]) -> None:
+    def __init__(self, evidence: PathEvidence, candidates: Iterable[int]) -> None:
         self._evidence = evidence
         self._candidates = frozenset(candidates)
-        self._all = candidates
         self.customers = evidence.customers
+        self.learns = evidence.learns
 
-    def for_paths(self, paths: Paths) -> _Within:
-        return _Within(self._evidence.for_paths(paths), self._all)
+    def for_paths(self, paths: Paths) -> CandidateEvidence:
+        """The evidence when customers are assigned as in `paths`."""
+        return CandidateEvidence(self._evidence.for_paths(paths), self._candidates)
 
     def log_evidence(self, user: int, mask: int) -> NDArray[np.float64]:
+        """Log evidences for all batches of one user, (T,)."""
         if mask not in self._candidates:
             return np.full(self.customers[user], -np.inf)
         return self._evidence.log_evidence(user, mask)
 
 
-def _start(problem: Problem, number: int, rng: np.random.Generator) -> Chain:
+def _start(target: ChainTarget, number: int, rng: np.random.Generator) -> Chain:
     """Where a chain begins (`Settings.start`)."""
-    table = problem.table
+    table = target.table
     paths: list[tuple[int, ...]] = []
     for user in range(len(table.users)):
-        if user in problem.begin:
-            paths.append(problem.begin[user])
-        elif problem.settings.start == "best":
-            paths.append(_best_path(problem, user))
+        if user in target.begin:
+            paths.append(target.begin[user])
+        elif target.settings.start == "best":
+            paths.append(_best_path(target, user))
         else:
-            score = [float(table.get(user, mask).log_laplace[-1]) for mask in problem.candidates]
-            ranked = [mask for _, mask in sorted(zip(score, problem.candidates, strict=True), reverse=True)]
+            score = [float(table.get(user, mask).log_laplace[-1]) for mask in target.candidates]
+            ranked = [mask for _, mask in sorted(zip(score, target.candidates, strict=True), reverse=True)]
             better = ranked[: max(1, (len(ranked) + 1) // 2)]
             paths.append((better[int(rng.integers(len(better)))],) * table.users[user].batches)
     return Chain(number, rng_state(rng), tuple(paths), None, (), (), {})
 
 
-def _best_path(problem: Problem, user: int) -> tuple[int, ...]:
+def _best_path(target: ChainTarget, user: int) -> tuple[int, ...]:
     """Each customer's best candidate by Laplace evidence and H0."""
-    table = problem.table
-    score = np.array([table.get(user, m).log_laplace + table.pool.log_h0(m) for m in problem.candidates])
-    return tuple(problem.candidates[int(i)] for i in score.argmax(axis=0))
+    table = target.table
+    score = np.array([table.get(user, m).log_laplace + table.pool.log_h0(m) for m in target.candidates])
+    return tuple(target.candidates[int(i)] for i in score.argmax(axis=0))
 
 
 def run_chains(
-    problem: Problem, workers: int, progress: Callable[[FitProgress], None] | None, keeper: Checkpoint | None
+    target: ChainTarget, workers: int, progress: Callable[[FitProgress], None] | None, keeper: Checkpoint | None
 ) -> list[Chain]:
     """All chains, a round of sweeps at a time, until they agree or the sweeps are used up."""
-    settings = problem.settings
+    settings = target.settings
     chains = []
     for number, rng in enumerate(spawn(settings.seed, settings.chains)):
-        kept = None if keeper is None else keeper.read_chain(number, lambda stored: Chain.from_json(stored, problem))
-        chains.append(_start(problem, number, rng) if kept is None else kept)
+        kept = None if keeper is None else keeper.read_chain(number, lambda stored: Chain.from_json(stored, target))
+        chains.append(_start(target, number, rng) if kept is None else kept)
     engine = engine_for(min(workers, len(chains)))
-    prior = (lambda paths: problem.urn.log_prior(Counts.of(paths))) if settings.margin_of == "likelihood" else None
+    prior = (lambda paths: target.urn.log_prior(Counts.of(paths))) if settings.margin_of == "likelihood" else None
     done = min(len(chain.log_joint) for chain in chains)
     while True:
         ready = {len(chain.log_joint) for chain in chains} == {done}
@@ -229,7 +226,7 @@ def run_chains(
         goal = min(done + settings.check, settings.sweeps) if ready else ahead
         late = [chain for chain in chains if len(chain.log_joint) < goal]
         jobs = ((chain.number, (chain, goal - len(chain.log_joint))) for chain in late)
-        for number, chain in results(engine, Problem.advance, jobs, problem):
+        for number, chain in results(engine, ChainTarget.advance, jobs, target):
             chains[number] = chain
             if keeper is not None:
                 keeper.write_chain(number, chain.to_json())

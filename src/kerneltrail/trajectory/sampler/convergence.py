@@ -1,4 +1,10 @@
-"""What is watched of the chains of a fit, and whether they agree on it: log joint, number of edges, path agreement."""
+"""Have the chains of a fit converged? What is watched of them: log joint, number of edges, agreement of paths.
+
+R-hat and effective sample size are those of A. Vehtari, A. Gelman, D. Simpson, B. Carpenter, P.-C. Bürkner (2021),
+"Rank-normalization, folding, and localization: an improved R-hat", Bayesian Analysis 16(2). Sizes are arviz-stats'.
+R-hat is our own, because it decides when chains stop: arviz-stats' is the same number for two chains or more, and none
+for one chain, whose halves are compared here.
+"""
 
 from __future__ import annotations
 
@@ -6,14 +12,18 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
 
 import numpy as np
-from numpy.typing import NDArray
+from arviz_stats.base import array_stats
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import ndtri
+from scipy.stats import rankdata
 
-from kerneltrail.trajectory.sampler.diagnostics import bulk_ess, path_agreement, split_rhat
-from kerneltrail.trajectory.sampler.state import State
+from kerneltrail.errors import TrajectoryError
+from kerneltrail.trajectory.sampler.joint import State
 from kerneltrail.trajectory.sampler.urn import Paths
 from kerneltrail.trajectory.structure import choose
 
 Array = NDArray[np.float64]
+
 STILL = 1e-9
 """A trace that varies by less stands still."""
 
@@ -38,22 +48,22 @@ def late_states(chains: Sequence[Trail], rescore: Callable[[Paths], float] | Non
     `rescore`, if given, replaces the log joint that the chains noted: where that is not a function of the paths alone.
     """
     half = len(chains[0].log_joint) // 2
-    seen = [
+    late = [
         (paths, log)
         for chain in chains
         for paths, log in zip(chain.visited[half:], chain.log_joint[half:], strict=True)
     ]
-    scores = {} if rescore is None else {paths: rescore(paths) for paths in dict.fromkeys(paths for paths, _ in seen)}
-    return [State(paths, scores.get(paths, log)) for paths, log in seen]
+    scores = {} if rescore is None else {paths: rescore(paths) for paths in dict.fromkeys(paths for paths, _ in late)}
+    return [State(paths, scores.get(paths, log)) for paths, log in late]
 
 
 def traces_of(chains: Sequence[Trail], chosen: Paths, *, first: int = 0) -> dict[str, Array]:
     """Log joint, number of edges and agreement with the chosen paths from sweep `first` on, each (chains, sweeps)."""
-    states = [[State(paths, 0.0) for paths in chain.visited[first:]] for chain in chains]
+    visited = [[State(paths, 0.0) for paths in chain.visited[first:]] for chain in chains]
     return {
         "log_joint": np.array([chain.log_joint[first:] for chain in chains]),
-        "edges": np.array([[float(state.edges) for state in own] for own in states]),
-        "agreement": np.array([[path_agreement(state.paths, chosen) for state in own] for own in states]),
+        "edges": np.array([[float(state.edges) for state in states] for states in visited]),
+        "agreement": np.array([[path_agreement(state.paths, chosen) for state in states] for states in visited]),
     }
 
 
@@ -80,3 +90,70 @@ def worst_rhat(chains: Sequence[Trail], margin: float, prior: Callable[[Paths], 
     worth = None if prior is None else (lambda paths: noted[paths] - prior(paths))
     chosen = choose(states, margin=margin, worth=worth)[0]
     return max(rhats(traces_of(chains, chosen.paths, first=len(chains[0].log_joint) // 2)).values())
+
+
+def split_rhat(draws: ArrayLike) -> float:
+    """Rank-normalised split R-hat: the larger of that of the draws and of their distance to the median.
+
+    The first says whether the chains agree on where the distribution is, the second on how wide it is. NaN where
+    nothing varies at all; infinite where every chain stands still, at different values.
+
+    Args:
+        draws: shape [chains, sweeps], at least 4 sweeps.
+    """
+    values = _checked(draws)
+    half = values.shape[1] // 2
+    halves = np.concatenate([values[:, :half], values[:, -half:]])  # of an odd number, the middle draw is left out
+    if np.ptp(halves) == 0.0:
+        return float("nan")
+    folded = np.abs(halves - np.median(halves))
+    return max(_rhat(_rank_normalised(halves)), _rhat(_rank_normalised(folded)))
+
+
+def bulk_ess(draws: ArrayLike) -> float:
+    """Effective sample size of the rank-normalised split chains: how many independent draws they are worth.
+
+    Args:
+        draws: shape [chains, sweeps], at least 4 sweeps.
+    """
+    values = _checked(draws)
+    if np.ptp(values) == 0.0:
+        return float("nan")
+    return float(array_stats.ess(values, chain_axis=0, draw_axis=1, method="bulk"))
+
+
+def path_agreement(paths: Paths, reference: Paths) -> float:
+    """Share of customers with the same composition in both.
+
+    >>> path_agreement(((1, 3), (2,)), ((1, 1), (2,)))
+    0.6666666666666666
+    """
+    if tuple(map(len, paths)) != tuple(map(len, reference)):
+        raise TrajectoryError("paths of different lengths cannot be compared")
+    pairs = [a == b for mine, theirs in zip(paths, reference, strict=True) for a, b in zip(mine, theirs, strict=True)]
+    return sum(pairs) / len(pairs)
+
+
+def _checked(draws: ArrayLike) -> Array:
+    values = np.asarray(draws, dtype=np.float64)
+    if values.ndim != 2 or values.shape[1] < 4:
+        raise TrajectoryError(f"draws must be [chains, sweeps] with at least 4 sweeps, got shape {values.shape}")
+    if not np.isfinite(values).all():
+        raise TrajectoryError("draws must be finite")
+    return values
+
+
+def _rank_normalised(values: Array) -> Array:
+    """Eq. (14): normal scores of the pooled ranks, ties sharing their mean rank."""
+    ranks = rankdata(values, method="average").reshape(values.shape)
+    return np.asarray(ndtri((ranks - 0.375) / (values.size + 0.25)), dtype=np.float64)
+
+
+def _rhat(values: Array) -> float:
+    """Eqs. (1)–(4)."""
+    n = values.shape[1]
+    within = values.var(axis=1, ddof=1).mean()
+    between = n * values.mean(axis=1).var(ddof=1)
+    if within == 0.0:
+        return float("inf") if between > 0.0 else float("nan")
+    return float(np.sqrt(((n - 1) / n * within + between / n) / within))

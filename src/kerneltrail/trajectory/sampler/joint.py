@@ -1,16 +1,46 @@
-"""The joint over all paths (SPEC §4) as one function: the urn's prior times the evidences."""
+"""The joint over all paths (SPEC §4) as one function, the urn's prior times the evidences; and states of chains."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
 from kerneltrail.errors import TrajectoryError
-from kerneltrail.trajectory.evidence.table import Evidence
-from kerneltrail.trajectory.sampler.state import State
+from kerneltrail.trajectory.evidence.base import Evidence
 from kerneltrail.trajectory.sampler.urn import ROOT, Counts, Paths, Urn
+
+
+@dataclass(frozen=True)
+class State:
+    """All paths with their log joint; immutable.
+
+    Made by `Joint.state`, so that `log_joint` is a function of the paths alone, whatever moves led here: a chain that
+    is stopped and started again from its paths continues bit for bit.
+
+    Attributes:
+        paths: the composition of every customer.
+        log_joint: log of SPEC §4's joint over all paths, up to the constant p(data).
+        tables: a table label per customer, only where the published moves keep explicit tables; a table is a pair
+            (restaurant, label). The exact moves have summed them out and drop them.
+    """
+
+    paths: Paths
+    log_joint: float
+    tables: Paths | None = None
+
+    @cached_property
+    def nodes(self) -> int:
+        """Number of compositions in use."""
+        return len({mask for path in self.paths for mask in path})
+
+    @cached_property
+    def edges(self) -> int:
+        """Number of distinct transitions in use, those from the root included."""
+        return Counts.of(self.paths).edges
 
 
 class Joint:
@@ -20,8 +50,11 @@ class Joint:
     anew with `state(paths)`.
 
     >>> from kerneltrail.kernels import Pool
-    >>> from kerneltrail.trajectory.evidence.table import FixedEvidence
-    >>> joint = Joint(Urn(Pool.of("LIN[x]", "SE[x]", probability=0.5)), FixedEvidence.flat([2, 2]))
+    >>> class Flat:
+    ...     customers = (2, 2)
+    ...     def log_evidence(self, user, mask):
+    ...         return np.zeros(2)
+    >>> joint = Joint(Urn(Pool.of("LIN[x]", "SE[x]", probability=0.5)), Flat())
     >>> round(math.exp(joint.log_joint(((1, 1), (1, 3)))), 5)     # ⅓·⅓ for user 1, then (1+⅓)/2·⅓/2
     0.01235
     """
@@ -45,8 +78,8 @@ class Joint:
 
     def row(self, user: int, mask: int) -> tuple[float, ...]:
         """The log evidences of one composition for all batches of one user, as plain floats, checked once."""
-        found = self._rows.get((user, mask))
-        if found is None:
+        row = self._rows.get((user, mask))
+        if row is None:
             values = self.evidence.log_evidence(user, mask)
             if values.shape != (self.customers[user],) or np.isnan(values).any() or np.isposinf(values).any():
                 kernel = self.urn.pool.composition(mask) or "(empty)"
@@ -54,8 +87,8 @@ class Joint:
                     f"the evidences of {kernel} for user {user} must be {self.customers[user]} numbers below "
                     f"infinity, got {np.asarray(values).tolist()}"
                 )
-            found = self._rows[user, mask] = tuple(values.tolist())
-        return found
+            row = self._rows[user, mask] = tuple(values.tolist())
+        return row
 
     def log_joint(self, paths: Sequence[Sequence[int]], counts: Counts | None = None) -> float:
         """log of SPEC §4's joint; `counts`, if given, must be those of the paths."""

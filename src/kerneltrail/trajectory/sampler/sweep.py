@@ -1,18 +1,17 @@
-"""Chains: a sweep is a configured sequence of moves; a run yields what happened, and stores and prints nothing."""
+"""A sweep: a configured sequence of moves on one target, itself a step function; and generators as plain values."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from kerneltrail.errors import TrajectoryError
-from kerneltrail.trajectory.sampler.joint import Joint
-from kerneltrail.trajectory.sampler.moves import EXACT, Move, MoveInfo, make_move
-from kerneltrail.trajectory.sampler.state import State
+from kerneltrail.trajectory.sampler.joint import Joint, State
+from kerneltrail.trajectory.sampler.moves import EXACT, MOVES, Move, MoveInfo
 
 
 @dataclass(frozen=True)
@@ -23,12 +22,16 @@ class Sweep:
 
     Attributes:
         joint: the target.
-        moves: names out of `moves.MOVES`.
+        moves: names out of `MOVES`.
         options: keyword arguments by name of move.
 
     >>> from kerneltrail.kernels import Pool
-    >>> from kerneltrail.trajectory import FixedEvidence, Urn
-    >>> joint = Joint(Urn(Pool.paper()), FixedEvidence.flat([2, 3]))
+    >>> from kerneltrail.trajectory import Urn
+    >>> class Flat:
+    ...     customers = (2, 2)
+    ...     def log_evidence(self, user, mask):
+    ...         return np.zeros(2)
+    >>> joint = Joint(Urn(Pool.paper()), Flat())
     >>> sweep = Sweep(joint, ("path", "plate"), {"path": {"fresh": 3}})
     >>> rng = np.random.default_rng(0)
     >>> state, info = sweep.step(rng, joint.draw_prior(rng))
@@ -51,8 +54,8 @@ class Sweep:
 
     @cached_property
     def _steps(self) -> tuple[tuple[str, Move], ...]:
-        made = {name: make_move(name, self.joint, self.options.get(name)) for name in dict.fromkeys(self.moves)}
-        return tuple((name, made[name]) for name in self.moves)
+        moves = {name: MOVES[name].make(self.joint, self.options.get(name)) for name in dict.fromkeys(self.moves)}
+        return tuple((name, moves[name]) for name in self.moves)
 
     def on(self, joint: Joint) -> Sweep:
         """The same sweep on another target, say one with updated evidences."""
@@ -63,50 +66,8 @@ class Sweep:
         info: dict[str, MoveInfo] = {}
         for name, move in self._steps:
             state, made = move(rng, state)
-            so_far = info.get(name, MoveInfo(0, 0, 0))
-            info[name] = MoveInfo(*(a + b for a, b in zip(so_far, made, strict=True)))
+            info[name] = info[name].plus(made) if name in info else made
         return state, info
-
-
-class Record(NamedTuple):
-    """One sweep: the state it ended in, and what each move did."""
-
-    sweep: int
-    state: State
-    info: dict[str, MoveInfo]
-
-    @property
-    def log_joint(self) -> float:
-        """log of SPEC §4's joint, up to a constant."""
-        return self.state.log_joint
-
-    @property
-    def nodes(self) -> int:
-        """Number of compositions in use."""
-        return self.state.nodes
-
-    @property
-    def edges(self) -> int:
-        """Number of distinct transitions in use."""
-        return self.state.edges
-
-    @property
-    def acceptance(self) -> dict[str, float]:
-        """Share of proposals accepted, by move."""
-        return {name: made.accepted / max(made.proposed, 1) for name, made in self.info.items()}
-
-
-def run(rng: np.random.Generator, sweep: Sweep, state: State, sweeps: int, *, first: int = 0) -> Iterator[Record]:
-    """Sweep after sweep, one record each.
-
-    To stop and resume bit for bit, keep `record.state.paths` (and `.tables`, if any) and `rng_state(rng)` of one
-    record, and start again with both, and with `first` one more than its number.
-    """
-    if state.log_joint != sweep.joint.log_joint(state.paths):
-        raise TrajectoryError("the state was made for another target: make it anew with joint.state(state.paths)")
-    for number in range(first, first + sweeps):
-        state, info = sweep.step(rng, state)
-        yield Record(number, state, info)
 
 
 def rng_state(rng: np.random.Generator) -> dict[str, Any]:

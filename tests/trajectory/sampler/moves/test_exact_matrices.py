@@ -7,7 +7,7 @@ import itertools
 import numpy as np
 import pytest
 
-from kerneltrail.trajectory.sampler.moves import Path, Plate, Rename, Seat
+from kerneltrail.trajectory.sampler.moves import Path, Plate, Rename, Run, Seat
 from support.exactness import enumerate_joint, tiny_problem
 from trajectory.enumerator import install, reachable, transition_matrix
 
@@ -32,7 +32,7 @@ def single_steps(joint, slots, users):
     """The steps that each move's pass is made of, as (move, step on a workspace)."""
     every = list(joint.urn.pool.masks())
     places = [(m, t) for m in users for t in range(joint.customers[m])]
-    seat, plate, run = Seat(joint, fresh=1), Plate(joint), Plate(joint, runs=True)
+    seat, plate, run = Seat(joint, fresh=1), Plate(joint), Run(joint)
     path, rename, known = Path(joint, fresh=slots), Rename(joint), Rename(joint, library=tuple(every[:2]))
     return [
         *(("seat", lambda r, w, m=m, t=t: seat.reseat(r, w, m, t)) for m, t in places),

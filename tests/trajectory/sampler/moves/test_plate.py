@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from kerneltrail.kernels import Pool
-from kerneltrail.trajectory import FixedEvidence, Joint, State, Urn
-from kerneltrail.trajectory.sampler.moves import Plate
+from kerneltrail.trajectory import Joint, State, Urn
+from kerneltrail.trajectory.sampler.moves import Plate, Workspace
 from kerneltrail.trajectory.sampler.proposals import Toggle
-from kerneltrail.trajectory.sampler.workspace import Workspace
+from support.sampling import FixedEvidence
 from trajectory.enumerator import install, outcomes
 
 ATOMS = tuple(f"SE[x{i}]" for i in range(8))

@@ -4,10 +4,11 @@ import numpy as np
 import pytest
 
 from kerneltrail.kernels import Pool
-from kerneltrail.trajectory import PUBLISHED, FixedEvidence, Joint, Sweep, Urn
+from kerneltrail.trajectory import PUBLISHED, Joint, Sweep, Urn
 from kerneltrail.trajectory.sampler.moves.published import seat_at_tables
 from kerneltrail.trajectory.sampler.urn import ROOT, transitions
 from support.exactness import compare_sets, deviation, deviation_table, enumerate_joint, tiny_problem
+from support.sampling import FixedEvidence
 
 
 def tables_of(state):

@@ -12,6 +12,7 @@ from kerneltrail.kernels import Pool
 from kerneltrail.store.digest import described
 from kerneltrail.studies.experiments.context import Context
 from kerneltrail.studies.experiments.real.design import PUBLISHED, TRAJECTORY, WITHOUT, Sizes, Study
+from kerneltrail.trajectory import PUBLISHED as PUBLISHED_MOVES
 from kerneltrail.trajectory.fit import fit
 from kerneltrail.trajectory.model import TrajectoryModel
 from kerneltrail.trajectory.settings import Settings
@@ -57,7 +58,7 @@ class _Bench:
 
     def learnt(self, stage: str, train: Cohort, settings: Settings, fits_of: str | None = None) -> TrajectoryModel:
         """A trajectory model; by the paper's procedure on the paper's pool."""
-        make = self.study.paper_pool if settings.evidence == "empirical" else self.study.pool
+        make = self.study.paper_pool if settings.moves == PUBLISHED_MOVES else self.study.pool
         pool = make(train.covariates)
         return self.context.model(
             stage,

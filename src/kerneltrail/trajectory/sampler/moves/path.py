@@ -24,25 +24,24 @@ whose ratio enters the acceptance. To have it near 1, p̃ counts r_φ/(fresh·q(
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kerneltrail.trajectory.sampler import categorical
-from kerneltrail.trajectory.sampler.joint import Joint
-from kerneltrail.trajectory.sampler.moves.base import MoveInfo
+from kerneltrail.trajectory.sampler.joint import Joint, State
+from kerneltrail.trajectory.sampler.moves.base import Move, MoveInfo, Workspace
 from kerneltrail.trajectory.sampler.proposals import Fresh
-from kerneltrail.trajectory.sampler.state import State
 from kerneltrail.trajectory.sampler.urn import ROOT
-from kerneltrail.trajectory.sampler.workspace import Workspace
 
 Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class Path:
+class Path(Move):
     """One pass over all users.
 
     Attributes:
@@ -51,6 +50,9 @@ class Path:
             the move reaches everything only with as many slots as batches.
         library: compositions that are always candidates. With all of the pool's, no slots are needed.
     """
+
+    name = "path"
+    least: ClassVar[Mapping[str, int]] = {"fresh": 0}
 
     joint: Joint
     fresh: int = 4
@@ -63,18 +65,23 @@ class Path:
         changed = sum(tuple(new) != old for new, old in zip(work.paths, state.paths, strict=True))
         return work.state(), MoveInfo(len(work.paths), accepted, changed)
 
+    @classmethod
+    def with_candidates(cls, options: Mapping[str, Any], candidates: tuple[int, ...], *, few: bool) -> dict[str, Any]:
+        """All candidates are on offer, so no slots are needed, unless a library of others is given."""
+        return dict(options) if "library" in options else {"library": candidates, "fresh": 0, **options}
+
     def redraw(self, rng: np.random.Generator, work: Workspace, m: int) -> bool:
         """One user's path; whether the proposal was accepted (it may be the same path)."""
         joint, counts, path = work.joint, work.counts, work.paths[m]
         counts.remove_path(path)
         known = dict.fromkeys(counts.uses)
         known.update(dict.fromkeys(self.library))
-        own = [mask for mask in dict.fromkeys(path) if mask not in known]  # D, in order of appearance
+        unshared = [mask for mask in dict.fromkeys(path) if mask not in known]  # D, in order of appearance
         new = path
-        if len(own) <= self.fresh:
+        if len(unshared) <= self.fresh:
             source = Fresh(joint.urn, ROOT, tuple(known))
-            slots = own + [categorical.mask(rng, source) for _ in range(self.fresh - len(own))]
-            chain = _Chain(work, m, known, slots, source)
+            slots = unshared + [categorical.mask(rng, source) for _ in range(self.fresh - len(unshared))]
+            chain = _PathChain(work, m, known, slots, source)
             proposal = chain.sample(rng)
             log_ratio = (
                 joint.urn.log_path(counts, proposal)
@@ -92,7 +99,7 @@ class Path:
         return accepted
 
 
-class _Chain:
+class _PathChain:
     """p̃ for one user, over the candidates of one categorical."""
 
     def __init__(self, work: Workspace, m: int, known: dict[int, None], slots: Sequence[int], source: Fresh) -> None:
@@ -103,7 +110,7 @@ class _Chain:
             if mask not in known and mask not in self.log_entry and urn.log_mass(ROOT, mask) > -math.inf:
                 self.log_entry[mask] = math.log(slots.count(mask)) - source.log_prob(mask)
         self.masks = (*known, *self.log_entry)
-        self.place = {mask: i for i, mask in enumerate(self.masks)}
+        self.index = {mask: i for i, mask in enumerate(self.masks)}
         self.log_evidence = np.array([work.joint.row(m, mask) for mask in self.masks]).T  # [T, S]
         self.tops, self.bottoms = urn.step_matrix(work.counts, self.masks)  # [1+S, S], [1+S]
         # Entering a composition that only a slot offers; 1 for all others.
@@ -161,7 +168,7 @@ class _Chain:
         total = 0.0
         before, run = -1, 0
         for mask in path:
-            i = self.place[mask]
+            i = self.index[mask]
             if i == before:
                 total += math.log(self.tops[1 + i, i] + run) - math.log(self.bottoms[1 + i] + run)
                 run += 1
@@ -174,5 +181,5 @@ class _Chain:
 
     def log_slots(self, path: Sequence[int]) -> float:
         """log P(slots | path), up to what does not depend on the path."""
-        own = [self.log_entry[mask] for mask in dict.fromkeys(path) if mask in self.log_entry]
-        return math.lgamma(self.slots - len(own) + 1) + math.fsum(own)
+        entries = [self.log_entry[mask] for mask in dict.fromkeys(path) if mask in self.log_entry]
+        return math.lgamma(self.slots - len(entries) + 1) + math.fsum(entries)

@@ -23,34 +23,37 @@ K→k'→k'→c in one step, which single customers reach only through paths tha
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 import numpy as np
 
 from kerneltrail.trajectory.sampler import categorical
-from kerneltrail.trajectory.sampler.joint import Joint
-from kerneltrail.trajectory.sampler.moves.base import MoveInfo
+from kerneltrail.trajectory.sampler.joint import Joint, State
+from kerneltrail.trajectory.sampler.moves.base import Move, MoveInfo, Workspace
 from kerneltrail.trajectory.sampler.proposals import Toggle
-from kerneltrail.trajectory.sampler.state import State
 from kerneltrail.trajectory.sampler.urn import Shift, Urn
-from kerneltrail.trajectory.sampler.workspace import Workspace
 
 Customer = tuple[int, int]
 
 
 @dataclass(frozen=True)
-class Plate:
+class Plate(Move):
     """A fixed number of tables, each drawn anew, each proposed one product more or less.
 
     Attributes:
         joint: the target.
         steps: tables per pass; fixed in advance, since a number that depended on the state would bias the chain.
-        runs: whether customers bring along those that follow them at the same composition.
+        runs: whether customers bring along those that follow them at the same composition (`Run`).
     """
+
+    name = "plate"
+    least: ClassVar[Mapping[str, int]] = {"steps": 1}
+    runs: ClassVar[bool] = False
 
     joint: Joint
     steps: int = 8
-    runs: bool = False
     toggle: Toggle = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -149,6 +152,4 @@ def _draw_table(rng: np.random.Generator, urn: Urn, group: list[Customer], paren
     b = 1 + categorical.pick_log(rng, sizes)
     if b == n:
         return group
-    return [
-        group[i] for i in categorical.subset(rng, n, b)
-    ]  # a uniform customer and b-1 uniform others: a uniform subset
+    return [group[i] for i in categorical.subset(rng, n, b)]  # a uniform customer and b-1 others: a uniform subset

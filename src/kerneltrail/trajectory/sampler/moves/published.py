@@ -1,7 +1,7 @@
 """The published sampler's two moves on paths (paper, "Seating the Customers" and "Plating the Tables").
 
 They keep explicit tables, each with its composition, as the paper does. Neither targets SPEC §4's joint: both leave out
-that a customer's next one moves to another restaurant with it. How far off that is, `exactness` measures.
+that a customer's next one moves to another restaurant with it.
 
 Where the paper is silent: a customer whose restaurant changes because its predecessor's composition did keeps its
 composition, and customers who shared a table and move to the same restaurant go on sharing one.
@@ -10,16 +10,16 @@ composition, and customers who shared a table and move to the same restaurant go
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any, ClassVar
 
 import numpy as np
 
 from kerneltrail.trajectory.sampler import categorical
-from kerneltrail.trajectory.sampler.joint import Joint
-from kerneltrail.trajectory.sampler.moves.base import MoveInfo
+from kerneltrail.trajectory.sampler.joint import Joint, State
+from kerneltrail.trajectory.sampler.moves.base import Move, MoveInfo
 from kerneltrail.trajectory.sampler.proposals import Toggle
-from kerneltrail.trajectory.sampler.state import State
 from kerneltrail.trajectory.sampler.urn import ROOT, Counts, Paths, Urn, transitions
 
 Table = tuple[int, int]
@@ -93,7 +93,7 @@ class _Floor:
 
 
 @dataclass(frozen=True)
-class PublishedSeat:
+class PublishedSeat(Move):
     """Seat every customer by evidence × Chinese-restaurant weight, Neal's algorithm 8; next customers left out.
 
     Attributes:
@@ -103,12 +103,17 @@ class PublishedSeat:
             evidence at all, draws from the whole of H0 are wasted.
     """
 
+    name = "published_seat"
+    least: ClassVar[Mapping[str, int]] = {"auxiliary": 1}
+
     joint: Joint
     auxiliary: int = 3
     library: tuple[int, ...] = ()
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "library", tuple(self.library))
+    @classmethod
+    def with_candidates(cls, options: Mapping[str, Any], candidates: tuple[int, ...], *, few: bool) -> dict[str, Any]:
+        """H0 is restricted to the candidates where these are few by design: draws from all of it would miss them."""
+        return {"library": candidates, **options} if few else dict(options)
 
     def __call__(self, rng: np.random.Generator, state: State) -> tuple[State, MoveInfo]:
         """Seat everybody once, user by user, in the order of the batches."""
@@ -145,7 +150,7 @@ class PublishedSeat:
 
 
 @dataclass(frozen=True)
-class PublishedPlate:
+class PublishedPlate(Move):
     """Metropolis–Hastings on each table's composition; target H0 × evidences of the customers seated there.
 
     Attributes:
@@ -153,6 +158,9 @@ class PublishedPlate:
         steps: proposals per table.
         inverted: use the Hastings ratio upside down, as the authors' code does (SPEC §6). For comparison only.
     """
+
+    name = "published_plate"
+    least: ClassVar[Mapping[str, int]] = {"steps": 1}
 
     joint: Joint
     steps: int = 5

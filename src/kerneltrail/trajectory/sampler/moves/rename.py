@@ -11,20 +11,20 @@ ratio is q(k'→k)/q(k→k').
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any, ClassVar
 
 import numpy as np
 
 from kerneltrail.trajectory.sampler import categorical
-from kerneltrail.trajectory.sampler.joint import Joint
-from kerneltrail.trajectory.sampler.moves.base import MoveInfo
+from kerneltrail.trajectory.sampler.joint import Joint, State
+from kerneltrail.trajectory.sampler.moves.base import Move, MoveInfo, Workspace
 from kerneltrail.trajectory.sampler.proposals import Toggle
-from kerneltrail.trajectory.sampler.state import State
-from kerneltrail.trajectory.sampler.workspace import Workspace
 
 
 @dataclass(frozen=True)
-class Rename:
+class Rename(Move):
     """A fixed number of proposals.
 
     Attributes:
@@ -32,6 +32,9 @@ class Rename:
         steps: proposals per pass.
         library: if given, every second proposal (by a fair coin) is one of these instead of one product more or less.
     """
+
+    name = "rename"
+    least: ClassVar[Mapping[str, int]] = {"steps": 1}
 
     joint: Joint
     steps: int = 4
@@ -46,6 +49,11 @@ class Rename:
         work = Workspace(self.joint, state)
         accepted = sum(self.transpose(rng, work) for _ in range(self.steps))
         return work.state(), MoveInfo(self.steps, accepted, accepted)
+
+    @classmethod
+    def with_candidates(cls, options: Mapping[str, Any], candidates: tuple[int, ...], *, few: bool) -> dict[str, Any]:
+        """Any candidate may be proposed."""
+        return {"library": candidates, **options}
 
     def transpose(self, rng: np.random.Generator, work: Workspace) -> bool:
         """One proposal; whether it was accepted."""

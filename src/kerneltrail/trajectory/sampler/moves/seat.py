@@ -23,21 +23,20 @@ so one categorical draw with these weights is a Gibbs step, and p(paths | data) 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Any, ClassVar
 
 import numpy as np
 
 from kerneltrail.trajectory.sampler import categorical
-from kerneltrail.trajectory.sampler.joint import Joint
-from kerneltrail.trajectory.sampler.moves.base import MoveInfo
+from kerneltrail.trajectory.sampler.joint import Joint, State
+from kerneltrail.trajectory.sampler.moves.base import Move, MoveInfo, Workspace
 from kerneltrail.trajectory.sampler.proposals import Fresh
-from kerneltrail.trajectory.sampler.state import State
-from kerneltrail.trajectory.sampler.workspace import Workspace
 
 
 @dataclass(frozen=True)
-class Seat:
+class Seat(Move):
     """One pass over all customers.
 
     Attributes:
@@ -45,6 +44,9 @@ class Seat:
         fresh: slots for compositions that nobody uses; with none, only E is reached.
         library: compositions that are always candidates. All of the pool's makes each step full Gibbs.
     """
+
+    name = "seat"
+    least: ClassVar[Mapping[str, int]] = {"fresh": 0}
 
     joint: Joint
     fresh: int = 2
@@ -58,6 +60,11 @@ class Seat:
             for t in range(len(path)):
                 changed += self.reseat(rng, work, m, t)
         return work.state(), MoveInfo(self.joint.size, self.joint.size, changed)
+
+    @classmethod
+    def with_candidates(cls, options: Mapping[str, Any], candidates: tuple[int, ...], *, few: bool) -> dict[str, Any]:
+        """All candidates are on offer, so no slots are needed, unless a library of others is given."""
+        return dict(options) if "library" in options else {"library": candidates, "fresh": 0, **options}
 
     def reseat(self, rng: np.random.Generator, work: Workspace, m: int, t: int) -> bool:
         """Seat one customer; whether it changed its composition."""

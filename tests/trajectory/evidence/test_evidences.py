@@ -7,10 +7,10 @@ import pytest
 
 from gp import oracle
 from kerneltrail.gp import Reward
-from kerneltrail.trajectory import TrajectoryError, map_table
-from kerneltrail.trajectory.evidence.kinds import PRIOR_DRAWS, evenly, last_use, make_evidence, node_group
+from kerneltrail.trajectory import EVIDENCES, TrajectoryError, map_table
+from kerneltrail.trajectory.evidence.empirical import PRIOR_DRAWS, evenly
 from kerneltrail.trajectory.evidence.quadratic import Quadratic
-from kerneltrail.trajectory.group import group_of
+from kerneltrail.trajectory.group import group_of, last_use, node_group
 from kerneltrail.trajectory.map_table import Fits, MapTable
 from trajectory import tiny
 from trajectory.tiny import LIN, PER, SE
@@ -31,7 +31,7 @@ def logmeanexp(values):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_evidence_has_one_number_per_batch_and_none_for_what_is_too_large(table, kind):
-    evidence = make_evidence(kind, table, 1).for_paths(((LIN, LIN), (SE, SE), (LIN, SE)))
+    evidence = EVIDENCES[kind](table, 1).for_paths(((LIN, LIN), (SE, SE), (LIN, SE)))
     assert evidence.customers == (2, 2, 2)
     for mask in (LIN, SE):
         values = evidence.log_evidence(1, mask)
@@ -43,13 +43,13 @@ def test_every_evidence_has_one_number_per_batch_and_none_for_what_is_too_large(
 
 
 def test_laplace_is_the_tables_own_and_learns_nothing(table):
-    evidence = make_evidence("laplace", table, 3)
+    evidence = EVIDENCES["laplace"](table, 3)
     assert evidence.for_paths(PATHS) is evidence
     np.testing.assert_array_equal(evidence.log_evidence(2, SE), table.get(2, SE).log_laplace)
 
 
 def test_empirical_is_the_mean_over_all_customers_assigned(table):
-    evidence = make_evidence("empirical", table, 3).for_paths(PATHS)
+    evidence = EVIDENCES["empirical"](table, 3).for_paths(PATHS)
     assigned = {LIN: [(0, 0), (0, 1), (2, 0)], SE: [(1, 0), (2, 1)], LIN | SE: [(1, 1)]}
     for mask, customers in assigned.items():
         composition = tiny.POOL.composition(mask)
@@ -62,10 +62,10 @@ def test_empirical_is_the_mean_over_all_customers_assigned(table):
 
 
 def test_empirical_judges_what_nobody_uses_by_draws_from_the_prior(table):
-    evidence = make_evidence("empirical", table, 3).for_paths(PATHS)
+    evidence = EVIDENCES["empirical"](table, 3).for_paths(PATHS)
     thetas = evidence.thetas(PER)
     assert thetas.shape == (PRIOR_DRAWS, 4)
-    np.testing.assert_array_equal(make_evidence("empirical", table, 3).thetas(PER), thetas)  # always the same draws
+    np.testing.assert_array_equal(EVIDENCES["empirical"](table, 3).thetas(PER), thetas)  # always the same draws
     mean, variance = tiny.PRIORS.moments(tiny.POOL.composition(PER))
     assert (np.abs(thetas.mean(axis=0) - mean) < 5 * np.sqrt(variance / PRIOR_DRAWS)).all()
     each = oracle.log_evidence(table.users[0], tiny.POOL.composition(PER), thetas)
@@ -74,7 +74,7 @@ def test_empirical_judges_what_nobody_uses_by_draws_from_the_prior(table):
 
 
 def test_empirical_follows_the_paths(table):
-    start = make_evidence("empirical", table, 3)
+    start = EVIDENCES["empirical"](table, 3)
     one, two = start.for_paths(PATHS), start.for_paths(((SE, SE), (LIN, LIN), (SE, SE)))
     assert not np.array_equal(one.log_evidence(0, LIN), two.log_evidence(0, LIN))
     np.testing.assert_array_equal(one.log_evidence(0, PER), two.log_evidence(0, PER))
@@ -82,7 +82,7 @@ def test_empirical_follows_the_paths(table):
 
 def test_empirical_with_a_reward_model_counts_the_linear_block():
     table = MapTable(tiny.pilots(2, action=True), tiny.POOL, tiny.PRIORS, tiny.QUICK, Reward())
-    evidence = make_evidence("empirical", table, 3).for_paths(((LIN, LIN), (SE, SE)))
+    evidence = EVIDENCES["empirical"](table, 3).for_paths(((LIN, LIN), (SE, SE)))
     user = table.users[1]
     block = Reward().block(user.X, user.covariates, user.action)
     thetas = [table.get(0, LIN).theta[t] for t in range(2)]
@@ -92,7 +92,7 @@ def test_empirical_with_a_reward_model_counts_the_linear_block():
 
 
 def test_group_carries_laplace_over_to_the_other_users(table):
-    evidence = make_evidence("group", table, 3).for_paths(PATHS)
+    evidence = EVIDENCES["group"](table, 3).for_paths(PATHS)
     composition = tiny.POOL.composition(LIN)
     moments = tiny.PRIORS.moments(composition)
     # User 2 left LIN after the first batch: that is its word. User 0's last is the second batch.
@@ -103,7 +103,7 @@ def test_group_carries_laplace_over_to_the_other_users(table):
 
 
 def test_group_fits_nothing_anew(table, monkeypatch):
-    start = make_evidence("group", table, 3)
+    start = EVIDENCES["group"](table, 3)
     for user in range(3):
         start.log_evidence(user, LIN)
     monkeypatch.setattr(map_table, "find_map_path", None)
@@ -111,7 +111,7 @@ def test_group_fits_nothing_anew(table, monkeypatch):
 
 
 def test_group_never_uses_the_users_own_path(table):
-    start = make_evidence("group", table, 3)
+    start = EVIDENCES["group"](table, 3)
     found = {
         own: start.for_paths((PATHS[0], (own, own), PATHS[2])).log_evidence(1, LIN).tolist() for own in (LIN, SE, PER)
     }
@@ -119,7 +119,7 @@ def test_group_never_uses_the_users_own_path(table):
 
 
 def test_group_without_others_is_laplace(table):
-    evidence = make_evidence("group", table, 3).for_paths(PATHS)
+    evidence = EVIDENCES["group"](table, 3).for_paths(PATHS)
     for mask in (LIN | SE, PER):
         np.testing.assert_array_equal(evidence.log_evidence(1, mask), table.get(1, mask).log_laplace)
 
@@ -136,7 +136,7 @@ def test_group_tells_a_late_batch_from_the_next_user():
             told.append(user)
             return Fits(np.zeros((1001, 3)) + user, np.zeros(1001), np.zeros(1001), np.zeros((1001, 3, 3)) + np.eye(3))
 
-    start = make_evidence("group", Table(), 3)
+    start = EVIDENCES["group"](Table(), 3)
     first = start.for_paths(((LIN,) * 1001, (SE,), (SE,))).log_evidence(2, LIN)
     second = start.for_paths(((SE,), (LIN,), (SE,))).log_evidence(2, LIN)
     assert sorted(set(told)) == [0, 1, 2]  # both others were asked, and the user itself
@@ -161,4 +161,4 @@ def test_thinning_keeps_the_ends_and_the_order():
 
 def test_an_unknown_evidence_is_refused_by_name(table):
     with pytest.raises(TrajectoryError, match="no evidence is called 'bic'; there are laplace, group, empirical"):
-        make_evidence("bic", table, 3)
+        EVIDENCES["bic"](table, 3)

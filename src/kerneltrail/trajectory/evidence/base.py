@@ -1,0 +1,116 @@
+"""What an evidence of compositions is: one class in one file, registered once (SPEC §5).
+
+An evidence says how probable the rows of a customer are under a composition, hyperparameters integrated out in its own
+way. It serves twice: chains ask it for pilot users, from their fits (`PathEvidence.evaluate`), and a followed user asks
+it for each node of the learnt graph (`PathEvidence.estimate`). Nothing elsewhere knows which evidences there are.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import ClassVar, NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kerneltrail.data import User
+from kerneltrail.errors import TrajectoryError
+from kerneltrail.gp import LinearBlock, find_map
+from kerneltrail.registry import Registry
+from kerneltrail.trajectory.group import Node
+from kerneltrail.trajectory.map_table import MapTable
+from kerneltrail.trajectory.sampler.urn import Paths
+
+Array = NDArray[np.float64]
+
+TOLERANCE = 1e-4
+"""Error allowed in a log evidence of a followed user: far below what could change a choice."""
+
+
+class Evidence(Protocol):
+    """log p(y[m,t] | X[m,t], K) for given data, as samplers see it. It remembers what it has computed."""
+
+    @property
+    def customers(self) -> Sequence[int]:
+        """T_m, the number of batches of each user."""
+        ...
+
+    def log_evidence(self, user: int, mask: int) -> Array:
+        """The log evidences of one composition for all batches of one user, shape (T_m,)."""
+        ...
+
+
+class NodeEstimate(NamedTuple):
+    """What an evidence makes of a followed user's rows at one node of the graph.
+
+    Attributes:
+        theta: the user's hyperparameters there, unconstrained, (k,).
+        log_evidence: of all rows.
+        precision: curvature of the log posterior at `theta`, (k, k); None where the evidence has no Laplace factor.
+    """
+
+    theta: Array
+    log_evidence: float
+    precision: Array | None
+
+
+class PathEvidence(ABC):
+    """An evidence of pilot users' batches, which may learn hyperparameters from the paths.
+
+    A subclass says `evaluate`. If its values depend on who is assigned where, it sets `learns` and says `for_paths`; if
+    it does not judge a followed user by Laplace's approximation, it says `estimate`.
+
+    Attributes:
+        name: what a configuration calls it.
+        learns: whether its values depend on the paths.
+        table: MAP fits of every (user, composition).
+        largest: most products of a composition; larger ones have no evidence.
+        customers: the number of batches of each user.
+    """
+
+    name: ClassVar[str]
+    learns: ClassVar[bool] = False
+
+    def __init__(self, table: MapTable, largest: int) -> None:
+        self.table = table
+        self.largest = largest
+        self.customers = tuple(user.batches for user in table.users)
+
+    @abstractmethod
+    def evaluate(self, user: int, mask: int) -> Array:
+        """Log evidences of a composition of allowed size for all batches of one user, (T,)."""
+
+    def log_evidence(self, user: int, mask: int) -> Array:
+        """Log evidences for all batches of one user, (T,)."""
+        if mask.bit_count() > self.largest:
+            return np.full(self.customers[user], -math.inf)
+        return self.evaluate(user, mask)
+
+    def for_paths(self, paths: Paths) -> PathEvidence:
+        """The evidence when customers are assigned as in `paths`; itself if it learns nothing from them."""
+        return self
+
+    @classmethod
+    def estimate(cls, node: Node, rows: User, block: LinearBlock | None, start: Array) -> NodeEstimate:
+        """All rows of a followed user at one node, searched from `start`: Laplace's under the node's group."""
+        # Seeded by how much was seen: the same rows give the same answer, whenever they are shown.
+        result = find_map(
+            rows,
+            node.composition,
+            node.group,
+            rng=np.random.default_rng(rows.rows),
+            batch=rows.batches,
+            starts=1,
+            screen=8,
+            warm=[start],
+            block=block,
+            tol=TOLERANCE,
+            accuracy=1e-5,
+        )
+        return NodeEstimate(result.hyperparameters.vector, result.log_laplace, result.precision)
+
+
+EVIDENCES: Registry[type[PathEvidence]] = Registry("evidence", TrajectoryError)
+"""What `Settings.evidence` may name."""
