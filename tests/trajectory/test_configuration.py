@@ -136,6 +136,8 @@ class TestPool:
 @pytest.mark.parametrize(
     ("text", "words"),
     [
+        ("pool: {order: 255}", ["products of up to 255 of 9 atoms are more than 10,000; lower the order"]),
+        ("pool: {order: 9999999999999}", ["more than 10,000"]),
         ("pol: {}", ["unknown key 'pol' at the top", "did you mean 'pool'?"]),
         ("pool: {inclusion: {simpel: 0.1}}", ["unknown key 'simpel' in pool.inclusion", "'simple'"]),
         ("settings: {chain: 4}", ["unknown key 'chain' in settings", "'chains'"]),

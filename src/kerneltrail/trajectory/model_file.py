@@ -165,8 +165,6 @@ def _decode(content: Mapping[str, Any], arrays: Arrays, kind: type[Model]) -> Mo
     masks = [pool.mask(composition) for composition in compositions]
     nodes = tuple(_decode_node(i, stored, compositions, masks, arrays) for i, stored in enumerate(content["nodes"]))
     structures = _decode_structures(content, masks, arrays)
-    if {node.mask for node in nodes} != {mask for path in structures[0].paths for mask in path}:
-        raise Malformed("the nodes are not those of the chosen paths")
     reward, chains = content["reward"], content["diagnostics"]
     model = kind(
         schema=Schema.from_json(content["schema"]),
@@ -198,6 +196,8 @@ def _check(model: LearntGraph) -> None:
     """Ask for what following a user needs first, so that parts that do not fit each other are refused here."""
     if not np.isfinite(model.transitions).all():
         raise Malformed("the transitions of the graph are not probabilities")
+    if {mask for path in model.paths for mask in path} - {node.mask for node in model.nodes} - {0}:
+        raise Malformed("the chosen paths pass kernels that are no nodes")
     unknown = {name for node in model.nodes for name in node.composition.covariates} - set(model.covariates)
     if unknown:
         raise Malformed(f"the graph reads {', '.join(sorted(unknown))}, which is no covariate of the schema")
