@@ -11,7 +11,8 @@ ROOMS = (
     "store", "engines", "kernels", "data", "gp", "trajectory", "methods", "evaluation", "report", "trial", "adapters",
     "studies", "cli",
 )  # fmt: skip
-ORDER = {name: place for place, name in enumerate((*GROUND, *ROOMS))}
+ORDER = {name: place for place, name in enumerate((*GROUND, *ROOMS, "plugins"))}
+"""`plugins` knows of every registry; only the public names come after it."""
 FILES = sorted(PACKAGE.rglob("*.py"))
 
 

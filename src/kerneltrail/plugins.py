@@ -5,6 +5,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any
 
+from kerneltrail.errors import KerneltrailError
 from kerneltrail.registry import Registry
 
 REGISTRIES: Registry[str] = Registry("kind of thing to register")
@@ -14,7 +15,7 @@ REGISTRIES.add("atom", "kerneltrail.kernels.atoms:ATOMS")
 REGISTRIES.add("evidence", "kerneltrail.trajectory.evidence:EVIDENCES")
 REGISTRIES.add("move", "kerneltrail.trajectory.sampler.moves:MOVES")
 REGISTRIES.add("method", "kerneltrail.methods:METHODS")
-REGISTRIES.add("study", "kerneltrail.studies:STUDIES")
+REGISTRIES.add("study", "kerneltrail.studies.experiments:EXPERIMENTS")
 
 
 def register(kind: str, name: str, thing: Any) -> Any:
@@ -23,7 +24,7 @@ def register(kind: str, name: str, thing: Any) -> Any:
     Args:
         kind: ``atom``, ``evidence``, ``move``, ``method`` or ``study``.
         name: what people write for it: in a kernel's text, in settings, on the command line.
-        thing: an `AtomKind`, an evidence class, a move class, a method's builder, or a study. The file of any built-in
+        thing: an `AtomKind`, an evidence class, a move class, a method's builder, or an experiment. The file of any built-in
             one is an example (docs/developing.md).
 
     Returns:
@@ -32,7 +33,10 @@ def register(kind: str, name: str, thing: Any) -> Any:
     >>> register("atom", "SE", None)
     Traceback (most recent call last):
         ...
-    kerneltrail.errors.KernelError: an atom called 'SE' is registered already
+    kerneltrail.errors.KernelError: a kernel called 'SE' is registered already
     """
+    own = getattr(thing, "name", name)
+    if own != name:
+        raise KerneltrailError(f"this {kind} calls itself {own!r}, so it cannot be registered as {name!r}")
     module, _, attribute = REGISTRIES[kind].partition(":")
     return getattr(import_module(module), attribute).add(name, thing)
