@@ -24,8 +24,8 @@ def register(kind: str, name: str, thing: Any) -> Any:
     Args:
         kind: ``atom``, ``evidence``, ``move``, ``method`` or ``study``.
         name: what people write for it: in a kernel's text, in settings, on the command line.
-        thing: an `AtomKind`, an evidence class, a move class, a method's builder, or an experiment. The file of any built-in
-            one is an example (docs/developing.md).
+        thing: an `AtomKind`, an evidence class, a move class, a method's builder, or an experiment. The file of any
+            built-in one is an example (docs/developing.md).
 
     Returns:
         The thing itself.
