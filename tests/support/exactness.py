@@ -16,7 +16,7 @@ from kerneltrail.trajectory.sampler.joint import Joint
 from kerneltrail.trajectory.sampler.moves import EXACT, PUBLISHED
 from kerneltrail.trajectory.sampler.sweep import Sweep
 from kerneltrail.trajectory.sampler.urn import Paths, Urn
-from support.sampling import FixedEvidence, run
+from support.sampling import FixedEvidence, draw_prior, run
 
 LARGEST = 250_000
 """States that `enumerate_joint` is willing to list."""
@@ -88,7 +88,7 @@ class Deviation:
 def deviation(sweep: Sweep, rng: np.random.Generator, sweeps: int, *, exact: Mapping[Paths, float]) -> Deviation:
     """Run a chain from a draw of the prior, and compare all it visits with the exact distribution."""
     seen: Counter[Paths] = Counter()
-    for record in run(rng, sweep, sweep.joint.draw_prior(rng), sweeps):
+    for record in run(rng, sweep, draw_prior(sweep.joint, rng), sweeps):
         seen[record.state.paths] += 1
     ours, theirs = marginals({paths: n / sweeps for paths, n in seen.items()}), marginals(exact)
 

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from kerneltrail.errors import TrajectoryError
-from kerneltrail.trajectory import MoveInfo, State, Sweep
+from kerneltrail.trajectory import ROOT, Counts, Joint, MoveInfo, State, Sweep
 
 
 class FixedEvidence:
@@ -88,3 +88,28 @@ def run(rng: np.random.Generator, sweep: Sweep, state: State, sweeps: int, *, fi
     for number in range(first, first + sweeps):
         state, info = sweep.step(rng, state)
         yield Record(number, state, info)
+
+
+def draw_prior(joint: Joint, rng: np.random.Generator) -> State:
+    """Paths simulated from the urn, user by user: the generative process without data (SPEC §4)."""
+    counts = Counts()
+    paths: list[tuple[int, ...]] = []
+    for length in joint.customers:
+        path: list[int] = []
+        parent = ROOT
+        for _ in range(length):
+            child = _draw_step(joint, rng, counts, parent)
+            counts.add(parent, child)
+            path.append(child)
+            parent = child
+        paths.append(tuple(path))
+    return joint.state(paths)
+
+
+def _draw_step(joint: Joint, rng: np.random.Generator, counts: Counts, parent: int) -> int:
+    seat = rng.random() * (counts.totals.get(parent, 0) + joint.urn.alpha)
+    for child, n in counts.rows.get(parent, {}).items():
+        seat -= n
+        if seat < 0.0:
+            return child
+    return joint.urn.sample_h0(rng, parent)

@@ -9,10 +9,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from kerneltrail.trajectory import EXACT, PUBLISHED, Sweep
+from kerneltrail.trajectory import EXACT, PUBLISHED, Joint, Sweep
 from kerneltrail.trajectory.sampler.convergence import bulk_ess
 from support.exactness import enumerate_joint, tiny_problem
-from support.sampling import FixedEvidence
+from support.sampling import FixedEvidence, draw_prior
 
 CUSTOMERS = (3, 2)
 LIKELIHOOD = np.random.default_rng(0).dirichlet(
@@ -38,13 +38,13 @@ def scores(moves, keep, sweeps, seed, options=None):
     exact = enumerate_joint(prior)
     expected = sum(p * np.array(statistics(paths), dtype=float) for paths, p in exact.items())
     rng = np.random.default_rng(seed)
-    state = prior.draw_prior(rng)
+    state = draw_prior(prior, rng)
     sweep = Sweep(prior, moves, options or {})
     seen = []
     for _ in range(sweeps):
         symbols = [[rng.choice(3, p=LIKELIHOOD[mask]) for mask in path] for path in state.paths]
         table = {(m, k): np.log(LIKELIHOOD[k, mine]) for m, mine in enumerate(symbols) for k in (1, 2, 3)}
-        joint = prior.with_evidence(FixedEvidence(CUSTOMERS, table))
+        joint = Joint(prior.urn, FixedEvidence(CUSTOMERS, table))
         state, _ = sweep.on(joint).step(rng, joint.state(state.paths))
         seen.append(statistics(state.paths))
     draws = np.array(seen, dtype=float)

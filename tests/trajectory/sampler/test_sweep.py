@@ -8,7 +8,7 @@ import pytest
 from kerneltrail.trajectory import EXACT, MOVES, PUBLISHED, Sweep, TrajectoryError
 from kerneltrail.trajectory.sampler.sweep import rng_from, rng_state, spawn
 from support.exactness import tiny_problem
-from support.sampling import run
+from support.sampling import draw_prior, run
 
 
 @pytest.mark.parametrize("moves", [EXACT, PUBLISHED, ("path", "published_seat")])
@@ -18,7 +18,7 @@ def test_a_chain_stopped_at_any_sweep_resumes_bit_for_bit(moves, generator):
     rng = np.random.Generator(generator(7))
     whole = []
     kept = {}
-    for record in run(rng, Sweep(joint, moves), joint.draw_prior(rng), 20):
+    for record in run(rng, Sweep(joint, moves), draw_prior(joint, rng), 20):
         whole.append(record)
         kept[record.sweep] = json.dumps([record.state.paths, record.state.tables, rng_state(rng)])
     for stop in (0, 7, 18):
@@ -40,7 +40,7 @@ def test_a_chain_stopped_at_any_sweep_resumes_bit_for_bit(moves, generator):
 def test_records_say_what_happened():
     joint = tiny_problem(0, (2, 2))
     rng = np.random.default_rng(0)
-    records = list(run(rng, Sweep(joint, ("seat", "plate", "seat")), joint.draw_prior(rng), 5))
+    records = list(run(rng, Sweep(joint, ("seat", "plate", "seat")), draw_prior(joint, rng), 5))
     assert [record.sweep for record in records] == [0, 1, 2, 3, 4]
     for record in records:
         assert record.info["seat"].proposed == 8  # twice in the sweep
@@ -56,7 +56,7 @@ def test_a_sweep_moves_on_to_updated_evidences():
     joint = tiny_problem(0, (2, 2))
     other = tiny_problem(1, (2, 2))
     rng = np.random.default_rng(0)
-    state = joint.draw_prior(rng)
+    state = draw_prior(joint, rng)
     sweep = Sweep(joint).on(other)
     assert sweep.joint is other
     with pytest.raises(TrajectoryError, match="another target"):

@@ -11,7 +11,7 @@ import numpy as np
 
 from kerneltrail.errors import TrajectoryError
 from kerneltrail.trajectory.evidence.base import Evidence
-from kerneltrail.trajectory.sampler.urn import ROOT, Counts, Paths, Urn
+from kerneltrail.trajectory.sampler.urn import Counts, Paths, Urn
 
 
 @dataclass(frozen=True)
@@ -46,8 +46,8 @@ class State:
 class Joint:
     """log p(paths | data) + constant, for given evidences.
 
-    A value: when evidences change (hyperparameters were updated), make another with `with_evidence`, and the states
-    anew with `state(paths)`.
+    A value: when evidences change (hyperparameters were updated), make another, and the states anew with
+    `state(paths)`.
 
     >>> from kerneltrail.kernels import Pool
     >>> class Flat:
@@ -71,10 +71,6 @@ class Joint:
     def size(self) -> int:
         """Number of customers Σ T_m."""
         return sum(self.customers)
-
-    def with_evidence(self, evidence: Evidence) -> Joint:
-        """The same prior with other evidences."""
-        return Joint(self.urn, evidence)
 
     def row(self, user: int, mask: int) -> tuple[float, ...]:
         """The log evidences of one composition for all batches of one user, as plain floats, checked once."""
@@ -112,26 +108,3 @@ class Joint:
         if not math.isfinite(log_joint):
             raise TrajectoryError(f"a chain cannot stand on paths of probability zero: {fixed}")
         return State(fixed, log_joint, tables)
-
-    def draw_prior(self, rng: np.random.Generator) -> State:
-        """Paths simulated from the urn, user by user: the generative process without data (SPEC §4)."""
-        counts = Counts()
-        paths: list[tuple[int, ...]] = []
-        for length in self.customers:
-            path: list[int] = []
-            parent = ROOT
-            for _ in range(length):
-                child = self._draw_step(rng, counts, parent)
-                counts.add(parent, child)
-                path.append(child)
-                parent = child
-            paths.append(tuple(path))
-        return self.state(paths)
-
-    def _draw_step(self, rng: np.random.Generator, counts: Counts, parent: int) -> int:
-        seat = rng.random() * (counts.totals.get(parent, 0) + self.urn.alpha)
-        for child, n in counts.rows.get(parent, {}).items():
-            seat -= n
-            if seat < 0.0:
-                return child
-        return self.urn.sample_h0(rng, parent)

@@ -34,7 +34,7 @@ class Sweep:
     >>> joint = Joint(Urn(Pool.paper()), Flat())
     >>> sweep = Sweep(joint, ("path", "plate"), {"path": {"fresh": 3}})
     >>> rng = np.random.default_rng(0)
-    >>> state, info = sweep.step(rng, joint.draw_prior(rng))
+    >>> state, info = sweep.step(rng, joint.state([(1, 1), (1, 3)]))
     >>> sorted(info)
     ['path', 'plate']
     """

@@ -68,6 +68,18 @@ def test_every_step_is_in_detailed_balance_with_the_joint(name, monkeypatch):
     check_steps(matrices(PROBLEMS[name], monkeypatch))
 
 
+@pytest.mark.parametrize(("name", "library"), [("self transitions", ()), ("parent bias", (1,))])
+def test_seat_is_in_detailed_balance_with_two_slots(name, library, monkeypatch):
+    """Each slot is drawn from q, so a composition in one of two weighs half of what it would in a single one."""
+    joint = tiny_problem(3, **PROBLEMS[name])
+    exact = enumerate_joint(joint)
+    install(monkeypatch, len(joint.urn.pool))
+    seat = Seat(joint, fresh=2, library=library)
+    steps = [lambda r, w, m=m, t=t: seat.reseat(r, w, m, t) for m, n in enumerate(joint.customers) for t in range(n)]
+    target = np.array(list(exact.values()))
+    check_steps(("seat", transition_matrix(joint, list(exact), step), target) for step in steps)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("name", LARGER)
 def test_every_step_is_in_detailed_balance_with_the_joint_on_larger_spaces(name, monkeypatch):

@@ -69,10 +69,15 @@ def test_the_ratio_upside_down_would_favour_tiny_compositions(empty, mean, monke
 
 def test_a_self_transition_chain_is_no_table_that_could_come_back():
     """K→K→K within one user: proposing k' for both would put the second into restaurant k'. It must not be accepted."""
-    joint = Joint(Urn(Pool.of(*ATOMS[:2], probability=0.5), alpha=1e-6), FixedEvidence.flat([3]))
-    work = Workspace(joint, joint.state(((1, 1, 1),)))
+    keen = FixedEvidence([3], lambda user, mask: [100.0 * (mask == 3)] * 3)  # so that all that may be accepted is
+    joint = Joint(Urn(Pool.of(*ATOMS[:2], probability=0.5), alpha=1e-6), keen)
     rng = np.random.default_rng(0)
+    accepted = 0
     for _ in range(200):  # with so small a mass, the two self transitions always share their table
+        work = Workspace(joint, joint.state(((1, 1, 1),)))
         if Plate(joint).replate(rng, work):
-            assert work.paths[0] in ([3, 1, 1], [1, 1, 1])
-            work = Workspace(joint, joint.state(((1, 1, 1),)))
+            accepted += 1
+            assert work.paths[0] == [3, 1, 1]
+        else:
+            assert work.paths[0] == [1, 1, 1]
+    assert 50 < accepted < 150  # every second group is the first customer's

@@ -8,7 +8,7 @@ from kerneltrail.trajectory import PUBLISHED, Joint, Sweep, Urn
 from kerneltrail.trajectory.sampler.moves.published import seat_at_tables
 from kerneltrail.trajectory.sampler.urn import ROOT, transitions
 from support.exactness import compare_sets, deviation, deviation_table, enumerate_joint, tiny_problem
-from support.sampling import FixedEvidence
+from support.sampling import FixedEvidence, draw_prior
 
 
 def tables_of(state):
@@ -24,7 +24,7 @@ def tables_of(state):
 def test_every_table_has_one_composition_and_every_label_one_table(options):
     joint = tiny_problem(0, (4, 3, 3), spread=1.0)
     rng = np.random.default_rng(0)
-    state = joint.draw_prior(rng)
+    state = draw_prior(joint, rng)
     sweep = Sweep(joint, PUBLISHED, options)
     for _ in range(300):
         state, _ = sweep.step(rng, state)

@@ -1,0 +1,148 @@
+"""An evidence, a move and an atom that the package does not have: each one class, registered once, and all works."""
+
+import math
+from contextlib import ExitStack
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+import pytest
+
+from kerneltrail.errors import ConfigError, ModelFileError, TrajectoryError
+from kerneltrail.kernels import Pool
+from kerneltrail.trajectory import EVIDENCES, MOVES, Joint, Move, MoveInfo, PathEvidence
+from kerneltrail.trajectory.configuration import Config
+from kerneltrail.trajectory.fit import fit
+from kerneltrail.trajectory.model import TrajectoryModel
+from kerneltrail.trajectory.sampler import categorical
+from kerneltrail.trajectory.sampler.moves import Workspace
+from kerneltrail.trajectory.user_file import load_user, save_user
+from support.exactness import enumerate_joint, tiny_problem
+from support.identical import difference
+from trajectory import tiny
+from trajectory.enumerator import install, reachable, transition_matrix
+
+
+class SchwarzEvidence(PathEvidence):
+    """Schwarz's criterion: the likelihood at the MAP, less half a hyperparameter's worth of log n each."""
+
+    name = "schwarz"
+    judged: ClassVar[list[int]] = []
+
+    def evaluate(self, user, mask):
+        fits, rows = self.table.get(user, mask), np.array(self.table.users[user].ends)
+        return fits.log_likelihood - 0.5 * fits.theta.shape[1] * np.log(rows)
+
+    @classmethod
+    def estimate(cls, node, rows, block, start):
+        cls.judged.append(rows.rows)
+        return super().estimate(node, rows, block, start)._replace(precision=None)
+
+
+@dataclass(frozen=True)
+class Flip(Move):
+    """One customer at a time is proposed one of the candidates, each equally likely."""
+
+    name = "flip"
+    least: ClassVar = {"steps": 1}
+
+    joint: Joint
+    steps: int = 4
+    library: tuple[int, ...] = (1,)
+
+    @classmethod
+    def with_candidates(cls, options, candidates, *, few):
+        return {"library": candidates, **options}
+
+    def __call__(self, rng, state):
+        work = Workspace(self.joint, state)
+        accepted = sum(self.flip(rng, work) for _ in range(self.steps))
+        return work.state(), MoveInfo(self.steps, accepted, accepted)
+
+    def flip(self, rng, work):
+        customers = [(m, t) for m, path in enumerate(work.paths) for t in range(len(path))]
+        m, t = customers[categorical.index(rng, len(customers))]
+        changes = {(m, t): self.library[categorical.index(rng, len(self.library))]}
+        if changes[m, t] == work.paths[m][t]:
+            return False
+        log_ratio, shift = work.weigh(changes)
+        if not categorical.accept(rng, log_ratio):
+            return False
+        work.commit(changes, shift)
+        return True
+
+
+@pytest.fixture
+def guests(new_atoms):
+    SchwarzEvidence.judged.clear()
+    with ExitStack() as stack:
+        stack.enter_context(EVIDENCES.temporarily("schwarz", SchwarzEvidence))
+        stack.enter_context(MOVES.temporarily("flip", Flip))
+        yield
+
+
+def test_a_fit_with_all_three_is_followed_kept_and_read_back(guests, tmp_path):
+    pool = Pool.of("LIN[x]", "RQ[x]", "SE[x]")
+    settings = tiny.settings(evidence="schwarz", moves=("flip", "path"), options={"flip": {"steps": 7}})
+    model = fit(tiny.cohort(), pool=pool, settings=settings, workers=1)
+    assert set(model.diagnostics.acceptance) == {"flip", "path"}
+    assert 0.0 < model.diagnostics.acceptance["flip"] < 1.0
+    for structure in model.structures:  # scored by the evidence from outside
+        assert math.isfinite(structure.log_joint)
+    user, person = model.new_user("ann"), tiny.pilot(7, (3, 5, 8))
+    user.update(person.batch(1).X, person.batch(1).y)
+    assert SchwarzEvidence.judged == [3] * len(model.nodes)
+
+    model.save(tmp_path / "m.trail")
+    save_user(user, tmp_path / "ann.user")
+    again = TrajectoryModel.load(tmp_path / "m.trail")
+    assert difference(model, again) is None
+    back = load_user(tmp_path / "ann.user", again)
+    for t in (2, 3):
+        assert user.update(person.batch(t).X, person.batch(t).y) == back.update(person.batch(t).X, person.batch(t).y)
+    assert difference(user, back) is None
+
+
+def test_an_atom_from_outside_is_selected_by_a_fit(guests):
+    model = fit(tiny.cohort(), pool=Pool.of("RQ[x]", "MATERN52[x]"), settings=tiny.settings(largest=1), workers=1)
+    assert {node.composition.text for node in model.nodes} <= {"RQ[x]", "MATERN52[x]"}
+
+
+def test_the_fit_is_that_of_the_evidence_which_is_named(guests):
+    """The joint of the chosen paths, by the evidence from outside."""
+    model = fit(tiny.cohort(), pool=tiny.POOL, settings=tiny.settings(evidence="schwarz"), workers=1)
+    own = SchwarzEvidence(tiny.table(), 2)
+    assert model.structures[0].log_joint == Joint(model.urn, own).log_joint(model.paths)
+
+
+def test_the_move_is_exact_like_any_other(monkeypatch):
+    joint = tiny_problem(3, (2, 1), products=2)
+    exact = enumerate_joint(joint)
+    install(monkeypatch, 2)
+    move = Flip(joint, library=(1, 2, 3))
+    matrix = transition_matrix(joint, list(exact), lambda r, w: move.flip(r, w))
+    flow = np.array(list(exact.values()))[:, None] * matrix
+    np.testing.assert_allclose(flow, flow.T, rtol=0, atol=1e-14)
+    assert reachable(matrix)
+
+
+def test_a_configuration_may_name_them(guests):
+    config = Config.parse("settings: {evidence: schwarz, moves: [flip], options: {flip: {steps: 2}}}")
+    parts = config.build(tiny.cohort())
+    assert (parts["settings"].evidence, parts["settings"].moves) == ("schwarz", ("flip",))
+    with pytest.raises(ConfigError, match="option 'steps' of move 'flip' must be at least 1, got 0"):
+        Config.parse("settings: {moves: [flip], options: {flip: {steps: 0}}}").build(tiny.cohort())
+    with pytest.raises(ConfigError, match=r"settings\.options\.flip names 'step', .* did you mean 'steps'"):
+        Config.parse("settings: {moves: [flip], options: {flip: {step: 1}}}").build(tiny.cohort())
+
+
+def test_a_file_that_names_what_is_not_registered_here_is_refused_with_a_sentence(tmp_path):
+    with EVIDENCES.temporarily("schwarz", SchwarzEvidence):
+        fit(tiny.cohort(), pool=tiny.POOL, settings=tiny.settings(evidence="schwarz"), workers=1).save(tmp_path / "m")
+    with pytest.raises(ModelFileError, match="evidence must be one of laplace, group, empirical, got 'schwarz'"):
+        TrajectoryModel.load(tmp_path / "m")
+
+
+def test_a_name_that_is_taken_is_refused():
+    with pytest.raises(TrajectoryError, match="a move called 'seat' is registered already"):
+        MOVES.add("seat", Flip)

@@ -1,0 +1,141 @@
+"""A followed user's state: replaced whole or not at all, whoever updates, and no larger after years."""
+
+import copy
+import pickle
+import sys
+import threading
+
+import numpy as np
+import pytest
+
+from kerneltrail.errors import DataError
+from kerneltrail.trajectory.evidence import LaplaceEvidence
+from kerneltrail.trajectory.new_user import RECENT
+from kerneltrail.trajectory.user_file import user_from_bytes, user_to_bytes
+from support.identical import difference
+
+from .small import X_NEXT, follow, rewarded_model, rows, small_model
+
+
+@pytest.fixture
+def switching():
+    """Threads take turns so often that an unguarded update would lose rows."""
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-5)
+    yield
+    sys.setswitchinterval(before)
+
+
+@pytest.mark.parametrize("refine", [0, 400])
+def test_no_row_is_lost_when_several_threads_update(switching, refine):
+    user, person = small_model().new_user("ann", refine=refine), rows("ann", 13, seed=1)
+    follow(user, person, [1])
+    failures, odd = [], []
+
+    def send(start):
+        try:
+            for i in range(start, start + 3):
+                user.update(person.X[i : i + 1], person.y[i : i + 1])
+                state = user.state
+                if state.rows != 4 + state.batches - 1 or sum(state.selected) != state.batches:
+                    odd.append(state)
+                user.predict(X_NEXT)
+        except Exception as problem:  # of any kind: a thread's own would be lost
+            failures.append(problem)
+
+    threads = [threading.Thread(target=send, args=(start,)) for start in (4, 7, 10)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not failures
+    assert not odd
+    assert (user.rows, user.batches) == (13, 10)
+    assert [step.batch for step in user.history] == list(range(1, 11))
+    assert [step.rows for step in user.history] == [4, *range(5, 14)]
+
+
+@pytest.mark.parametrize("travel", [copy.copy, copy.deepcopy, lambda user: pickle.loads(pickle.dumps(user))])
+def test_a_user_with_a_lock_still_travels(travel):
+    user, person = small_model().new_user("ann"), rows("ann", 12, seed=6)
+    follow(user, person, [1, 2])
+    other = travel(user)
+    assert difference(other, user) is None
+    follow(other, person, [3])
+    assert (user.batches, other.batches) == (2, 3)
+
+
+@pytest.mark.parametrize("refine", [0, 6, 400])
+@pytest.mark.parametrize("failing", [1, 2, 3])
+def test_an_update_that_fails_midway_leaves_the_user_as_it_was(monkeypatch, refine, failing):
+    user, person = small_model().new_user("ann", refine=refine), rows("ann", 16, seed=2)
+    follow(user, person, range(1, failing))
+    kept, calls = user.copy(), []
+    with monkeypatch.context() as patch:
+        last = len(user.model.nodes)
+
+        def broken(*given, **named):
+            calls.append(1)
+            if len(calls) == last:
+                raise MemoryError
+            return original(*given, **named)
+
+        frozen = user.state.kept is None and user.batches
+        where, name = (type(user.state.fits[0]), "follow") if frozen else (LaplaceEvidence, "estimate")
+        original = getattr(where, name)
+        patch.setattr(where, name, broken)
+        with pytest.raises(MemoryError):
+            follow(user, person, [failing])
+    assert len(calls) == len(user.model.nodes)
+    assert difference(user, kept) is None
+    follow(user, person, [failing])
+    follow(kept, person, [failing])
+    assert difference(user, kept) is None
+
+
+def test_the_history_is_bounded_and_what_is_left_out_is_counted():
+    user, rng = small_model().new_user("ann", refine=4), np.random.default_rng(0)
+    steps = []
+    sizes = {}
+    for number in range(1, 3 * RECENT + 1):
+        steps.append(user.update(rng.uniform(0.0, 24.0, (1, 2)) * [1.0, 20.0], rng.standard_normal(1)))
+        sizes[number] = len(user_to_bytes(user))
+    assert user.batches == len(steps)
+    assert user.history == tuple(steps[-RECENT:])
+    assert user.state.first == steps[0]
+    assert user.state.steps == (steps[0], *steps[-RECENT:])
+    assert dict(user.selected) == {
+        node.composition: sum(step.composition == node.composition for step in steps) for node in user.model.nodes
+    }
+    assert sizes[3 * RECENT] < 1.01 * sizes[RECENT + 1]
+    back = user_from_bytes(user_to_bytes(user), user.model)
+    assert difference(back, user) is None
+
+
+def test_up_to_the_bound_every_step_is_there():
+    user = small_model().new_user("ann")
+    steps = follow(user, rows("ann", 12, seed=3))
+    assert user.history == user.state.steps == tuple(steps)
+
+
+@pytest.mark.parametrize("refine", [0, 400])
+@pytest.mark.parametrize("given", [(True, False, True), (False, True, False)])
+def test_an_action_is_left_aside_by_a_model_without_a_reward(given, refine):
+    model, person = small_model(), rows("ann", 12, seed=4)
+    user, plain = model.new_user("ann", refine=refine), model.new_user("ann", refine=refine)
+    for t, told in enumerate(given, start=1):
+        batch = person.batch(t)
+        user.update(batch.X, batch.y, action=batch.action if told else None)
+        plain.update(batch.X, batch.y)
+    assert difference(user, plain) is None
+    np.testing.assert_array_equal(user.predict(X_NEXT, action=[0, 1, 0]).mean, plain.predict(X_NEXT).mean)
+
+
+@pytest.mark.parametrize("action", [None, [1, 0], [[1]], ["no"] * 4, [np.nan] * 4])
+def test_actions_that_make_no_sense_leave_a_reward_models_user_as_it_was(action):
+    user, person = rewarded_model().new_user("ann"), rows("ann", 8, seed=5)
+    follow(user, person, [1])
+    kept = user.copy()
+    with pytest.raises(DataError):
+        user.update(person.batch(2).X, person.batch(2).y, action=action)
+    assert difference(user, kept) is None
