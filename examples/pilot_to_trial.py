@@ -122,7 +122,7 @@ print(contexts.round(2))
 
 # %%
 model.save(folder / "pilot.trail")
-kt.save_user(user, folder / "last.user")
-again = kt.load_user(folder / "last.user", kt.load(folder / "pilot.trail"))
+user.save(folder / "last.user")
+again = kt.load(folder / "pilot.trail").load_user(folder / "last.user")
 assert again.probabilities == user.probabilities
 print("kept:", sorted(path.name for path in folder.iterdir()))

@@ -15,7 +15,7 @@ from kerneltrail.trajectory.fit import fit
 from kerneltrail.trajectory.map_table import MapTable
 from kerneltrail.trajectory.model import from_bytes
 from kerneltrail.trajectory.model_file import to_bytes
-from kerneltrail.trajectory.user_file import user_from_bytes, user_to_bytes
+from kerneltrail.trajectory.new_user import NewUser
 from support.identical import difference
 
 from . import oracle, tiny
@@ -156,7 +156,7 @@ def test_it_is_kept_in_files_and_when_a_model_is_extended():
     user = model.new_user()
     seen = new_rows(4)
     user.update(seen.X, seen.y)
-    kept = user_from_bytes(user_to_bytes(user), again)
+    kept = NewUser.from_bytes(user.to_bytes(), again)
     np.testing.assert_array_equal(kept.predict([[1.0]]).mean, user.predict([[1.0]]).mean)
     wider = fit(cohort(5), extend=model, workers=1)
     assert wider.reward.names == ("constant",)

@@ -11,7 +11,7 @@ from kerneltrail.errors import KerneltrailError, ModelFileError
 from kerneltrail.store import container
 from kerneltrail.trajectory.model import from_bytes
 from kerneltrail.trajectory.model_file import to_bytes
-from kerneltrail.trajectory.user_file import user_from_bytes, user_to_bytes
+from kerneltrail.trajectory.new_user import NewUser
 from support.identical import difference
 
 from .small import mean_model, rewarded_model, rows
@@ -34,13 +34,13 @@ def use(user):
     batch = rows("ann", 12, seed=9).batch(3)
     user.update(batch.X, batch.y, action=batch.action)
     user.predict(batch.X, action=batch.action)
-    user_to_bytes(user)
+    user.to_bytes()
 
 
 FILES = {
     "model": (lambda: to_bytes(mean_model()), from_bytes, lambda model: use(model.new_user())),
-    "user": (lambda: user_to_bytes(followed()), lambda data: user_from_bytes(data, rewarded_model()), use),
-    "young user": (lambda: user_to_bytes(followed(400)), lambda data: user_from_bytes(data, rewarded_model()), use),
+    "user": (lambda: followed().to_bytes(), lambda data: NewUser.from_bytes(data, rewarded_model()), use),
+    "young user": (lambda: followed(400).to_bytes(), lambda data: NewUser.from_bytes(data, rewarded_model()), use),
 }
 
 
@@ -183,7 +183,7 @@ def test_a_step_at_infinity_is_no_step():
     content, arrays = container.unpack(written("user"), "user", "it")
     changed = replaced(content, ("history", 0, "batch"), float("inf"))
     with pytest.raises(ModelFileError, match="step 1 of its history: batch must be a whole number, got inf"):
-        user_from_bytes(container.pack("user", changed, arrays), rewarded_model())
+        NewUser.from_bytes(container.pack("user", changed, arrays), rewarded_model())
 
 
 def test_nothing_warns_on_the_way():

@@ -16,7 +16,6 @@ from kerneltrail.trajectory.fit import fit
 from kerneltrail.trajectory.model import TrajectoryModel
 from kerneltrail.trajectory.sampler import categorical
 from kerneltrail.trajectory.sampler.moves import Workspace
-from kerneltrail.trajectory.user_file import load_user, save_user
 from support.exactness import enumerate_joint, tiny_problem
 from support.identical import difference
 from trajectory import tiny
@@ -94,10 +93,10 @@ def test_a_fit_with_all_three_is_followed_kept_and_read_back(guests, tmp_path):
     assert SchwarzEvidence.judged == [3] * len(model.nodes)
 
     model.save(tmp_path / "m.trail")
-    save_user(user, tmp_path / "ann.user")
+    user.save(tmp_path / "ann.user")
     again = TrajectoryModel.load(tmp_path / "m.trail")
     assert difference(model, again) is None
-    back = load_user(tmp_path / "ann.user", again)
+    back = again.load_user(tmp_path / "ann.user")
     for t in (2, 3):
         assert user.update(person.batch(t).X, person.batch(t).y) == back.update(person.batch(t).X, person.batch(t).y)
     assert difference(user, back) is None

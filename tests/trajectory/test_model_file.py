@@ -11,8 +11,8 @@ from kerneltrail.kernels import Pool
 from kerneltrail.store import container
 from kerneltrail.trajectory.model import TrajectoryModel, from_bytes, load, save
 from kerneltrail.trajectory.model_file import fingerprint, to_bytes
+from kerneltrail.trajectory.new_user import NewUser
 from kerneltrail.trajectory.settings import Settings
-from kerneltrail.trajectory.user_file import load_user, save_user, user_from_bytes, user_to_bytes
 from support.identical import difference, identical
 from support.new_atoms import registered
 
@@ -81,8 +81,8 @@ class TestRoundTrip:
         model, seen = make(), rows("new", 16, seed=9)
         whole, parts = model.new_user("ann", refine=refine), model.new_user("ann", refine=refine)
         for t in range(1, 5):
-            save_user(parts, tmp_path / "ann.user")
-            parts = load_user(tmp_path / "ann.user", from_bytes(to_bytes(model)))
+            parts.save(tmp_path / "ann.user")
+            parts = from_bytes(to_bytes(model)).load_user(tmp_path / "ann.user")
             assert identical(follow(whole, seen, [t]), follow(parts, seen, [t]))
             assert difference(whole, parts) is None
         assert [step.batch for step in parts.history] == [1, 2, 3, 4]
@@ -96,7 +96,7 @@ def test_values_outside_the_range_seen_in_training_survive_a_restart():
     for t, (low, high) in enumerate([(0.0, 24.0), (0.0, 24.0), (-60.0, 90.0), (100.0, 200.0)], start=1):
         batch = rows("far", 4, seed=t, low=low, high=high)
         assert identical(whole.update(batch.X, batch.y), parts.update(batch.X, batch.y))
-        parts = user_from_bytes(user_to_bytes(parts), model)
+        parts = NewUser.from_bytes(parts.to_bytes(), model)
         assert identical(whole.predict(batch.X * 1.5).mean, parts.predict(batch.X * 1.5).mean)
 
 
@@ -104,7 +104,7 @@ def test_memory_order_of_rows_is_kept():
     model, seen = small_model(), rows("new", 8)
     user = model.new_user()
     user.update(np.asfortranarray(seen.X), seen.y)
-    again = user_from_bytes(user_to_bytes(user), model)
+    again = NewUser.from_bytes(user.to_bytes(), model)
     assert again.state.kept.X.flags.f_contiguous == user.state.kept.X.flags.f_contiguous
     assert identical(again, user)
 
@@ -219,15 +219,15 @@ class TestBadFiles:
             from_bytes(container.pack("model", content, arrays), "m")
 
     def test_a_user_is_not_a_model_and_the_other_way_round(self, stored, tmp_path):
-        save_user(small_model().new_user(), tmp_path / "ann.user")
+        small_model().new_user().save(tmp_path / "ann.user")
         self.refused(tmp_path / "ann.user", "holds a followed user, not a trajectory model")
         with pytest.raises(ModelFileError, match="holds a trajectory model, not a followed user"):
-            load_user(stored, small_model())
+            small_model().load_user(stored)
 
     def test_a_user_of_another_model(self, tmp_path):
-        save_user(small_model().new_user(), tmp_path / "ann.user")
+        small_model().new_user().save(tmp_path / "ann.user")
         with pytest.raises(ModelFileError, match=r"ann\.user holds a user who was followed on another model"):
-            load_user(tmp_path / "ann.user", small_model(settings=Settings(alpha=2.0)))
+            small_model(settings=Settings(alpha=2.0)).load_user(tmp_path / "ann.user")
 
     def test_what_json_cannot_hold_is_refused_before_anything_is_written(self, tmp_path):
         with pytest.raises(ModelFileError, match="a set cannot be kept"):
@@ -282,13 +282,13 @@ def test_files_from_before_the_population_mean_are_read():
     model, seen = rewarded_model(), rows("new", 16, seed=9)
     user = model.new_user()
     follow(user, seen, (1, 2))
-    kept = user_to_bytes(user)
+    kept = user.to_bytes()
     content, arrays = container.unpack(to_bytes(model), "model", "it")
     del content["settings"]["mean"], content["settings"]["constant"], content["reward"]["variances"]
     older = from_bytes(container.pack("model", content, arrays))
     assert difference(older, model) is None
     assert fingerprint(older) == fingerprint(model)
-    assert follow(user_from_bytes(kept, older), seen, (3,))[0] == follow(user, seen, (3,))[0]
+    assert follow(NewUser.from_bytes(kept, older), seen, (3,))[0] == follow(user, seen, (3,))[0]
 
 
 def test_settings_that_came_later_are_no_part_of_an_older_models_fingerprint(monkeypatch):

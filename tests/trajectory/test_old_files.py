@@ -8,7 +8,7 @@ import pytest
 
 from kerneltrail.trajectory.model import from_bytes, load
 from kerneltrail.trajectory.model_file import to_bytes
-from kerneltrail.trajectory.user_file import load_user, user_from_bytes, user_to_bytes
+from kerneltrail.trajectory.new_user import NewUser
 from support.identical import difference
 
 FIXTURES = Path(__file__).parents[1] / "fixtures"
@@ -23,7 +23,7 @@ def model():
 
 @pytest.fixture
 def user(model):
-    return load_user(FIXTURES / "user-0.1.0.user", model)
+    return model.load_user(FIXTURES / "user-0.1.0.user")
 
 
 def test_the_model_is_what_it_was_to_the_bit(model):
@@ -48,4 +48,4 @@ def test_the_user_goes_on_to_the_same_numbers(user):
 
 
 def test_written_again_it_is_the_same_user(model, user):
-    assert difference(user_from_bytes(user_to_bytes(user), model), user) is None
+    assert difference(NewUser.from_bytes(user.to_bytes(), model), user) is None

@@ -10,8 +10,8 @@ import pytest
 
 from kerneltrail.errors import DataError
 from kerneltrail.trajectory.evidence import LaplaceEvidence
-from kerneltrail.trajectory.new_user import RECENT
-from kerneltrail.trajectory.user_file import user_from_bytes, user_to_bytes
+from kerneltrail.trajectory.new_user import NewUser
+from kerneltrail.trajectory.user_state import RECENT
 from support.identical import difference
 
 from .small import X_NEXT, follow, rewarded_model, rows, small_model
@@ -99,7 +99,7 @@ def test_the_history_is_bounded_and_what_is_left_out_is_counted():
     sizes = {}
     for number in range(1, 3 * RECENT + 1):
         steps.append(user.update(rng.uniform(0.0, 24.0, (1, 2)) * [1.0, 20.0], rng.standard_normal(1)))
-        sizes[number] = len(user_to_bytes(user))
+        sizes[number] = len(user.to_bytes())
     assert user.batches == len(steps)
     assert user.history == tuple(steps[-RECENT:])
     assert user.state.first == steps[0]
@@ -108,7 +108,7 @@ def test_the_history_is_bounded_and_what_is_left_out_is_counted():
         node.composition: sum(step.composition == node.composition for step in steps) for node in user.model.nodes
     }
     assert sizes[3 * RECENT] < 1.01 * sizes[RECENT + 1]
-    back = user_from_bytes(user_to_bytes(user), user.model)
+    back = NewUser.from_bytes(user.to_bytes(), user.model)
     assert difference(back, user) is None
 
 

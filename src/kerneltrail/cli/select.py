@@ -13,7 +13,8 @@ if TYPE_CHECKING:
     from kerneltrail.data import User
     from kerneltrail.evaluation import Failure
     from kerneltrail.trajectory.model import TrajectoryModel
-    from kerneltrail.trajectory.new_user import NewUser, Step
+    from kerneltrail.trajectory.new_user import NewUser
+    from kerneltrail.trajectory.user_state import Step
 
 
 class Selection(StrEnum):

@@ -16,7 +16,6 @@ from kerneltrail.trajectory.fit import fit
 from kerneltrail.trajectory.model import TrajectoryModel
 from kerneltrail.trajectory.new_user import NewUser
 from kerneltrail.trajectory.settings import Settings
-from kerneltrail.trajectory.user_file import user_from_bytes, user_to_bytes
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,11 +50,11 @@ class TrajectoryMethod:
         """A followed user as the bytes of its file."""
         if not isinstance(followed, NewUser):
             raise ModelFileError(f"{followed.name!r} is not followed on a trajectory model")
-        return user_to_bytes(followed)
+        return followed.to_bytes()
 
     def load(self, data: bytes) -> NewUser:
         """The user that `save` kept."""
-        return user_from_bytes(data, self.model)
+        return NewUser.from_bytes(data, self.model)
 
 
 @METHODS.named("trajectory")

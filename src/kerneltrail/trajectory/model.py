@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 from typing import Any
 
+from kerneltrail.errors import ModelFileError
+from kerneltrail.store.atomic import read
 from kerneltrail.store.cache import Format
 from kerneltrail.trajectory import model_file
 from kerneltrail.trajectory.graph import LearntGraph
@@ -17,6 +19,14 @@ class TrajectoryModel(LearntGraph):
     def new_user(self, name: str = "new", **changes: Any) -> NewUser:
         """Somebody whose rows are yet to come; `changes` override the settings of selection."""
         return NewUser.start(self, name, **changes)
+
+    def load_user(self, path: str | os.PathLike[str]) -> NewUser:
+        """The user in a file, to be followed further on this model: as if never stopped, bit for bit.
+
+        Raises:
+            ModelFileError: as for a model's file, and if the user was followed on another model.
+        """
+        return NewUser.from_bytes(read(path, error=ModelFileError), self, os.fspath(path))
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Keep the model in one file, which `TrajectoryModel.load` reads back bit for bit."""

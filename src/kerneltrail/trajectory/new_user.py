@@ -7,9 +7,10 @@ ever.
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -17,83 +18,21 @@ from numpy.typing import ArrayLike, NDArray
 
 from kerneltrail.data import User
 from kerneltrail.data.arrays import real_numbers
-from kerneltrail.errors import DataError, TrajectoryError
+from kerneltrail.errors import DataError, ModelFileError, TrajectoryError
 from kerneltrail.gp import LinearBlock, Prediction
 from kerneltrail.gp.posterior import rows_of
 from kerneltrail.kernels import Composition, Hyperparameters
+from kerneltrail.store.atomic import write
+from kerneltrail.trajectory import user_file
 from kerneltrail.trajectory.advantage import Advantage, mixed
 from kerneltrail.trajectory.graph import LearntGraph
 from kerneltrail.trajectory.map_table import block_of
 from kerneltrail.trajectory.node_fit import NodeFit, NodePosterior
 from kerneltrail.trajectory.sampler.urn import ROOT
 from kerneltrail.trajectory.settings import Memory, Selection
+from kerneltrail.trajectory.user_state import RECENT, Step, UserState
 
 Array = NDArray[np.float64]
-
-RECENT = 64
-"""Steps of a user that are kept; of earlier ones the first, and how often each node was selected. Somebody who is
-followed for years must not grow; whoever wants every step keeps what `update` returns."""
-
-
-@dataclass(frozen=True)
-class Step:
-    """What happened at one batch.
-
-    Attributes:
-        batch: its number, from 1.
-        rows: rows seen up to and including it.
-        composition: the composition selected.
-        log_evidence: of every candidate, on all rows seen.
-        probabilities: of every node, after this batch.
-    """
-
-    batch: int
-    rows: int
-    composition: Composition
-    log_evidence: Mapping[Composition, float]
-    probabilities: Mapping[Composition, float]
-
-
-@dataclass(frozen=True)
-class UserState:
-    """All there is to know of a followed user but for the model: what a file keeps.
-
-    Attributes:
-        name: of the user.
-        selection, memory, refine: how the user is followed.
-        rows, batches: seen so far.
-        history: what happened at the last batches, at most `RECENT`.
-        fits: one per node of the model, in its order.
-        kept: the rows that some fit still needs, scaled and less the population mean; None where sums have replaced
-            them all.
-        prior: probabilities of the nodes before the newest batch's evidence.
-        weights: probabilities of the nodes.
-        current: index of the selected node, None before any batch.
-        first: what happened at the first batch, None before it.
-        selected: after how many batches each node was the selected one, in the model's order.
-    """
-
-    name: str
-    selection: Selection
-    memory: Memory
-    refine: int
-    rows: int
-    batches: int
-    history: tuple[Step, ...]
-    fits: tuple[NodeFit, ...]
-    kept: User | None
-    prior: Array
-    weights: Array
-    current: int | None
-    first: Step | None
-    selected: tuple[int, ...]
-
-    @property
-    def steps(self) -> tuple[Step, ...]:
-        """All steps that are known: the first and the last ones."""
-        if self.first is None or self.batches <= len(self.history):
-            return self.history
-        return (self.first, *self.history)
 
 
 class NewUser:
@@ -141,6 +80,23 @@ class NewUser:
     def resume(cls, model: LearntGraph, state: UserState) -> NewUser:
         """The user of a state, followed on the same model: as if never stopped."""
         return cls(model, state)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Keep the user in one file, which `TrajectoryModel.load_user` reads back bit for bit.
+
+        Raises:
+            ModelFileError: if it cannot be written; what stood there before is untouched then.
+        """
+        write(path, self.to_bytes(), error=ModelFileError)
+
+    def to_bytes(self) -> bytes:
+        """The user as the bytes of a file."""
+        return user_file.to_bytes(self.state, self.model)
+
+    @classmethod
+    def from_bytes(cls, data: bytes, model: LearntGraph, shown: str = "the user") -> NewUser:
+        """The user of a file's bytes, followed further on the same model; `shown` is what messages call the file."""
+        return cls.resume(model, user_file.from_bytes(data, model, shown))
 
     def copy(self) -> NewUser:
         """An independent copy; all parts are immutable, so it is cheap."""

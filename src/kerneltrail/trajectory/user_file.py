@@ -5,7 +5,6 @@ It belongs to one model and does not hold it: thousands of users share one.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from typing import Any
 
@@ -17,16 +16,14 @@ from kerneltrail.errors import ModelFileError
 from kerneltrail.gp import OnlineState
 from kerneltrail.gp.online import Basis
 from kerneltrail.kernels import Hyperparameters, layout_of
-from kerneltrail.store.atomic import read, write
 from kerneltrail.store.container import Arrays, pack, unpack
 from kerneltrail.store.validate import Malformed, array, conform, reading
 from kerneltrail.trajectory.graph import LearntGraph
 from kerneltrail.trajectory.group import Node
-from kerneltrail.trajectory.model import TrajectoryModel
 from kerneltrail.trajectory.model_file import fingerprint
-from kerneltrail.trajectory.new_user import RECENT, NewUser, Step, UserState
 from kerneltrail.trajectory.node_fit import NodeFit
 from kerneltrail.trajectory.settings import Memory, Selection
+from kerneltrail.trajectory.user_state import RECENT, Step, UserState
 
 _ONLINE = {"rows": int, "tol": float, "max_rank": int, "widening_error": float}
 LAYOUT: dict[str, Any] = {
@@ -36,30 +33,11 @@ LAYOUT: dict[str, Any] = {
 """The content of a user's file, besides its model's fingerprint."""
 
 
-def save_user(user: NewUser, path: str | os.PathLike[str]) -> None:
-    """Keep a followed user in one file.
-
-    Raises:
-        ModelFileError: if it cannot be written; what stood there before is untouched then.
-    """
-    write(path, user_to_bytes(user), error=ModelFileError)
-
-
-def load_user(path: str | os.PathLike[str], model: TrajectoryModel) -> NewUser:
-    """The user in a file, to be followed further on the same model: as if never stopped, bit for bit.
-
-    Raises:
-        ModelFileError: as for a model's file, and if the user was followed on another model.
-    """
-    return user_from_bytes(read(path, error=ModelFileError), model, os.fspath(path))
-
-
-def user_to_bytes(user: NewUser) -> bytes:
-    """A followed user as the bytes of its file."""
-    state = user.state
+def to_bytes(state: UserState, model: LearntGraph) -> bytes:
+    """A user followed on a model as the bytes of a file."""
     arrays: dict[str, NDArray[Any]] = {"prior": state.prior, "weights": state.weights}
     content = {
-        "model": fingerprint(user.model),
+        "model": fingerprint(model),
         "name": state.name,
         "selection": state.selection,
         "memory": state.memory,
@@ -69,14 +47,14 @@ def user_to_bytes(user: NewUser) -> bytes:
         "current": state.current,
         "judges": [_encode_fit(fit, f"judges.{i}", arrays) for i, fit in enumerate(state.fits)],
         "kept": _encode_rows(state.kept, arrays),
-        "history": _encode_history(state.steps, user.model, arrays),
+        "history": _encode_history(state.steps, model, arrays),
         "selected": list(state.selected),
     }
     return pack("user", content, arrays)
 
 
-def user_from_bytes(data: bytes, model: TrajectoryModel, shown: str = "the user") -> NewUser:
-    """The user of a file's bytes; `shown` is what messages call it."""
+def from_bytes(data: bytes, model: LearntGraph, shown: str) -> UserState:
+    """The state of a user in a file's bytes; `shown` is what messages call the file."""
     content, arrays = unpack(data, "user", shown)
     if content.get("model") != fingerprint(model):
         raise ModelFileError(f"{shown} holds a user who was followed on another model than this one")
@@ -86,7 +64,7 @@ def user_from_bytes(data: bytes, model: TrajectoryModel, shown: str = "the user"
         if current is not None and current not in range(count):
             raise Malformed(f"the selected node is number {current} of {count}")
         steps = _decode_history(content["history"], model, arrays)
-        state = UserState(
+        return UserState(
             name=content["name"],
             selection=content["selection"],
             memory=content["memory"],
@@ -105,7 +83,6 @@ def user_from_bytes(data: bytes, model: TrajectoryModel, shown: str = "the user"
             first=steps[0] if steps else None,
             selected=_decode_selected(content.get("selected"), steps, model),
         )
-        return NewUser.resume(model, state)
 
 
 def _shares(arrays: Arrays, name: str, count: int) -> NDArray[Any]:
@@ -137,7 +114,7 @@ def _encode_fit(fit: NodeFit, place: str, arrays: dict[str, NDArray[Any]]) -> di
     return stored
 
 
-def _decode_fit(stored: Mapping[str, Any], node: Node, model: TrajectoryModel, place: str, arrays: Arrays) -> NodeFit:
+def _decode_fit(stored: Mapping[str, Any], node: Node, model: LearntGraph, place: str, arrays: Arrays) -> NodeFit:
     conform(stored, {"log_evidence": float, "refined": int, "online": dict[str, Any] | None}, place)
     size = layout_of(node.composition).size
     precision = f"{place}.precision"
@@ -152,7 +129,7 @@ def _decode_fit(stored: Mapping[str, Any], node: Node, model: TrajectoryModel, p
 
 
 def _decode_online(
-    stored: Mapping[str, Any], node: Node, model: TrajectoryModel, place: str, arrays: Arrays
+    stored: Mapping[str, Any], node: Node, model: LearntGraph, place: str, arrays: Arrays
 ) -> OnlineState:
     conform(stored, _ONLINE, f"{place}.online")
     size, covariates = layout_of(node.composition).size, model.covariates
@@ -174,7 +151,7 @@ def _encode_rows(kept: User | None, arrays: dict[str, NDArray[Any]]) -> dict[str
     return {"name": kept.name, "ends": list(kept.ends)}
 
 
-def _decode_rows(stored: Mapping[str, Any] | None, model: TrajectoryModel, arrays: Arrays) -> User | None:
+def _decode_rows(stored: Mapping[str, Any] | None, model: LearntGraph, arrays: Arrays) -> User | None:
     if stored is None:
         return None
     conform(stored, {"name": str, "ends": list[int]}, "its rows")
@@ -207,7 +184,7 @@ def _encode_history(
     ]
 
 
-def _decode_history(stored: list[Mapping[str, Any]], model: TrajectoryModel, arrays: Arrays) -> tuple[Step, ...]:
+def _decode_history(stored: list[Mapping[str, Any]], model: LearntGraph, arrays: Arrays) -> tuple[Step, ...]:
     layout = {"batch": int, "rows": int, "selected": int, "candidates": list[int], "ranking": list[int]}
     nodes = [node.composition for node in model.nodes]
     log_evidence = array(arrays, "history.log_evidence", (len(stored), len(nodes))).tolist()
@@ -230,7 +207,7 @@ def _decode_history(stored: list[Mapping[str, Any]], model: TrajectoryModel, arr
     return tuple(steps)
 
 
-def _decode_selected(stored: Any, steps: tuple[Step, ...], model: TrajectoryModel) -> tuple[int, ...]:
+def _decode_selected(stored: Any, steps: tuple[Step, ...], model: LearntGraph) -> tuple[int, ...]:
     """Files that hold every step do not count them."""
     if stored is None:
         return tuple(sum(step.composition == node.composition for step in steps) for node in model.nodes)

@@ -17,8 +17,9 @@ from kerneltrail.report.description import describe
 from kerneltrail.report.figures import Curve
 from kerneltrail.trajectory.graph import LearntGraph
 from kerneltrail.trajectory.model import TrajectoryModel
-from kerneltrail.trajectory.new_user import NewUser, Step
+from kerneltrail.trajectory.new_user import NewUser
 from kerneltrail.trajectory.node_fit import NodePosterior
+from kerneltrail.trajectory.user_state import Step
 
 Array = NDArray[np.float64]
 

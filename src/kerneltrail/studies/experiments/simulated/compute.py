@@ -20,8 +20,9 @@ from kerneltrail.studies.experiments.simulated.design import PRESETS, SimulatedS
 from kerneltrail.studies.experiments.simulated.likelihoods import LikelihoodRow, likelihood_table
 from kerneltrail.trajectory.fit import fit
 from kerneltrail.trajectory.model import TrajectoryModel
-from kerneltrail.trajectory.new_user import NewUser, Step
+from kerneltrail.trajectory.new_user import NewUser
 from kerneltrail.trajectory.settings import Settings
+from kerneltrail.trajectory.user_state import Step
 
 POINTS = 120
 """Points at which the fits of example users are drawn."""
