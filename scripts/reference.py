@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import re
 import sys
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -16,19 +17,22 @@ from kerneltrail.cli.app import app
 GOAL = Path(__file__).parents[1] / "docs" / "reference.md"
 OPENING = """# Reference
 
-Everything public, from the docstrings; written by `python scripts/reference.py`. `import kerneltrail as kt` has it all.
+Everything public, from the docstrings; written by `python scripts/reference.py`. First the names at the top, as
+`import kerneltrail as kt` has them; then those of the rooms, such as `kt.kernels.log_normal`; then the command line.
 How things go together is in the [README](../README.md) and the [how-to](how-to.md).
 """
-TITLES = {
+ROOMS = {
     "kernels": "Kernels",
     "data": "Data",
+    "data.simulate": "Simulated users",
     "gp": "Gaussian processes",
-    "trajectory": "The trajectory model",
+    "methods": "Methods",
     "evaluation": "Evaluation",
-    "report": "Words",
+    "report.model_page": "Pages",
+    "adapters.arviz": "ArviZ",
     "errors": "Errors",
 }
-"""Folders in the order they are shown; others follow."""
+"""Rooms in the order they are shown."""
 SECTION = re.compile(r"^(Args|Attributes|Returns|Raises|Yields):$")
 ITEM = re.compile(r"^([\w*][\w*, ]*?): (.*)$")
 
@@ -41,16 +45,28 @@ def main() -> None:
 
 def text() -> str:
     """The whole page."""
-    groups: dict[str, list[str]] = {folder: [] for folder in TITLES}
-    for name in sorted(kerneltrail.__all__, key=str.lower):
-        home = kerneltrail._HOME[name].removeprefix("kerneltrail.").split(".")[0]
-        groups.setdefault(home, []).append(name)
-    parts = [OPENING]
-    for folder, names in groups.items():
-        if names:
-            parts.append(f"## {TITLES.get(folder, folder.capitalize())}\n")
-            parts += [entry(name, getattr(kerneltrail, name)) for name in names]
+    top = {name: getattr(kerneltrail, name) for name in sorted(kerneltrail.__all__, key=str.lower)}
+    parts = [OPENING, "## At the top\n"]
+    parts += [entry(f"kt.{name}", value) for name, value in top.items() if not inspect.ismodule(value)]
+    for room, title in ROOMS.items():
+        named = {
+            name: value for name, value in public(room).items() if not any(value is known for known in top.values())
+        }
+        parts.append(f"## {title}: `kerneltrail.{room}`\n")
+        parts += [entry(name, value) for name, value in named.items()]
     return "\n".join([*parts, commands()])
+
+
+def public(room: str) -> dict[str, Any]:
+    """Classes and functions that a room offers, by name."""
+    module = import_module(f"kerneltrail.{room}")
+    names = getattr(module, "__all__", [name for name in vars(module) if not name.startswith("_")])
+    values = {name: getattr(module, name) for name in sorted(names, key=str.lower)}
+    return {
+        name: value
+        for name, value in values.items()
+        if (inspect.isclass(value) or inspect.isfunction(value)) and value.__module__.startswith("kerneltrail")
+    }
 
 
 def entry(name: str, value: Any) -> str:
@@ -58,7 +74,7 @@ def entry(name: str, value: Any) -> str:
     kind = "class " if inspect.isclass(value) else ""
     lines = [
         f"### `{name}`\n",
-        f"```python\n{kind}{name}{signature(value)}\n```\n",
+        f"```python\n{kind}{name.removeprefix('kt.')}{signature(value)}\n```\n",
         markdown(inspect.getdoc(value) or ""),
     ]
     if inspect.isclass(value) and not issubclass(value, Exception):

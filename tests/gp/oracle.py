@@ -15,7 +15,7 @@ LONG = np.longdouble
 
 
 def kernel(kind, a, b, values):
-    """SPEC §2's table, one pair of numbers at a time."""
+    """method (2) to (4), one pair of numbers at a time."""
     if kind == "LIN":
         (c,) = values
         return (a - c) * (b - c)
@@ -38,7 +38,7 @@ def kernel(kind, a, b, values):
 def natural(composition, theta):
     """Natural values by product: [(amplitude, [(kind, covariate, values), …]), …] and the noise.
 
-    The order of SPEC's layout, read off one by one: for each product its amplitude, then its atoms'; the noise last.
+    The layout's order, read off one by one: for each product its amplitude, then its atoms'; the noise last.
     """
     numbers = iter(theta)
     products = []

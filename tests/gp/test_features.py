@@ -58,7 +58,7 @@ def test_ranks_fall_when_the_tolerance_is_loosened(text):
 
 @pytest.mark.parametrize(("ell", "at_most"), [(0.05, 60), (0.1, 40), (0.37, 25), (1.0, 20)])
 def test_ranks_on_a_unit_range_are_the_designs(ell, at_most):
-    """DESIGN: 53, 33, 19, 15 at 1e-8; ours is cut by what it costs in the evidence, so a little more."""
+    """53, 33, 19, 15 terms would do at 1e-8; ours is cut by what it costs in the evidence, so a little more."""
     user = User("ann", ("x",), np.linspace(0, 1, 100)[:, None], np.zeros(100), (100,))
     inputs = inputs_for(user, parse("SE[x]"))
     values = inputs.natural([0.0, np.log(ell), 0.0])

@@ -30,7 +30,7 @@ def user_of(text, n=40, seed=0, *, ends=None):
 
 
 def prior_density(composition, u):
-    """log p(θ) in the unconstrained space from SPEC §3's table, by scipy.stats."""
+    """log p(θ) in the unconstrained space from the table of method §3.1, by scipy.stats."""
     table = {"lengthscale": (0.0, 0.5), "amplitude": (1.0, 0.5), "period": (1.0, 0.5), "location": (0.0, 0.1),
              "noise": (0.0, 0.5)}  # fmt: skip
     kinds = [slot.spec.kind for slot in layout_of(composition).slots]

@@ -15,7 +15,7 @@ from kerneltrail.kernels.phrases import Phrase
 
 from .drawing import central_difference
 
-# SPEC §2's table, one scalar at a time.
+# method (2) to (4), one scalar at a time.
 ORACLES = {
     "LIN": lambda x, z, c: (x - c) * (z - c),
     "PER": lambda x, z, ell, p: math.exp(-2.0 * math.sin(math.pi * (x - z) / p) ** 2 / ell**2),

@@ -1,4 +1,4 @@
-"""Priors: SPEC §3's numbers, overrides, refusals and samples."""
+"""Priors: the numbers of method §3.1, overrides, refusals and samples."""
 
 import copy
 import pickle
@@ -9,7 +9,7 @@ import pytest
 from kerneltrail.errors import KernelError
 from kerneltrail.kernels import Composition, Prior, Priors, log_normal, normal, parse
 
-# SPEC §3: (mean, variance) in the unconstrained space.
+# method §3.1: (mean, variance) in the unconstrained space.
 TABLE = {
     "synthetic": {
         "lengthscale": (0.0, 0.5),

@@ -25,7 +25,7 @@ Distribution = Mapping[Hashable, float]
 
 
 def enumerate_joint(joint: Joint) -> dict[Paths, float]:
-    """Every state with its exact probability under SPEC §4's joint."""
+    """Every state with its exact probability under the joint (method (9))."""
     masks = list(joint.urn.pool.masks())
     states = len(masks) ** joint.size
     if states > LARGEST:

@@ -58,7 +58,7 @@ class Record(NamedTuple):
 
     @property
     def log_joint(self) -> float:
-        """log of SPEC §4's joint, up to a constant."""
+        """log of the joint (method (9)), up to a constant."""
         return self.state.log_joint
 
     @property
@@ -91,7 +91,7 @@ def run(rng: np.random.Generator, sweep: Sweep, state: State, sweeps: int, *, fi
 
 
 def draw_prior(joint: Joint, rng: np.random.Generator) -> State:
-    """Paths simulated from the urn, user by user: the generative process without data (SPEC §4)."""
+    """Paths simulated from the urn, user by user: the generative process without data (method (7))."""
     counts = Counts()
     paths: list[tuple[int, ...]] = []
     for length in joint.customers:

@@ -25,7 +25,7 @@ def h0(pool, mask, parent, keep):
 
 
 def log_joint(urn, evidence, paths, order):
-    """The product of SPEC §4's (urn) over customers who arrive in a given order of users, times the evidences.
+    """The product of method (8) over customers who arrive in a given order of users, times the evidences.
 
     Users must arrive as wholes or in any interleaving that keeps each user's batches in order.
     """

@@ -1,6 +1,6 @@
 """Compositions as GPyTorch kernels, for those who continue there.
 
-The conventions differ (SPEC §2). With this package's lengthscale ℓ:
+The conventions differ (method §2). With this package's lengthscale ℓ:
 
 - What an atom is called there, and with which values, is said by the atom (`AtomKind.to_gpytorch`).
 - GPyTorch's LinearKernel has no location, so there is a kernel of its own here, with a `location` parameter.

@@ -4,7 +4,7 @@ The outcome is log(steps in the 30 minutes after a decision point + 0.5). Kept a
 was available and the steps of the 30 minutes before were recorded (which reproduces 19 of the 21 row counts in the
 paper's table), less those whose outcome was not recorded, as the paper says.
 
-The pool of the paper's experiment is here as well (SPEC §3; paper, Appendix D.4).
+The pool of the paper's experiment is here as well (method §3.1; paper, Appendix D.4).
 """
 
 from __future__ import annotations

@@ -23,7 +23,7 @@ _TIME = "M"
 
 @dataclass(frozen=True, eq=False)
 class User:
-    """A user's rows, oldest first, and where each batch ends (SPEC §1).
+    """A user's rows, oldest first, and where each batch ends (method (1)).
 
     Arrays are copied and read-only, so a user is a value: equal if all its contents are, hashable, safe to share and to
     send to another process. A user without rows is legal: somebody new, before the first batch.
@@ -104,13 +104,13 @@ class User:
         return len(self.ends)
 
     def upto(self, t: int) -> User:
-        """The user after the first `t` batches: D[m,t] of SPEC §1. t = 0 is the user before any row."""
+        """The user after the first `t` batches: D[m,t] of method (1). t = 0 is the user before any row."""
         if not 0 <= t <= self.batches:
             raise DataError(f"user {self.name!r} has {self.batches} batches; there is no state after {t}")
         return self._slice(0, self.ends[t - 1] if t else 0, self.ends[:t])
 
     def batch(self, t: int) -> User:
-        """Batch t alone, counted from 1 as in SPEC §1: what joins `upto(t - 1)` to make `upto(t)`."""
+        """Batch t alone, counted from 1 as in method §1: what joins `upto(t - 1)` to make `upto(t)`."""
         if not 1 <= t <= self.batches:
             raise DataError(f"user {self.name!r} has batches 1 to {self.batches}; there is no batch {t}")
         start, stop = (self.ends[t - 2] if t > 1 else 0), self.ends[t - 1]

@@ -1,4 +1,4 @@
-"""What selections are judged by (SPEC §11): recovery, held-out density, calibration; with paired intervals."""
+"""What selections are judged by (method §11): recovery, held-out density, calibration; with paired intervals."""
 
 from kerneltrail.evaluation.follow import METRICS, Failure, Followed, Step, follow
 from kerneltrail.evaluation.harness import evaluate, splits

@@ -32,7 +32,7 @@ HUGE = 1e100
 
 @dataclass(frozen=True)
 class Step:
-    """A user followed by a method, after t batches (SPEC §11). What does not apply is NaN, or None for flags.
+    """A user followed by a method, after t batches (method §11). What does not apply is NaN, or None for flags.
 
     Attributes:
         run: label of the evaluation that it belongs to: a seed, a split.
@@ -42,7 +42,7 @@ class Step:
         t: batches seen; 0 is before any row.
         rows: rows seen.
         predicted: rows of batch t+1, predicted before they were seen; 0 after the last batch.
-        rmse: root mean squared error of that prediction.
+        rmse: root mean squared error of that prediction (method (40)).
         log_density: mean log predictive density, noise included. Predictions are Normal: methods that average over
             several kernels join them by mean and variance.
         coverage50, coverage90: share of the rows inside the central 50 % and 90 % intervals of that Normal.

@@ -33,7 +33,7 @@ TITLES: dict[str, tuple[str, Callable[[float], str]]] = {
     "covariates": ("Covariates used", _plain),
     "changed": ("Per cent of users whose kernel changes with the next batch", _share),
 }
-"""Metrics of SPEC §11 in the order shown, with how their values are written."""
+"""Metrics of method §11 in the order shown, with how their values are written."""
 
 COMPARED = ("rmse", "log_density", "right", "changed", "cpu_seconds")
 """Metrics whose differences are shown."""

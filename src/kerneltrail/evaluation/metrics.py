@@ -23,7 +23,7 @@ EDGES = (0.0, 0.6, 0.8, 0.9, 0.99, 1.0)
 
 
 def rmse(mean: ArrayLike, y: ArrayLike) -> float:
-    """The root mean squared error of predicted means.
+    """The root mean squared error of predicted means (method (40)).
 
     >>> rmse([1.0, 2.0], [1.0, 4.0])
     1.4142135623730951
@@ -33,7 +33,7 @@ def rmse(mean: ArrayLike, y: ArrayLike) -> float:
 
 
 def mean_log_density(prediction: Prediction, y: Array) -> float:
-    """The mean log density of observations under a prediction, noise included."""
+    """The mean log density of observations under a prediction, noise included (method (40))."""
     return float(prediction.log_density(y).mean())
 
 

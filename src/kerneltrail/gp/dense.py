@@ -69,7 +69,7 @@ def _finite(inputs: Inputs, *results: Array) -> None:
 
 
 def prefix_evidence(lower: Array, y: Array, ends: NDArray[np.int64]) -> Array:
-    """Log evidences of y[:n] for every n in `ends`, from one factor (SPEC §5, prefix property).
+    """Log evidences of y[:n] for every n in `ends`, from one factor (method (11), prefix property).
 
     The leading block of L is the factor of the leading block of K, so with z = L⁻¹y
     log p(y[1..n]) = Σ_{i≤n} (-z_i²/2 - log L_ii - log(2π)/2).

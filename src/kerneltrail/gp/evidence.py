@@ -70,7 +70,7 @@ def evidence(
     tol: float = TOLERANCE,
     block: LinearBlock | None = None,
 ) -> Evidence:
-    """Log evidence of a composition for all batches of a user, at S hyperparameter vectors, in one pass.
+    """Log evidence of a composition for all batches of a user, at S hyperparameter vectors, in one pass (method (10)).
 
     Args:
         user: rows in time order with batch ends.

@@ -1,4 +1,4 @@
-"""Spectral features: a composition as columns Φ with K = ΦΦᵀ, exact to tolerance (DESIGN, "Spectral features").
+"""Spectral features: a composition as columns Φ with K = ΦΦᵀ, exact to tolerance (method (12)).
 
 LIN is one feature; a stationary atom is a cosine series, so two features a term; products multiply, sums are put
 side by side. Here the hyperparameters become numbers that the compiled loops of `spectral` read: kernels are data to

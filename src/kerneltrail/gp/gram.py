@@ -203,7 +203,7 @@ def backward(upper: Array, right: Array) -> None:
 
 @numba.njit(cache=True, fastmath=FAST)
 def _head(features: Array, scale: Array, rows: int, noise: float, out: Array) -> bool:
-    """Running log evidences of the first `rows` rows from their own small covariance (SPEC §5, prefix property)."""
+    """Running log evidences of the first `rows` rows from their own small covariance (method (11), prefix property)."""
     matrix = np.zeros((rows, rows))
     last = features.shape[0] - 1
     for c in range(last):

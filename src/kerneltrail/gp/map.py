@@ -1,7 +1,7 @@
-"""Maximum a posteriori hyperparameters, from many starts, with the curvature at the optimum.
+"""Maximum a posteriori hyperparameters (method (16)), from many starts, with the curvature at the optimum.
 
-The search runs in the unconstrained space, whitened by the prior (SPEC §3): one unit is one prior standard deviation of
-every hyperparameter, so one step size fits all.
+The search runs in the unconstrained space, whitened by the prior (method §3.1): one unit is one prior standard
+deviation of every hyperparameter, so one step size fits all.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ class MapResult:
 
     @cached_property
     def log_laplace(self) -> float:
-        """Laplace's approximation of log p(y|X,K): log posterior + (k/2) log 2π - ½ log|precision|.
+        """Laplace's approximation of log p(y|X,K) (method (17)): log posterior + (k/2) log 2π - ½ log|precision|.
 
         A direction in which the optimum is not a maximum (a saddle, or a search cut short) would make the integral
         diverge; its curvature, relative to the prior's, is floored at `LEAST_CURVATURE`.

@@ -1,4 +1,4 @@
-"""Factorisation with the package's one jitter policy (DESIGN, "Numbers"). float64 only."""
+"""Factorisation with the package's one jitter policy (method §12). float64 only."""
 
 from __future__ import annotations
 

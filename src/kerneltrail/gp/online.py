@@ -1,6 +1,6 @@
 """Online state by sufficient statistics: for fixed hyperparameters, time and memory do not depend on the rows seen.
 
-With features Φ, the data enter only through ΦΦᵀ, Φy, y'y and n (DESIGN, "Sufficient statistics"): a batch of b rows
+With features Φ, the data enter only through ΦΦᵀ, Φy, y'y and n (method §5.4): a batch of b rows
 costs O(b r²) whatever came before.
 """
 
@@ -256,7 +256,7 @@ class OnlineState:
         return self._root @ mean[-q:], noise * (v.T @ v)
 
     def advantage(self, X: ArrayLike, reward: Reward) -> tuple[Array, Array]:
-        """Mean and variance of f_advantage(s) = r(s,1) - r(s,0) at the rows of X (SPEC §8), in closed form."""
+        """Mean and variance of f_advantage(s) = r(s,1) - r(s,0) at the rows of X (method (33)), in closed form."""
         return reward.advantage_of(*self.weights(), rows_of(X, self.basis.covariates), self.basis.covariates)
 
     def components(self, X: ArrayLike, *, linear: ArrayLike | None = None) -> tuple[Component, ...]:

@@ -1,4 +1,4 @@
-"""The population: a ridge regression on all training rows (SPEC §10), and how far users lie from it.
+"""The population: a ridge regression on all training rows (method (34)), and how far users lie from it.
 
 So nobody starts from nothing, and what is said of somebody without rows is as wide as users differ.
 """
@@ -87,9 +87,10 @@ class PopulationMean:
 def spread(users: Sequence[User], reward: Reward) -> Reward:
     """The reward model with the variances of its weights between users, learnt from scaled users who are centred.
 
-    EM for y_m = B_m w_m + ε with w_m ~ N(0, diag(v)). E: each user's posterior of w_m. M: v = (v₀ + Σ_m E[w_m²]) /
-    (M + 1), where v₀ are the reward model's own, counted as one user's, so that few users do not end at zero; σ² is the
-    mean squared residual. The baseline's composition is not in it: what users share of that is in the mean already.
+    EM for y_m = B_m w_m + ε with w_m ~ N(0, diag(v)) (method (35)). E: each user's posterior of w_m. M: v = (v₀ + Σ_m
+    E[w_m²]) / (M + 1), where v₀ are the reward model's own, counted as one user's, so that few users do not end at
+    zero; σ² is the mean squared residual. The baseline's composition is not in it: what users share of that is in the
+    mean already.
     """
     known = [user for user in users if user.rows]
     if not known:

@@ -201,7 +201,7 @@ class Posterior:
         return v.T @ self.z, block.covariance - v.T @ v
 
     def advantage(self, X: ArrayLike, reward: Reward) -> tuple[Array, Array]:
-        """Mean and variance of f_advantage(s) = r(s,1) - r(s,0) at the rows of X (SPEC §8), in closed form."""
+        """Mean and variance of f_advantage(s) = r(s,1) - r(s,0) at the rows of X (method (33)), in closed form."""
         points = self._points(X)
         reward.contexts(points, self.covariates)  # refuses features that are not there, whatever the block has
         weights = self.weights()

@@ -1,4 +1,4 @@
-"""The linear block of a reward model: features with a fixed Gaussian prior on their weights (SPEC §8)."""
+"""The linear block of a reward model: features with a fixed Gaussian prior on their weights (method §8.1)."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class LinearBlock:
 
 @dataclass(frozen=True)
 class Reward:
-    """How a reward model is laid out: r(s,a) = f_baseline(s) + a f_advantage(s) + c + ε (SPEC §8).
+    """How a reward model is laid out: r(s,a) = f_baseline(s) + a f_advantage(s) + c + ε (method (32)).
 
     The linear block has the features [1, a, a·φ₁(s), …]: a constant mean, and the action with each expert feature.
     Without an action it is a constant mean alone (`Reward.constant`), of which everybody has one of their own.

@@ -1,4 +1,4 @@
-"""The spectral method: evidence and gradient from features, O(n r²) for all batches together."""
+"""The spectral method: evidence and gradient from features (method (15)), O(n r²) for all batches together."""
 
 from __future__ import annotations
 

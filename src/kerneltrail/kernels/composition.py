@@ -1,7 +1,7 @@
 """Products of atoms, and compositions: sets of products, summed. Immutable, canonical, hashable.
 
-A product carries one amplitude σ_f² (an amplitude per factor would not be identifiable, SPEC §2), and a composition is
-a *set*, so two that are equal are the same model whatever the order they were written in.
+A product carries one amplitude σ_f² (an amplitude per factor would not be identifiable, method §2), and a composition
+is a *set*, so two that are equal are the same model whatever the order they were written in.
 """
 
 from __future__ import annotations
@@ -126,7 +126,7 @@ class Composition:
 
     @cached_property
     def text(self) -> str:
-        """The text form (SPEC §2); `parse` reads it back to an equal composition."""
+        """The text form (method §2); `parse` reads it back to an equal composition."""
         return " + ".join(map(str, self.products))
 
     def __add__(self, other: Composition | Product) -> Composition:

@@ -2,7 +2,7 @@
 
 A stationary kernel k(τ) on a bounded range is a short cosine series, k(τ) = Σ_j w_j cos(jωτ) with w_j ≥ 0 and
 Σ_j w_j = k(0) = 1. Since cos(jω(x-x')) = cos jωx cos jωx' + sin jωx sin jωx', the weights give features whose
-inner product is the kernel (DESIGN, "Spectral features").
+inner product is the kernel (method (12)).
 
 Weights are never normalised after truncation: what is dropped is what is lost, and it is below `tail`.
 """
@@ -116,7 +116,7 @@ def _bessel_batch(z: Array, tail: Array, weights: Array, slopes: Array, count: N
 
 
 def periodic_series(lengthscale: Array, period: Array, tail: Array) -> Series:
-    """Series of exp(-2 sin²(πτ/p)/ℓ²) = e^{-z} Σ_j I_j(z) cos(2πjτ/p) with z = 1/ℓ².
+    """Series of PER (method (13)): exp(-2 sin²(πτ/p)/ℓ²) = e^{-z} Σ_j I_j(z) cos(2πjτ/p) with z = 1/ℓ².
 
     Args:
         lengthscale: ℓ, shape (S,).
@@ -159,7 +159,8 @@ def _gaussian_batch(
 
 
 def gaussian_series(lengthscale: Array, span: float, tail: Array) -> Series:
-    """Series of exp(-τ²/(2ℓ²)) on |τ| ≤ span: repeated with a period so long that the copies do not matter.
+    """Series of exp(-τ²/(2ℓ²)) on |τ| ≤ span (method (14)): repeated with a period so long that the copies do not
+    matter.
 
     With period L = span + ℓ sqrt(-2 log(tail/5)) each of the two nearest copies adds less than a fifth of `tail`, which
     leaves half of it for the terms dropped. The weights are the Gaussian's own spectrum,

@@ -1,4 +1,4 @@
-"""Pools: the products a composition may be built of, each with its probability of being included (H0, SPEC §3)."""
+"""Pools: the products a composition may be built of, each with its probability of being included (H0, method (6))."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ LARGEST = 100_000
 SIMPLE, COMPOUND = 0.1, 0.025
 """Default inclusion probabilities for products of one factor and of several.
 
-The paper prints 0.1 and 0.25, against its own sentence that simple kernels are favoured: a misprint (SPEC §3).
+The paper prints 0.1 and 0.25, against its own sentence that simple kernels are favoured: a misprint (method §14).
 """
 
 
@@ -183,7 +183,7 @@ class Pool:
         return Composition(tuple(product for i, product in enumerate(self.products) if mask >> i & 1))
 
     def log_h0(self, mask: int, *, parent: int = 0, keep: float | None = None) -> float:
-        """log H0 of a bit mask (SPEC §3).
+        """log H0 of a bit mask (method (6)).
 
         Args:
             mask: the composition.

@@ -1,4 +1,4 @@
-"""Priors over hyperparameters, by type, with overrides per covariate (SPEC §3). Priors are data.
+"""Priors over hyperparameters, by type, with overrides per covariate (method §3.1). Priors are data.
 
 Every prior is a Normal in the unconstrained space: a LogNormal on a positive hyperparameter is a Normal on its log.
 """
@@ -86,12 +86,12 @@ class Priors:
 
     @classmethod
     def synthetic(cls) -> Priors:
-        """The paper's priors for its synthetic experiment (SPEC §3; paper, Appendix C.2)."""
+        """The paper's priors for its synthetic experiment (method §3.1; paper, Appendix C.2)."""
         return cls._table(lengthscale=(0.0, 0.5), amplitude=(1.0, 0.5), period=(1.0, 0.5), noise=(0.0, 0.5))
 
     @classmethod
     def heartsteps(cls) -> Priors:
-        """The paper's priors for HeartSteps, on covariates scaled to [0, 1] (SPEC §3; paper, Appendix D.4)."""
+        """The paper's priors for HeartSteps, on covariates scaled to [0, 1] (method §3.1; paper, Appendix D.4)."""
         return cls._table(lengthscale=(-1.0, 0.75), amplitude=(0.5, 0.75), period=(-1.0, 0.75), noise=(1.0, 0.75))
 
     @classmethod

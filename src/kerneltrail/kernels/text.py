@@ -1,4 +1,4 @@
-"""The text form of kernels: ``LIN[x] + PER[hour]*SE[temperature]`` (SPEC §2).
+"""The text form of kernels: ``LIN[x] + PER[hour]*SE[temperature]`` (method §2).
 
 Grammar: sum := term ("+" term)*; term := factor ("*" factor)*; factor := KIND "[" covariate "]" | "(" sum ")".
 `×` and `·` are read as `*`. The empty text is the empty composition. The time is linear in the text, but for brackets

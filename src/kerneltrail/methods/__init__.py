@@ -1,4 +1,4 @@
-"""Methods that the trajectory model is compared with (SPEC §10), all behind one protocol and found by name.
+"""Methods that the trajectory model is compared with (method §10), all behind one protocol and found by name.
 
 Importing a method's module registers it; the order here is the order in which they are listed.
 """

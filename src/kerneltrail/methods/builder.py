@@ -14,7 +14,7 @@ from kerneltrail.methods.protocol import Learner
 from kerneltrail.methods.refit import RefittingMethod
 
 LearnsFrom = Literal["own rows", "group"]
-"""Whose rows a method learns from. ``own rows``: the followed user's alone, scaled by themselves (SPEC §8, the
+"""Whose rows a method learns from. ``own rows``: the followed user's alone, scaled by themselves (method §8, the
 baselines); of the training users it takes nothing but how rows are scaled before the first. ``group``: the training
 users' too, in their units."""
 

@@ -1,4 +1,4 @@
-"""The pooled GP (SPEC §10): one composition, hyperparameters fitted on all training users together, no selection."""
+"""Pooled GP (method §10.3): one composition, hyperparameters fitted on all training users together, no selection."""
 
 from __future__ import annotations
 

@@ -63,7 +63,7 @@ class Preprocessor:
         Args:
             cohort: the training users.
             scaling: ``user`` scales covariates on the user's own rows so far, ``group`` as the training users',
-                ``none`` not at all. If None: ``none`` where the cohort is not scaled, else ``user`` (SPEC §8).
+                ``none`` not at all. If None: ``none`` where the cohort is not scaled, else ``user`` (method §8.4).
             target_scaling: of the target; the cohort's if None.
             reward: reward model with the action's advantage.
             constant: prior variance of a constant mean, where there is no reward model; 0 for none.

@@ -49,7 +49,7 @@ def wide_priors() -> Priors:
 
 
 SETS: Registry[SimulatedSet] = Registry("simulation", DataError)
-"""SPEC §9's simulations by name."""
+"""The simulations of method §9.1 by name."""
 
 _LATER = (
     "One of the sets of the authors' later work: x ~ U(0, 20), six batches of 5 rows, noise of standard deviation 0.5. "

@@ -1,4 +1,4 @@
-"""What an action adds, per context, with its uncertainty: r(s,1) - r(s,0) of a reward model (SPEC §8)."""
+"""What an action adds, per context, with its uncertainty: r(s,1) - r(s,0) of a reward model (method (33))."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Advantage:
 
 
 def mixed(weights: Array, means: Array, variances: Array) -> tuple[Array, Array]:
-    """Mean and variance of a mixture of S Normals at m places, from (S,), (S, m) and (S, m)."""
+    """Mean and variance of a mixture of S Normals at m places (method (31)), from (S,), (S, m) and (S, m)."""
     share = weights / weights.sum()
     mean = share @ means
     # Around the joint mean, not as a difference of squares: targets may be large.

@@ -1,6 +1,6 @@
 """The compositions that a fit considers: all small ones where there are few, else what a beam search finds promising.
 
-The chains then target the joint of SPEC §4 restricted to this set. It is fixed before sampling begins, so the moves
+The chains then target the joint (method (9)) restricted to this set. It is fixed before sampling begins, so the moves
 stay exact on it.
 """
 

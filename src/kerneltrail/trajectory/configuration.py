@@ -53,7 +53,7 @@ class Listed(Section):
 
 
 class Inclusion(Section):
-    """H0: the probability with which a product is part of a composition (SPEC §3)."""
+    """H0: the probability with which a product is part of a composition (method (6))."""
 
     simple: float = SIMPLE
     compound: float = COMPOUND
@@ -153,7 +153,7 @@ class PriorsSection(Section):
 
 
 class RewardSection(Section):
-    """The reward model (SPEC §8)."""
+    """The reward model (method §8)."""
 
     features: list[str] = Field(default_factory=list)
     advantage_variance: float = 1.0

@@ -53,7 +53,7 @@ def fit(
         pool: products on offer; every atom on every covariate if None.
         priors: over hyperparameters; if None the paper's: HeartSteps' where covariates are scaled, else the synthetic.
         settings: of evidence, moves and chains; the measured default if None.
-        reward: adds an action's linear advantage and a constant mean to every composition (SPEC §8).
+        reward: adds an action's linear advantage and a constant mean to every composition (method (32)).
         workers: processes; all cores if None.
         progress: called as the fit goes on.
         checkpoint: folder from which a fit that was stopped goes on, to the same result; refused if it belongs to a

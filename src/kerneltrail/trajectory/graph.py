@@ -153,7 +153,7 @@ class LearntGraph:
     def transitions(self) -> Array:
         """p(next = node j | from i), rows root then nodes, columns nodes, each row summing to 1.
 
-        The urn's probabilities (SPEC §4), where a transition never seen keeps its share α·H0, renormalised over the
+        The urn's probabilities (method (27)), where a transition never seen keeps its share α·H0, renormalised over the
         nodes of the graph: a new user is followed within it.
         """
         masks = tuple(node.mask for node in self.nodes)

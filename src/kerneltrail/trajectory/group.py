@@ -1,7 +1,7 @@
 """What pilot users say of a composition's hyperparameters: a Normal in the unconstrained space, shrunk to the prior.
 
-It is the prior for a new user's MAP, and the `group` evidence's for each pilot user given the others (SPEC §5). A node
-of the learnt graph is a composition with its group.
+It is the prior for a new user's MAP, and the `group` evidence's for each pilot user given the others (method §5.7). A
+node of the learnt graph is a composition with its group.
 """
 
 from __future__ import annotations
@@ -53,9 +53,9 @@ class Group:
 def group_of(composition: Composition, thetas: Sequence[Array], prior: Prior) -> Group:
     """The group of users whose MAP hyperparameters are given, one vector each.
 
-    Each hyperparameter by itself, in the manner of a normal-inverse-gamma update: with n users of mean θ̄, the mean is
-    (κμ₀ + nθ̄)/(κ + n) and the variance (νv₀ + Σ(θ-θ̄)²)/(ν + n). The conjugate term in (θ̄-μ₀)² is left out: a group that
-    is far from the prior's mean is not for that reason wide.
+    Each hyperparameter by itself, in the manner of a normal-inverse-gamma update (method (18)): with n users of mean
+    θ̄, the mean is (κμ₀ + nθ̄)/(κ + n) and the variance (νv₀ + Σ(θ-θ̄)²)/(ν + n). The conjugate term in (θ̄-μ₀)² is
+    left out: a group that is far from the prior's mean is not for that reason wide.
     """
     mean0, variance0 = prior.moments(composition)
     n = len(thetas)

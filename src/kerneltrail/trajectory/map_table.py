@@ -1,4 +1,4 @@
-"""MAP fits of every (user, composition), computed once, in parallel, and kept (SPEC §5: "compute it once, keep it").
+"""MAP fits of every (user, composition), computed once, in parallel, and kept (method (16)).
 
 A fit depends on nothing but the user's rows, the composition, the priors and these settings: its random starts are
 seeded by the content of the first two. So it is the same whoever asks first, in whatever process, before or after a

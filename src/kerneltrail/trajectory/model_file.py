@@ -1,4 +1,4 @@
-"""A trajectory model in one file (DESIGN, "Model file"): written whole or not at all, read back bit for bit."""
+"""A trajectory model in one file (method §12): written whole or not at all, read back bit for bit."""
 
 from __future__ import annotations
 

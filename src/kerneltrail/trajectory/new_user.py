@@ -1,4 +1,4 @@
-"""Selection for a new user (SPEC §7; paper, Algorithm 1): a walk on the learnt graph, batch by batch, not retrained.
+"""Selection for a new user (method §7; paper, Algorithm 1): a walk on the learnt graph, batch by batch, not retrained.
 
 `greedy` takes, of the current composition and its children, the one with the largest evidence: a wrong turn is for
 ever.
@@ -233,7 +233,7 @@ class NewUser:
         nodes = self.model.nodes
         if state.selection == "filter":
             return tuple(range(len(nodes)))
-        # Algorithm 1: the children of the current composition and itself; at a node without children, stay.
+        # method (26), Algorithm 1: the current composition and its children; at a node without children, stay.
         here = ROOT if state.current is None else nodes[state.current].mask
         allowed = set(self.model.children(here)) | {here}
         return tuple(i for i, node in enumerate(nodes) if node.mask in allowed)
@@ -246,8 +246,8 @@ class NewUser:
         if state.selection == "greedy":
             current = candidates[int(np.argmax(log))]
             return state.prior, np.eye(len(fits))[current], current
-        # SPEC §7: forward filtering. The cumulative sets overlap, so with memory "newest" only the newest one speaks,
-        # and what went before enters by the graph alone.
+        # method (28), (29): forward filtering. The cumulative sets overlap, so with memory "newest" only the newest one
+        # speaks, and what went before enters by the graph alone.
         prior = state.prior
         if state.batches:
             prior = (prior if state.memory == "newest" else state.weights) @ self.model.transitions[1:]

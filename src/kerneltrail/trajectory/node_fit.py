@@ -95,7 +95,7 @@ class NodeFit:
         return replace(self, online=online, log_evidence=value)
 
     def _occam(self, rows: int) -> float:
-        """Laplace's factor at kept hyperparameters: the data's share of the curvature grows with the rows."""
+        """Laplace's factor at a kept θ (method (30)): the data's share of the curvature grows with the rows."""
         assert self.precision is not None
         mean, variance = self.node.group.mean, self.node.group.variance
         k = len(mean)

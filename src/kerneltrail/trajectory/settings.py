@@ -29,9 +29,9 @@ class Settings:
 
     Attributes:
         evidence: how a composition is judged, by name: ``laplace``, ``group``, ``empirical``, or a registered one
-            (SPEC §5).
-        alpha: concentration of every restaurant (SPEC §4).
-        keep: probability of keeping a parent's product in H0; None for no parent bias (SPEC §3).
+            (method §5).
+        alpha: concentration of every restaurant (method (7)).
+        keep: probability of keeping a parent's product in H0; None for no parent bias (method §3.2).
         largest: most products in a composition.
         width: compositions per customer that the search for candidates expands at every size.
         scope: whether the search expands the best of ``each`` customer, or of all ``together``: faster by an order, and
@@ -47,11 +47,11 @@ class Settings:
         margin: a sampled structure within so many nats of the best may be preferred for being simpler.
         margin_of: what the margin is on: the log ``joint``, or the log ``likelihood``, which is the joint without the
             urn's prior over paths.
-        selection: how new users are followed: ``filter`` or ``greedy`` (SPEC §7).
+        selection: how new users are followed: ``filter`` or ``greedy`` (method §7).
         memory: for the filter, whether only the newest cumulative set speaks or all of them.
         mean: what users vary around: ``none``, zero; or ``population``, a ridge regression on all pilot users' rows,
             with the spread of a reward model's constant and advantage between users learnt too. So a new user has a
-            prediction before the first batch (SPEC §10).
+            prediction before the first batch (method §8.3).
         constant: prior variance of a constant mean of each user's own, where there is no reward model, which has one;
             0 for none. Around the population mean it is where the learning of its spread between users begins.
         refine: rows up to which a new user's hyperparameters are refined; later rows use what was found.

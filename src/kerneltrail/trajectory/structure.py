@@ -1,4 +1,4 @@
-"""One structure out of many samples: the simplest among those that are nearly as probable as the best (SPEC §6)."""
+"""One structure out of many samples: the simplest among those that are nearly as probable as the best (method (25))."""
 
 from __future__ import annotations
 

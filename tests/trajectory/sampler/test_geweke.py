@@ -61,6 +61,6 @@ def test_the_exact_sweep_gets_it_right(keep):
 
 @pytest.mark.slow
 def test_it_would_see_the_hastings_ratio_upside_down():
-    """The test has power: same length, with the mistake of the authors' code (SPEC §6)."""
+    """The test has power: same length, with the mistake of the authors' code (method §14)."""
     upside_down = {"published_plate": {"inverted": True}}
     assert np.abs(scores(PUBLISHED, None, 4_000, seed=1, options=upside_down)).max() > 6.0

@@ -63,7 +63,7 @@ def mhealth(
     days: int = 32,
     batch_size: int = 40,
 ) -> Simulation:
-    """A small trial in the manner of HeartSteps: y = mean + f(s) + a·(b0 + b1·log_steps30pre) + ε (SPEC §8).
+    """A small trial in the manner of HeartSteps: y = mean + f(s) + a·(b0 + b1·log_steps30pre) + ε (method (32)).
 
     Five decision points a day; the user is available at four of five, and then a = 1 with probability 0.6. Half of each
     group has f ~ LIN[log_steps30pre] + SE[hour], the others LIN[log_steps30pre] + SE[temperature]. Covariates are

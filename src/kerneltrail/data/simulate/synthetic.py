@@ -1,4 +1,4 @@
-"""The simulated experiments of the paper and of the authors' later work (SPEC §9), with the truth beside the data.
+"""The simulated experiments of the paper and of the authors' later work (method §9.1), with the truth beside the data.
 
 Users of the first half of a group have the first true kernel, the others the second. Every user has hyperparameters
 of its own, near the same centre, and one function drawn exactly from its kernel.
@@ -16,8 +16,9 @@ from kerneltrail.engines.threads import one_blas_thread
 from kerneltrail.errors import DataError
 from kerneltrail.kernels import Composition, Hyperparameters, parse
 
-# SPEC §9: medians of the synthetic priors (SPEC §3) are exp(0) for lengthscales and exp(1) for amplitudes and periods.
-# The location's prior is N(0, 0.1), with median 0; it has no logarithm, so the spread of 0.1 is taken as it stands.
+# method §9.1: medians of the synthetic priors (method §3.1) are exp(0) for lengthscales and exp(1) for amplitudes and
+# periods. The location's prior is N(0, 0.1), with median 0; it has no logarithm, so the spread of 0.1 is taken as it
+# stands.
 _PAPER = (
     TrueKernel(
         parse("LIN[x] + PER[x]"),
@@ -46,7 +47,7 @@ _SIMILAR = (
     _LINEAR_PERIODIC,
     TrueKernel(parse("LIN[x] + SE[x]"), {**_LINEAR, "SE[x].amplitude": 5.0, "SE[x].lengthscale": 3.0}),
 )
-# The authors give each factor of a product an amplitude. Here a product has one (SPEC §2): theirs multiplied, 4·1 and
+# The authors give each factor of a product an amplitude. Here a product has one (method §2): theirs multiplied, 4·1 and
 # 5·4, with the same log-sd as every other hyperparameter.
 _COMPLEX = (
     TrueKernel(
@@ -83,7 +84,7 @@ def paper(
 ) -> Simulation:
     """The paper's synthetic experiment: x ~ U(-4, 4), half LIN+PER and half SE, noise variance 0.15, 187 rows each.
 
-    The paper prints neither the range of x nor the true hyperparameters; these are SPEC §9's.
+    The paper prints neither the range of x nor the true hyperparameters; these are ours (method §9.1).
     """
     return _simulate(_PAPER, (-4.0, 4.0), batches, train, test, seed)
 

@@ -18,7 +18,7 @@ from kerneltrail.names import index_of
 Array = NDArray[np.float64]
 
 LOG_SD = 0.1
-"""Spread of positive hyperparameters between users: standard deviation of the logarithm (SPEC §9)."""
+"""Spread of positive hyperparameters between users: standard deviation of the logarithm (method §9.1)."""
 
 
 @dataclass(frozen=True)
@@ -78,7 +78,7 @@ def as_rng(seed: int | np.random.Generator) -> np.random.Generator:
 
 
 def covariance(hyperparameters: Hyperparameters, X: Array, covariates: Sequence[str]) -> Array:
-    """K(X, X) without noise: the sum over products of amplitude times the atoms' covariances (SPEC §2)."""
+    """K(X, X) without noise: the sum over products of amplitude times the atoms' covariances (method (5))."""
     composition, layout = hyperparameters.composition, hyperparameters.layout
     values = hyperparameters.values_array
     names = tuple(covariates)

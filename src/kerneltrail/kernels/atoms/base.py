@@ -32,8 +32,8 @@ class Hyperparameter:
 
     Attributes:
         name: what it is called in texts and files, e.g. ``lengthscale``.
-        kind: the type under which priors are looked up (SPEC §3); often the same as the name.
-        positive: positive ones are optimised as logarithms (SPEC §3, unconstrained space).
+        kind: the type under which priors are looked up (method §3.1); often the same as the name.
+        positive: positive ones are optimised as logarithms (method §3.1, unconstrained space).
         unit: how it changes when the covariate is rescaled: ``length`` (times the range), ``location`` (range and
             shift) or ``none``.
         fallback: (mean, variance) of its prior in the unconstrained space where the priors say nothing of `kind`.

@@ -25,7 +25,7 @@ def _outer(a: Array, b: Array) -> Array:
 
 
 class Linear(AtomKind):
-    """LIN: (x-c)(x'-c), a straight line through zero at the location c (SPEC §2)."""
+    """LIN: (x-c)(x'-c), a straight line through zero at the location c (method (2))."""
 
     name = "LIN"
     in_default_grammar = True

@@ -43,7 +43,7 @@ def _periodic_slopes(angle: Array, cosine: Array, sine: Array, covariance: Array
 
 
 class Periodic(AtomKind):
-    """PER: exp(-2 sin²(π(x-x')/p)/ℓ²), a shape that repeats with period p (SPEC §2; scikit-learn's ℓ)."""
+    """PER: exp(-2 sin²(π(x-x')/p)/ℓ²), a shape that repeats with period p (method (3); scikit-learn's ℓ)."""
 
     name = "PER"
     in_default_grammar = True

@@ -26,7 +26,7 @@ def _squared_slope(x: Array, covariance: Array, factor: float) -> Array:
 
 
 class SquaredExponential(AtomKind):
-    """SE: exp(-(x-x')²/(2ℓ²)), a smooth function that forgets over the lengthscale ℓ (SPEC §2)."""
+    """SE: exp(-(x-x')²/(2ℓ²)), a smooth function that forgets over the lengthscale ℓ (method (4))."""
 
     name = "SE"
     in_default_grammar = True

@@ -1,4 +1,4 @@
-"""CKS, the compositional kernel search (Duvenaud et al. 2013; SPEC §10): a grammar of kernels, searched by BIC."""
+"""CKS, the compositional kernel search (Duvenaud et al. 2013; method §10.1): a grammar of kernels, searched by BIC."""
 
 from kerneltrail.methods.cks.expression import Expression, Leaf, leaf, plus, read, times
 from kerneltrail.methods.cks.fit import Effort, bic, parameters

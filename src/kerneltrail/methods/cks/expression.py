@@ -1,7 +1,7 @@
 """Kernel expressions: sums and products of atoms, nested as the grammar writes them. Immutable, canonical, hashable.
 
-An expression is what the search of SPEC §10 grows and fits: *each atom that is written has hyperparameters of its own,
-once*. In ``PER[x]*(LIN[x] + SE[x])`` there is one period; in ``SE[x] + SE[x]`` there are two lengthscales. Its
+An expression is what the search of method §10.1 grows and fits: *each atom that is written has hyperparameters of its
+own, once*. In ``PER[x]*(LIN[x] + SE[x])`` there is one period; in ``SE[x] + SE[x]`` there are two lengthscales. Its
 `composition` says which products it multiplies out to, as a set, for comparison with methods that select from a pool.
 """
 

@@ -142,7 +142,7 @@ def parameters(expression: Expression) -> int:
 
 
 def bic(log_likelihood: float, expression: Expression, rows: int) -> float:
-    """BIC = 2·NLL + p·log n (SPEC §10): smaller is better."""
+    """BIC = 2·NLL + p·log n (method (36)): smaller is better."""
     return -2.0 * log_likelihood + parameters(expression) * float(np.log(rows))
 
 

@@ -1,4 +1,4 @@
-"""The grammar of the search (SPEC §10): from an expression to all that one step makes of it."""
+"""The grammar of the search (method §10.1): from an expression to all that one step makes of it."""
 
 from __future__ import annotations
 

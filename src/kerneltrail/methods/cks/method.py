@@ -1,4 +1,4 @@
-"""CKS as a method of following a user: searched from scratch on every cumulative set (SPEC §10)."""
+"""CKS as a method of following a user: searched from scratch on every cumulative set (method §10.1)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The guard against periods that a series is too short or too coarse to show (SPEC §10)."""
+"""The guard against periods that a series is too short or too coarse to show (method (37))."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ class PeriodGuard:
     Attributes:
         gaps: how many smallest gaps a period must span.
         spacings: how many mean spacings (range/n) it must span.
-        cycles: how often a period must fit into the range; 0 for no such limit (SPEC §10 has none). A cycle not seen
-            once is a trend by another name, and one that extrapolates badly: it comes back.
+        cycles: how often a period must fit into the range; 0 for no such limit (the original has none). A cycle not
+            seen once is a trend by another name, and one that extrapolates badly: it comes back.
     """
 
     gaps: float = 10.0

@@ -1,4 +1,4 @@
-"""The compositional kernel search (Duvenaud et al. 2013; SPEC §10): greedy, level by level, by BIC."""
+"""The compositional kernel search (Duvenaud et al. 2013; method §10.1): greedy, level by level, by BIC."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def search(
     block: LinearBlock | None = None,
     progress: Callable[[SearchProgress], None] | None = None,
 ) -> SearchTree:
-    """Search the kernels of SPEC §10's grammar for one user's rows.
+    """Search the kernels of the grammar (method §10.1) for one user's rows.
 
     Args:
         user: the rows, scaled to what the priors are meant for; batches do not matter.

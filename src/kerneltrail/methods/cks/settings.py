@@ -34,12 +34,12 @@ class SearchSettings:
             the machine, so only searches without it can be repeated exactly.
         fits: no further kernel is looked at after so many fits, those to all rows counted; None for no limit. The best
             of what was looked at are still fitted to all rows, and judged. The same on any machine.
-        beam: how many of the newest level are expanded; 1 as in SPEC §10. Two that score alike differ in what they can
-            become.
+        beam: how many of the newest level are expanded; 1 as in method §10.1. Two that score alike differ in what they
+            can become.
         patience: stop after so many levels without a better BIC; None to go to the full depth, as the original did.
         kinds: atom kinds to build from.
         guard: which periods are rejected.
-        choose: what decides in the end: ``bic`` as in SPEC §10, or ``holdout``: the best by BIC are refitted to the
+        choose: what decides in the end: ``bic`` as in method §10.1, or ``holdout``: the best by BIC are refitted to the
             earlier rows and judged by the later ones. With ``average`` these predict together, weighted by how they
             were judged; the one judged best is still what is reported. Levels are expanded by BIC in any case.
         holdout: which rows are held out, and how many kernels are judged by them.

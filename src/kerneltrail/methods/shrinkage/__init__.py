@@ -1,4 +1,4 @@
-"""Shrinkage: a horseshoe over the kernels of a pool, by variational inference (SPEC §10)."""
+"""Shrinkage: a horseshoe over the kernels of a pool, by variational inference (method §10.2)."""
 
 from kerneltrail.methods.shrinkage.elbo import ComponentWeight, EvidenceLowerBound, Factors
 from kerneltrail.methods.shrinkage.learner import SelectionRule, Shrinkage, ShrinkageFit

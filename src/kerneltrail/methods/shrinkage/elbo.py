@@ -1,8 +1,8 @@
 """The evidence lower bound of the shrinkage model and its analytic gradient, everything by fixed draws.
 
-    y ~ N(0, Σ_i w_i² K_i + B Σ B' + σ²I),  w_i² = τ²λ_i²,  f integrated out exactly (SPEC §10)
+    y ~ N(0, Σ_i w_i² K_i + B Σ B' + σ²I),  w_i² = τ²λ_i²,  f integrated out exactly (method (38))
 
-    L(m, v, θ) = E_q[log N(y)] + Σ bound(m_j, v_j, b_j) + log p(θ)
+    L(m, v, θ) = E_q[log N(y)] + Σ bound(m_j, v_j, b_j) + log p(θ)    (method (39))
 
 with log-normal q over the scales j = (τ², λ_1², …, λ_P²) and a point estimate (MAP) of all other hyperparameters θ:
 lengthscales, periods, locations, noise. With log x_j = m_j + √v_j ε_j the expectation is a mean over fixed antithetic

@@ -1,4 +1,4 @@
-"""Shrinkage (SPEC §10): a horseshoe over the products of a pool, per user, warm-started from the batch before."""
+"""Shrinkage (method §10.2): a horseshoe over the products of a pool, per user, warm-started from the batch before."""
 
 from __future__ import annotations
 
@@ -115,8 +115,8 @@ class Shrinkage(PreprocessedLearner):
         size: least expected share of signal and noise together that goes with it: weak signals select nothing.
         clear: or, whatever its share of the signal, its least share of itself and the noise, almost surely. A steep
             line may have 99 % of the signal's variance, and a wave on it still stand out. 1 leaves the rule out.
-        judge: ``share``, by which the three above select (SPEC §10); or ``evidence``: sums of few products are fitted
-            by themselves, and steps from what was selected go where H0 and Laplace's evidence are larger
+        judge: ``share``, by which the three above select (method §10.2); or ``evidence``: sums of few products are
+            fitted by themselves, and steps from what was selected go where H0 and Laplace's evidence are larger
             (`select_by_evidence`). The priors' amplitudes count then, and it costs several times the fit.
         pairs: antithetic pairs of draws of the scales.
         greedy: most products of a greedy sum from which the first search starts, besides others; 0 for none. It costs

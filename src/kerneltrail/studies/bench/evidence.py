@@ -43,7 +43,7 @@ METHODS = ("auto", "dense", "spectral")
 PIECE = 0.003
 """Seconds that one timed call may take; see `undisturbed`."""
 LOW, HIGH = -4.0, 4.0
-"""Range of the covariates (SPEC §9)."""
+"""Range of the covariates (method §9.1)."""
 IN_MARKDOWN = (187, 1000, 2000)
 """Sizes shown in a document."""
 

@@ -26,12 +26,12 @@ from kerneltrail.trajectory.sampler.urn import Urn
 from kerneltrail.trajectory.settings import Settings
 
 AUTHORS_SECONDS_PER_SWEEP = 339.0
-"""What the authors' code takes for a sweep of "distinct" on a 2-core machine (SPEC §9)."""
+"""What the authors' code takes for a sweep of "distinct" on a 2-core machine (method §9.1)."""
 
 AS_AUTHORS_RAN = Settings.published(
     moves=("published_seat",) * 10 + ("published_plate",), options={"published_plate": {"steps": 100}}
 )
-"""The published moves with the authors' numbers: 10 seatings and 100 Metropolis–Hastings steps a table (SPEC §9)."""
+"""The published moves with the authors' numbers: 10 seatings, 100 Metropolis–Hastings steps a table (method §9.1)."""
 
 GROWTH_POOL = ("LIN[x]", "PER[x]", "SE[x]")
 

@@ -19,7 +19,7 @@ from kerneltrail.studies.demo.parts import Part, Tick, across, listed, shares
 
 
 def growing_user(seed: int, tick: Tick = lambda said: None) -> Part:
-    """A user of the paper's synthetic experiment (SPEC §9), fitted after each of its six batches."""
+    """A user of the paper's synthetic experiment (method §9.1), fitted after each of its six batches."""
     tick("a user with a trend and a rhythm")
     simulation = simulate.paper(train=1, test=2, seed=seed)
     composition = parse("LIN[x] + PER[x]")

@@ -46,7 +46,7 @@ class Study:
 
 
 def pilot_users(seed: int, tick: Tick = lambda said: None, study: Study | None = None) -> tuple[Part, Part]:
-    """The paper's synthetic experiment (SPEC §9): a graph learnt from pilot users, then new users followed on it."""
+    """The paper's synthetic experiment (method §9.1): a graph learnt from pilot users, new users followed on it."""
     study = study or Study()
     simulation = simulate.paper(train=study.pilots, test=study.newcomers, seed=seed, batches=study.batches)
     model = _fitted(simulation, study, seed, tick)

@@ -26,7 +26,7 @@ CANDIDATES = (
 
 
 def trial_user(seed: int, tick: Tick = lambda said: None) -> Part:
-    """A user of a simulated trial with prompts: which kernel, what it says, whether a prompt helps (SPEC §8)."""
+    """A user of a simulated trial with prompts: which kernel, what it says, whether a prompt helps (method §8)."""
     tick("a user of a trial")
     simulation = simulate.mhealth(seed=seed)
     user = simulation.test.users[0]

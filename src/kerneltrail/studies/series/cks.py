@@ -30,8 +30,8 @@ COLUMNS = {
 """Published columns shown, by heading."""
 
 SETTINGS = SearchSettings.for_series()
-"""How the series are searched. The guard is not SPEC §10's: a week in daily values counts, and a period has to be seen
-twice."""
+"""How the series are searched. The guard is not that of method (37): a week in daily values counts, and a period has to
+be seen twice."""
 
 
 @dataclass(frozen=True)

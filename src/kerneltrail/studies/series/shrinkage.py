@@ -186,7 +186,7 @@ def _learner(preprocessor: Preprocessor, pool: Pool, seed: int) -> Shrinkage:
 def run_draw(name: str, rows: int, seed: int, *, active: int = 2) -> tuple[RecoveryDraw, ...]:
     """Draw `active` products of a pool and all hyperparameters from the paper's priors, simulate, fit and select.
 
-    Covariates are uniform on [-4, 4] (SPEC §9). There is one fit, from which each judge selects.
+    Covariates are uniform on [-4, 4] (method §9.1). There is one fit, from which each judge selects.
     """
     pool, priors = POOLS[name], Priors.synthetic()
     rng = np.random.default_rng([seed, rows, active])

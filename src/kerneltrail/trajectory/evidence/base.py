@@ -1,4 +1,4 @@
-"""What an evidence of compositions is: one class in one file, registered once (SPEC §5).
+"""What an evidence of compositions is: one class in one file, registered once (method §5).
 
 An evidence says how probable the rows of a customer are under a composition, hyperparameters integrated out in its own
 way. It serves twice: chains ask it for pilot users, from their fits (`PathEvidence.evaluate`), and a followed user asks

@@ -1,7 +1,7 @@
-"""`empirical`: as published, the mean over hyperparameters θ* of the customers now assigned to K (paper, Appendix A.2).
+"""`empirical`: as published, the mean over θ* of the customers now assigned to K (method (20); paper, Appendix A.2).
 
 An unassigned composition is judged by draws from the prior. Known weakness: one with a single customer is judged at
-that customer's own optimum (SPEC §5).
+that customer's own optimum (method §5.8).
 """
 
 from __future__ import annotations

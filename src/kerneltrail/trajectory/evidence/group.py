@@ -1,4 +1,4 @@
-"""`group`: Laplace's approximation under a Normal fitted to the *other* users' MAPs, where they are assigned to K.
+"""`group`: Laplace's approximation under a Normal fitted to the *other* users' MAPs at K (method (19)).
 
 In closed form from the fits under the prior (`quadratic`): no fit is ever repeated. It is off where the group favours a
 mode of the likelihood other than the one that was fitted, as it may with periods and few rows.

@@ -1,4 +1,4 @@
-"""`laplace`: Laplace's approximation around each customer's own MAP, under the prior. It learns nothing from paths."""
+"""`laplace`: Laplace's approximation around each customer's own MAP (method (17)). It learns nothing from paths."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A fit's evidence under another Normal prior, in closed form: what makes the `group` evidence cheap.
+"""A fit's evidence under another Normal prior, in closed form (method (19)): what makes the `group` evidence cheap.
 
 Around the MAP θ* under the prior p0 = N(μ0, V0), with Λ the curvature of the log posterior there, the log likelihood is
 

@@ -1,4 +1,4 @@
-"""The joint over all paths (SPEC §4) as one function, the urn's prior times the evidences; and states of chains."""
+"""The joint over all paths (method (9)) as one function, the urn's prior times the evidences; and states of chains."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class State:
 
     Attributes:
         paths: the composition of every customer.
-        log_joint: log of SPEC §4's joint over all paths, up to the constant p(data).
+        log_joint: log of the joint (method (9)) over all paths, up to the constant p(data).
         tables: a table label per customer, only where the published moves keep explicit tables; a table is a pair
             (restaurant, label). The exact moves have summed them out and drop them.
     """
@@ -87,7 +87,7 @@ class Joint:
         return row
 
     def log_joint(self, paths: Sequence[Sequence[int]], counts: Counts | None = None) -> float:
-        """log of SPEC §4's joint; `counts`, if given, must be those of the paths."""
+        """log of the joint (method (9)); `counts`, if given, must be those of the paths."""
         log_prior = self.urn.log_prior(Counts.of(paths) if counts is None else counts)
         if log_prior == -math.inf:
             return -math.inf

@@ -20,7 +20,7 @@ LOG_2 = math.log(2.0)
 
 @dataclass(frozen=True)
 class Toggle:
-    """Add or remove one product (SPEC §6; paper, Appendix A.1).
+    """Add or remove one product (method (24); paper, Appendix A.1).
 
     P(add) is 1 at the smallest legal size, 0 at the largest, else 0.3. The paper says "N_K ≤ 1" for the smallest; where
     the empty composition is legal that would cut it off from all others, so there the smallest size is 0.

@@ -1,8 +1,8 @@
-"""The urn of SPEC §4: counts of transitions between compositions, and the prior they imply over all paths.
+"""The urn, method (8): counts of transitions between compositions, and the prior they imply over all paths.
 
 Leaving composition K ("restaurant K") the next one is drawn from DP(α, H0). H0 is discrete, so tables are summed out:
 
-    p(next = k | from K) = (N[K→k] + α H0(k|K)) / (N[K] + α)                                     (SPEC §4 (urn))
+    p(next = k | from K) = (N[K→k] + α H0(k|K)) / (N[K] + α)                                     (method (8))
 
 Nothing else in the package knows how counts become probabilities.
 """
@@ -140,7 +140,7 @@ class Urn:
     Attributes:
         pool: the products and H0.
         alpha: the concentration α.
-        keep: if given, products already in the parent are included with this probability (SPEC §3).
+        keep: if given, products already in the parent are included with this probability (method §3.2).
 
     >>> urn = Urn(Pool.paper())
     >>> counts = Counts.of([(0b011, 0b011)])
@@ -202,7 +202,7 @@ class Urn:
         return [-math.prod(1.0 - p for p in chances[: i + 1]) for i in range(len(chances))]
 
     def log_step(self, counts: Counts, parent: int, child: int) -> float:
-        """log p(next = child | from parent), given the transitions counted: SPEC §4 (urn)."""
+        """log p(next = child | from parent), given the transitions counted: method (8)."""
         row = counts.rows.get(parent)
         log_mass = self.log_mass(parent, child)
         if row is None:
@@ -213,7 +213,7 @@ class Urn:
         return top - math.log(counts.totals[parent] + self.alpha)
 
     def log_prior(self, counts: Counts) -> float:
-        """log of Π_K { Γ(α)/Γ(α+N[K]) · Π_k Γ(αH0(k)+N[K→k])/Γ(αH0(k)) }: SPEC §4, the joint without evidences."""
+        """log of Π_K { Γ(α)/Γ(α+N[K]) · Π_k Γ(αH0(k)+N[K→k])/Γ(αH0(k)) }: method (9) without evidences."""
         terms = [math.lgamma(self.alpha) - math.lgamma(self.alpha + total) for total in counts.totals.values()]
         terms += [self.log_rising(parent, child, n) for parent, row in counts.rows.items() for child, n in row.items()]
         return math.fsum(terms)  # exact, so that the order in which counts were made does not show

@@ -1,4 +1,4 @@
-"""Every exact move leaves SPEC §4's joint unchanged: shown on exact transition matrices, so without false alarms."""
+"""Every exact move leaves method (9) unchanged: shown on exact transition matrices, so without false alarms."""
 
 from __future__ import annotations
 

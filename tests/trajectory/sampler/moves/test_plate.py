@@ -53,7 +53,7 @@ def test_a_flat_target_gives_binomial_sizes(empty, monkeypatch):
 
 @pytest.mark.parametrize(("empty", "mean"), [(True, 0.23), (False, 1.44)])
 def test_the_ratio_upside_down_would_favour_tiny_compositions(empty, mean, monkeypatch):
-    """SPEC §6: an accidental sparsity prior. The authors' code, which treats the edges differently, gives 0.19."""
+    """method §14: an accidental sparsity prior. The authors' code, which treats the edges differently, gives 0.19."""
     joint = Joint(Urn(Pool.of(*ATOMS, probability=0.5).with_empty(empty)), FixedEvidence.flat([1]))
     install(monkeypatch, 8)
     toggle = Toggle.of(joint.urn.pool)

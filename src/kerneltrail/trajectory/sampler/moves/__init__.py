@@ -1,4 +1,4 @@
-"""Moves on paths, by name: the exact set, which targets SPEC §4's joint, and the published set, which does not."""
+"""Moves on paths, by name: the exact set, which targets method (9), and the published set, which does not."""
 
 from kerneltrail.trajectory.sampler.moves.base import MOVES, Move, MoveInfo, Workspace
 from kerneltrail.trajectory.sampler.moves.path import Path

@@ -5,7 +5,8 @@ The other users' counts are held fixed. Candidates at every batch are the compos
 
     p̃(path) = Π_t p(y[m,t] | k_t) · p̃(k_t | k_{t-1}, run)
 
-whose steps are the urn's, where the user's own *run* of r self transitions has been added to restaurant k's counts:
+whose steps are the urn's, where the user's own *run* of r self transitions has been added to restaurant k's counts
+(method (22)):
 
     stay:  (N[k→k] + r + αH0(k|k)) / (N[k] + r + α)        leave for j:  (N[k→j] + αH0(j|k)) / (N[k] + r + α)
 

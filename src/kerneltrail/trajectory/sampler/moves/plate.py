@@ -1,6 +1,6 @@
-"""Plate: all customers of one table get another composition together, by Metropolis–Hastings (SPEC §6).
+"""Plate: all customers of one table get another composition together, by Metropolis–Hastings (method (23)).
 
-Tables are summed out of the state (SPEC §4), so the move brings its own: a block B of customers is drawn as a table
+Tables are summed out of the state (method §4.2), so the move brings its own: a block B of customers is drawn as a table
 would be, an auxiliary variable with a known probability in both directions. A group is the n customers who went K→k;
 given the paths, they sit at tables as in a Chinese restaurant with mass a = αH0(k|K). A group is drawn uniformly from
 the G there are (so that large ones do not get all the attention), then one of its customers; the table of that

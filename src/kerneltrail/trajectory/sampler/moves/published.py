@@ -1,7 +1,7 @@
 """The published sampler's two moves on paths (paper, "Seating the Customers" and "Plating the Tables").
 
-They keep explicit tables, each with its composition, as the paper does. Neither targets SPEC §4's joint: both leave out
-that a customer's next one moves to another restaurant with it.
+They keep explicit tables, each with its composition, as the paper does. Neither targets the joint (method (9)): both
+leave out that a customer's next one moves to another restaurant with it.
 
 Where the paper is silent: a customer whose restaurant changes because its predecessor's composition did keeps its
 composition, and customers who shared a table and move to the same restaurant go on sharing one.
@@ -156,7 +156,7 @@ class PublishedPlate(Move):
     Attributes:
         joint: the prior and the evidences.
         steps: proposals per table.
-        inverted: use the Hastings ratio upside down, as the authors' code does (SPEC §6). For comparison only.
+        inverted: use the Hastings ratio upside down, as the authors' code does (method §14). For comparison only.
     """
 
     name = "published_plate"

@@ -1,6 +1,6 @@
-"""Seat: one customer after the other gets a composition from its conditional given all else, exactly.
+"""Seat: one customer after the other gets a composition from its conditional given all else, exactly (method (21)).
 
-For customer (m,t) in restaurant K with next customer c = K[m,t+1], SPEC §4 gives, with both transitions taken out,
+For customer (m,t) in restaurant K with next customer c = K[m,t+1], method (9) gives, with both transitions taken out,
 
     p(k | rest) ∝ p(y[m,t] | k) · (N[K→k] + αH0(k|K)) · (N'[k→c] + αH0(c|k)) / (N'[k] + α)
 
