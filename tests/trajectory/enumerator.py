@@ -10,7 +10,7 @@ import numpy as np
 from scipy.sparse.csgraph import connected_components
 
 from kerneltrail.trajectory import Joint, State
-from kerneltrail.trajectory.sampler import categorical
+from kerneltrail.trajectory.sampler import proposals
 from kerneltrail.trajectory.sampler.moves import Workspace
 
 
@@ -60,11 +60,11 @@ def install(monkeypatch, size: int) -> None:
     def mask(rng, source):
         return rng.decide([math.exp(source.log_prob(k)) for k in range(1 << size)])
 
-    monkeypatch.setattr(categorical, "index", lambda rng, n: rng.decide([1.0 / n] * n))
-    monkeypatch.setattr(categorical, "pick", pick)
-    monkeypatch.setattr(categorical, "accept", accept)
-    monkeypatch.setattr(categorical, "subset", subset)
-    monkeypatch.setattr(categorical, "mask", mask)
+    monkeypatch.setattr(proposals, "index", lambda rng, n: rng.decide([1.0 / n] * n))
+    monkeypatch.setattr(proposals, "pick", pick)
+    monkeypatch.setattr(proposals, "accept", accept)
+    monkeypatch.setattr(proposals, "subset", subset)
+    monkeypatch.setattr(proposals, "mask", mask)
 
 
 def outcomes(call: Callable[[Script], object]) -> Iterator[tuple[float, object]]:

@@ -14,7 +14,7 @@ from kerneltrail.trajectory import EVIDENCES, MOVES, Joint, Move, MoveInfo, Path
 from kerneltrail.trajectory.configuration import Config
 from kerneltrail.trajectory.fit import fit
 from kerneltrail.trajectory.model import TrajectoryModel
-from kerneltrail.trajectory.sampler import categorical
+from kerneltrail.trajectory.sampler import proposals
 from kerneltrail.trajectory.sampler.moves import Workspace
 from support.exactness import enumerate_joint, tiny_problem
 from support.identical import difference
@@ -60,12 +60,12 @@ class Flip(Move):
 
     def flip(self, rng, work):
         customers = [(m, t) for m, path in enumerate(work.paths) for t in range(len(path))]
-        m, t = customers[categorical.index(rng, len(customers))]
-        changes = {(m, t): self.library[categorical.index(rng, len(self.library))]}
+        m, t = customers[proposals.index(rng, len(customers))]
+        changes = {(m, t): self.library[proposals.index(rng, len(self.library))]}
         if changes[m, t] == work.paths[m][t]:
             return False
         log_ratio, shift = work.weigh(changes)
-        if not categorical.accept(rng, log_ratio):
+        if not proposals.accept(rng, log_ratio):
             return False
         work.commit(changes, shift)
         return True

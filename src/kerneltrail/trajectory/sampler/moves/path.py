@@ -32,7 +32,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from kerneltrail.trajectory.sampler import categorical
+from kerneltrail.trajectory.sampler import proposals
 from kerneltrail.trajectory.sampler.joint import Joint, State
 from kerneltrail.trajectory.sampler.moves.base import Move, MoveInfo, Workspace
 from kerneltrail.trajectory.sampler.proposals import Fresh
@@ -81,7 +81,7 @@ class Path(Move):
         new = path
         if len(unshared) <= self.fresh:
             source = Fresh(joint.urn, ROOT, tuple(known))
-            slots = unshared + [categorical.mask(rng, source) for _ in range(self.fresh - len(unshared))]
+            slots = unshared + [proposals.mask(rng, source) for _ in range(self.fresh - len(unshared))]
             chain = _PathChain(work, m, known, slots, source)
             proposal = chain.sample(rng)
             log_ratio = (
@@ -92,7 +92,7 @@ class Path(Move):
                 + chain.log_slots(proposal)
                 - chain.log_slots(path)
             )  # the evidences are the same in the joint and in p̃, and cancel
-            if categorical.accept(rng, log_ratio):
+            if proposals.accept(rng, log_ratio):
                 new = proposal
         accepted = new is not path
         work.paths[m] = new
@@ -101,7 +101,7 @@ class Path(Move):
 
 
 class _PathChain:
-    """p̃ for one user, over the candidates of one categorical."""
+    """p̃ for one user, over the candidates of one proposals."""
 
     def __init__(self, work: Workspace, m: int, known: dict[int, None], slots: Sequence[int], source: Fresh) -> None:
         urn = work.joint.urn
@@ -125,14 +125,14 @@ class _PathChain:
         last = len(filtered) - 1
         size = len(self.masks)
         # A state is (composition i, self transitions r so far in its run), flat in [r, i].
-        r, i = divmod(categorical.pick(rng, filtered[last].ravel().tolist()), size)
+        r, i = divmod(proposals.pick(rng, filtered[last].ravel().tolist()), size)
         path = [i]
         for t in range(last - 1, -1, -1):
             if r:
                 r -= 1
             else:
                 weights = filtered[t] / self._bottoms(t + 1) * leave[:, i]
-                r, i = divmod(categorical.pick(rng, weights.ravel().tolist()), size)
+                r, i = divmod(proposals.pick(rng, weights.ravel().tolist()), size)
             path.append(i)
         return [self.masks[i] for i in reversed(path)]
 

@@ -29,7 +29,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from kerneltrail.trajectory.sampler import categorical
+from kerneltrail.trajectory.sampler import proposals
 from kerneltrail.trajectory.sampler.joint import Joint, State
 from kerneltrail.trajectory.sampler.moves.base import Move, MoveInfo, Workspace
 from kerneltrail.trajectory.sampler.proposals import Toggle
@@ -73,7 +73,7 @@ class Plate(Move):
     def replate(self, rng: np.random.Generator, work: Workspace, heads: Heads | None = None) -> bool:
         """One table; whether it changed."""
         heads = _heads(work, runs=self.runs) if heads is None else heads
-        (parent, old), group = heads.groups[categorical.index(rng, len(heads.groups))]
+        (parent, old), group = heads.groups[proposals.index(rng, len(heads.groups))]
         table = _draw_table(rng, work.joint.urn, group, parent, old)
         new, log_q = self.toggle.propose(rng, old)
         if new == old:
@@ -87,7 +87,7 @@ class Plate(Move):
         urn, b = work.joint.urn, len(table)
         log_forth = log_table(urn, parent, old, b, len(group)) - math.log(len(heads.groups))
         log_back = log_table(urn, parent, new, b, size_after) - math.log(groups_after)
-        if categorical.accept(rng, delta + log_back - log_forth + log_q):
+        if proposals.accept(rng, delta + log_back - log_forth + log_q):
             work.commit(changes, shift)
             return True
         return False
@@ -149,7 +149,7 @@ def _draw_table(rng: np.random.Generator, urn: Urn, group: list[Customer], paren
     n = len(group)
     # P(b) ∝ C(n-1, b-1) Γ(b) Γ(a+n-b) ∝ Γ(a+n-b) / (n-b)!
     sizes = [urn.log_rising(parent, mask, n - b) - math.lgamma(n - b + 1) for b in range(1, n + 1)]
-    b = 1 + categorical.pick_log(rng, sizes)
+    b = 1 + proposals.pick_log(rng, sizes)
     if b == n:
         return group
-    return [group[i] for i in categorical.subset(rng, n, b)]  # a uniform customer and b-1 others: a uniform subset
+    return [group[i] for i in proposals.subset(rng, n, b)]  # a uniform customer and b-1 others: a uniform subset

@@ -16,7 +16,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from kerneltrail.trajectory.sampler import categorical
+from kerneltrail.trajectory.sampler import proposals
 from kerneltrail.trajectory.sampler.joint import Joint, State
 from kerneltrail.trajectory.sampler.moves.base import Move, MoveInfo
 from kerneltrail.trajectory.sampler.proposals import Toggle
@@ -36,7 +36,7 @@ def seat_at_tables(rng: np.random.Generator, urn: Urn, paths: Sequence[Sequence[
         for step in transitions(path):
             seated = tables.setdefault(step, [])
             choice = (
-                categorical.pick(rng, [*(float(n) for _, n in seated), math.exp(urn.log_mass(*step))]) if seated else 0
+                proposals.pick(rng, [*(float(n) for _, n in seated), math.exp(urn.log_mass(*step))]) if seated else 0
             )
             if choice == len(seated):
                 seated.append([fresh, 0])
@@ -138,7 +138,7 @@ class PublishedSeat(Move):
         if max(weights) == -math.inf:  # nothing on offer has an evidence: the customer keeps its composition
             floor.sit_down(m, t, (parent, floor.new_label()))
             return False
-        choice = categorical.pick_log(rng, weights)
+        choice = proposals.pick_log(rng, weights)
         floor.paths[m][t] = dishes[choice]
         floor.sit_down(m, t, tables[choice] if choice < len(tables) else (parent, floor.new_label()))
         return dishes[choice] != old
@@ -146,7 +146,7 @@ class PublishedSeat(Move):
     def _fresh(self, rng: np.random.Generator, parent: int) -> int:
         if not self.library:
             return self.joint.urn.sample_h0(rng, parent)
-        return self.library[categorical.pick_log(rng, [self.joint.urn.log_mass(parent, mask) for mask in self.library])]
+        return self.library[proposals.pick_log(rng, [self.joint.urn.log_mass(parent, mask) for mask in self.library])]
 
 
 @dataclass(frozen=True)
@@ -189,7 +189,7 @@ class PublishedPlate(Move):
             log_ratio = self.joint.urn.log_mass(table[0], new) - self.joint.urn.log_mass(table[0], dish)
             if log_ratio > -math.inf:
                 log_ratio += math.fsum(self.joint.row(m, new)[t] - self.joint.row(m, dish)[t] for m, t in members)
-            if new != dish and categorical.accept(rng, log_ratio + (-log_q if self.inverted else log_q)):
+            if new != dish and proposals.accept(rng, log_ratio + (-log_q if self.inverted else log_q)):
                 dish = new
                 accepted += 1
         if dish != old:

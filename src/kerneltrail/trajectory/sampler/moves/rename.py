@@ -17,7 +17,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from kerneltrail.trajectory.sampler import categorical
+from kerneltrail.trajectory.sampler import proposals
 from kerneltrail.trajectory.sampler.joint import Joint, State
 from kerneltrail.trajectory.sampler.moves.base import Move, MoveInfo, Workspace
 from kerneltrail.trajectory.sampler.proposals import Toggle
@@ -58,9 +58,9 @@ class Rename(Move):
     def transpose(self, rng: np.random.Generator, work: Workspace) -> bool:
         """One proposal; whether it was accepted."""
         used = sorted(work.counts.uses)
-        old = used[categorical.index(rng, len(used))]
-        if self.library and categorical.index(rng, 2):
-            new, log_q = self.library[categorical.index(rng, len(self.library))], 0.0
+        old = used[proposals.index(rng, len(used))]
+        if self.library and proposals.index(rng, 2):
+            new, log_q = self.library[proposals.index(rng, len(self.library))], 0.0
             if old not in self.library:  # the uniform draw would never lead back
                 return False
         else:
@@ -72,7 +72,7 @@ class Rename(Move):
             (m, t): other[mask] for m, path in enumerate(work.paths) for t, mask in enumerate(path) if mask in other
         }
         delta, shift = work.weigh(changes)
-        if categorical.accept(rng, delta + log_q):
+        if proposals.accept(rng, delta + log_q):
             work.commit(changes, shift)
             return True
         return False

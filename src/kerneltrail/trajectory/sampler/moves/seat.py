@@ -29,7 +29,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from kerneltrail.trajectory.sampler import categorical
+from kerneltrail.trajectory.sampler import proposals
 from kerneltrail.trajectory.sampler.joint import Joint, State
 from kerneltrail.trajectory.sampler.moves.base import Move, MoveInfo, Workspace
 from kerneltrail.trajectory.sampler.proposals import Fresh
@@ -85,14 +85,14 @@ class Seat(Move):
         if self.fresh:
             source = Fresh(work.joint.urn, parent, tuple(candidates))
             slots = [] if old in known else [old]
-            slots += [categorical.mask(rng, source) for _ in range(self.fresh - len(slots))]
+            slots += [proposals.mask(rng, source) for _ in range(self.fresh - len(slots))]
             for mask in slots:
                 if mask not in known:
                     candidates.append(mask)
                     log_weights.append(weigh(mask) - source.log_prob(mask) - math.log(self.fresh))
         # Without slots, a composition outside E can neither be left nor be entered: staying is exact.
         stuck = not self.fresh and old not in known
-        new = old if stuck else candidates[categorical.pick_log(rng, log_weights)]
+        new = old if stuck else candidates[proposals.pick_log(rng, log_weights)]
 
         path[t] = new
         counts.add(parent, new)
