@@ -4,7 +4,6 @@ from kerneltrail.evaluation.follow import METRICS, Failure, Followed, Step, foll
 from kerneltrail.evaluation.harness import evaluate, splits
 from kerneltrail.evaluation.intervals import Interval, over_users, paired
 from kerneltrail.evaluation.metrics import Bin, brier, coverage, mean_log_density, reliability, rmse, scores
-from kerneltrail.evaluation.recovery import compare_presets
 from kerneltrail.evaluation.result import Average, Difference, Evaluation, load_evaluation, merged
 from kerneltrail.evaluation.training import Progress, Spec
 
@@ -21,7 +20,6 @@ __all__ = [
     "Spec",
     "Step",
     "brier",
-    "compare_presets",
     "coverage",
     "evaluate",
     "follow",

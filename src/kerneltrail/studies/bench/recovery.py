@@ -8,10 +8,10 @@ from functools import partial
 from typing import ClassVar, Self
 
 from kerneltrail.errors import NumericalError
-from kerneltrail.evaluation import Evaluation, Interval, compare_presets
-from kerneltrail.evaluation.recovery import of_batch, recovered, right_by_run
+from kerneltrail.evaluation import Evaluation, Interval
 from kerneltrail.kernels import Pool, Priors
 from kerneltrail.studies.bench.benchmark import Benchmark, Row, Tick, number, silent, text
+from kerneltrail.studies.preset_comparison import compare_presets, of_batch, recovered, right_by_run
 from kerneltrail.studies.sets import SETS, wide_priors
 from kerneltrail.trajectory.settings import Settings
 

@@ -12,10 +12,10 @@ from kerneltrail.gp import MapResult, Posterior, find_map_path
 from kerneltrail.kernels import Priors, parse
 from kerneltrail.report import figures
 from kerneltrail.report.description import describe
-from kerneltrail.report.figure_pair import FigurePair
 from kerneltrail.report.figures import GREEN, NARROW, VERMILION, WIDE, Curve, Dots, Panel
 from kerneltrail.report.page import Block, Paragraph, Section, Sentences, Table
 from kerneltrail.studies.demo.parts import Part, Tick, across, listed, shares
+from kerneltrail.studies.figure_pair import FigurePair
 
 
 def growing_user(seed: int, tick: Tick = lambda said: None) -> Part:

@@ -14,13 +14,14 @@ from kerneltrail.evaluation import coverage, follow, rmse
 from kerneltrail.gp import Prediction
 from kerneltrail.kernels import Composition
 from kerneltrail.methods.trajectory import TrajectoryMethod
-from kerneltrail.report import figures, graph, selection_figures
+from kerneltrail.report import figures, graph
 from kerneltrail.report.description import explain
-from kerneltrail.report.figure_pair import FigurePair
 from kerneltrail.report.figures import NARROW, STYLE, WIDE, Curve, Dots, Panel
 from kerneltrail.report.page import Block, Paragraph, Section, Sentences, Table
-from kerneltrail.report.selection_figures import Chances, Tally
+from kerneltrail.studies import selection_figures
 from kerneltrail.studies.demo.parts import Part, Tick, across, counted, listed
+from kerneltrail.studies.figure_pair import FigurePair
+from kerneltrail.studies.selection_figures import Chances, Tally
 from kerneltrail.trajectory.model import TrajectoryModel
 from kerneltrail.trajectory.new_user import NewUser
 

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from kerneltrail.data import User
 from kerneltrail.gp import Posterior
 from kerneltrail.kernels import Product
-from kerneltrail.report.figure_pair import FigurePair
 from kerneltrail.report.page import Section
+from kerneltrail.studies.figure_pair import FigurePair
 from kerneltrail.trajectory.model import TrajectoryModel
 
 Array = NDArray[np.float64]

@@ -11,10 +11,10 @@ from kerneltrail.gp import LinearBlock, MapResult, Posterior, Reward, find_map_p
 from kerneltrail.kernels import Composition, Priors, parse
 from kerneltrail.report import figures
 from kerneltrail.report.description import describe
-from kerneltrail.report.figure_pair import FigurePair
 from kerneltrail.report.figures import BLUE, NARROW, ORANGE, PURPLE, VERMILION, WIDE, Curve, Dots, Panel
 from kerneltrail.report.page import Block, Paragraph, Section, Sentences, Table
 from kerneltrail.studies.demo.parts import POINTS, Part, Tick, along, shares, with_unit
+from kerneltrail.studies.figure_pair import FigurePair
 
 CANDIDATES = (
     "LIN[log_steps30pre] + SE[hour]",

@@ -14,7 +14,6 @@ import numpy as np
 from kerneltrail.evaluation.machine import machine
 from kerneltrail.evaluation.tables import csv_text
 from kerneltrail.report import figures
-from kerneltrail.report.figure_pair import FigurePair
 from kerneltrail.report.model_page import Comparison, GraphBlock, UserView, trail_page
 from kerneltrail.report.model_page.calibration import coverages
 from kerneltrail.report.model_text import model_json
@@ -22,6 +21,7 @@ from kerneltrail.report.page import Section
 from kerneltrail.store.atomic import write
 from kerneltrail.studies.experiments.agreement import Agreement
 from kerneltrail.studies.experiments.context import Context
+from kerneltrail.studies.figure_pair import FigurePair
 from kerneltrail.trajectory.model import TrajectoryModel
 
 RESULTS, PAGE, MODEL = "results.json", "index.html", "model.trail"

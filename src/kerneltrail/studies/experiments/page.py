@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from kerneltrail.report import graph
-from kerneltrail.report.figure_pair import FigurePair
 from kerneltrail.report.figures import NARROW, WIDE
 from kerneltrail.report.page import Block, Section, Table
 from kerneltrail.studies.experiments.agreement import Agreement, agreement_table
+from kerneltrail.studies.figure_pair import FigurePair
 from kerneltrail.trajectory.model import TrajectoryModel
 from kerneltrail.trajectory.sampler.urn import Paths
 

@@ -7,13 +7,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from kerneltrail.report import comparison_figures
-from kerneltrail.report.figure_pair import FigurePair
 from kerneltrail.report.figures import NARROW, WIDE
 from kerneltrail.report.page import Block, Paragraph, Sentences, Table
 from kerneltrail.studies.experiments.agreement import Agreement
 from kerneltrail.studies.experiments.page import Page, graph_figure
 from kerneltrail.studies.experiments.real.compute import Findings
 from kerneltrail.studies.experiments.real.design import PUBLISHED, TRAJECTORY, WITHOUT, RealStudy, Sizes
+from kerneltrail.studies.figure_pair import FigurePair
 from kerneltrail.trajectory.model import TrajectoryModel
 
 Row = Mapping[str, Any]

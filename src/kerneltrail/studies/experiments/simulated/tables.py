@@ -9,10 +9,10 @@ from math import sqrt
 from typing import Any
 
 from kerneltrail.evaluation import Interval, Step
-from kerneltrail.evaluation.recovery import of_batch
 from kerneltrail.studies.experiments.methods import metric_rows, paired_rows
 from kerneltrail.studies.experiments.simulated.compute import Findings
 from kerneltrail.studies.experiments.simulated.design import PRESETS
+from kerneltrail.studies.preset_comparison import of_batch
 from kerneltrail.trajectory.model import TrajectoryModel
 from kerneltrail.trajectory.sampler.urn import ROOT, Counts
 from kerneltrail.trajectory.structure import Structure

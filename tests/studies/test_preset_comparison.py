@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 
 from kerneltrail.data import simulate
-from kerneltrail.evaluation import Evaluation, Step, compare_presets, follow, reliability
-from kerneltrail.evaluation.recovery import of_batch, recovered, right_by_run
+from kerneltrail.evaluation import Evaluation, Step, follow, reliability
 from kerneltrail.kernels import Pool, Priors, layout_of, parse
 from kerneltrail.methods.trajectory import TrajectoryMethod
 from kerneltrail.studies.bench import nested
 from kerneltrail.studies.bench.recovery import MEASURES, RecoveryBenchmark
+from kerneltrail.studies.preset_comparison import compare_presets, of_batch, recovered, right_by_run
 from kerneltrail.studies.sets import wide_priors
 from kerneltrail.trajectory.fit import fit
 from kerneltrail.trajectory.map_table import MapSettings
@@ -60,12 +60,12 @@ def test_everybody_is_followed_under_every_preset_in_the_same_order(comparison):
     assert comparison.methods == ("default", "greedy")
     assert not comparison.failures
     ours, theirs = (comparison.at(preset, 0) for preset in comparison.methods)
-    assert [s.user for s in ours] == [s.user for s in theirs] == [user.name for user in simulate(3).test.users]
+    assert [s.user for s in ours] == [s.user for s in theirs] == [user.name for user in simulated(3).test.users]
     assert [{s.rows for s in comparison.at("default", t)} for t in comparison.times] == [{0}, {3}, {7}, {15}]
 
 
 def test_what_is_kept_of_a_user_is_what_plain_calls_give(comparison, learning):
-    simulation = simulate(3)
+    simulation = simulated(3)
     user = simulation.test.users[0]
     model = learning[1](simulation.train, POOL, Priors.synthetic(), SETTINGS)
     truth = simulation.truth[user.name]

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from kerneltrail.report import figures
-from kerneltrail.report.selection_figures import Chances, Shares, Tally, chances, confusion, shares, tallies
+from kerneltrail.studies.selection_figures import Chances, Shares, Tally, chances, confusion, shares, tallies
 
 COLOURS = {"LIN[x]": "#0072B2", "SE[x]": "#E69F00"}
 FOUND = (Tally("LIN[x]", (1, 2), (1, 0)), Tally("SE[x]", (2, 2), (0, 0)))
