@@ -12,6 +12,7 @@ import pytest
 from cli.invoke import refused, run
 from kerneltrail.cli.experiment import show_stage
 from kerneltrail.studies.experiments import EXPERIMENTS, Agreement, Context, Outcome, StageProgress
+from kerneltrail.studies.experiments import run as run_experiment
 
 SCRIPT = """
 import sys
@@ -121,6 +122,12 @@ def test_what_an_earlier_run_kept_is_named():
     show_stage(display, StageProgress("model [x]", 3, 10, "fitting"))
     show_stage(display, StageProgress("model [x]", 1, 0, "2.0 s", kept=True))
     assert updates == [("model [x]", 3, 10, "fitting"), ("model [x]", 1, None, "2.0 s, kept from an earlier run")]
+
+
+def test_the_page_is_announced_before_it_is_drawn(tmp_path):
+    heard = []
+    run_experiment(Quick(), Context("quick", tmp_path, hear=heard.append))
+    assert (heard[-1].stage, heard[-1].said) == ("page", "drawing and writing")
 
 
 def test_a_context_says_what_it_took():

@@ -34,6 +34,7 @@ def run(experiment: Experiment, context: Context) -> tuple[Path, Outcome]:
     context.begin()
     with one_blas_thread():
         outcome = experiment.run(context)
+        context.tell("page", said="drawing and writing")
         page = write_outcome(outcome, context)
     context.tidy()  # now that all is written: what was kept of older runs has had its use
     return page, outcome
