@@ -140,14 +140,14 @@ class MapTable:
     @cached_property
     def digest(self) -> str:
         """All that fits depend on, in sixteen letters: users as they are fitted, pool, priors, settings and code."""
-        said = hashlib.blake2b(f"{library()}|{self.settings!r}|{self.reward!r}".encode(), digest_size=8)
+        digest = hashlib.blake2b(f"{library()}|{self.settings!r}|{self.reward!r}".encode(), digest_size=8)
         for user in self.users:
-            said.update(user.fingerprint.encode())
-        for place, product in enumerate(self.pool.products):
-            said.update(str(product).encode())
-            for moments in self.prior.moments(self.pool.composition(1 << place)):
-                said.update(np.ascontiguousarray(moments, dtype=np.float64).tobytes())
-        return said.hexdigest()
+            digest.update(user.fingerprint.encode())
+        for i, product in enumerate(self.pool.products):
+            digest.update(str(product).encode())
+            for moments in self.prior.moments(self.pool.composition(1 << i)):
+                digest.update(np.ascontiguousarray(moments, dtype=np.float64).tobytes())
+        return digest.hexdigest()
 
     @property
     def known(self) -> dict[tuple[int, int], Fits]:
@@ -160,11 +160,11 @@ class MapTable:
 
     def get(self, user: int, mask: int) -> Fits:
         """The fits of one composition to one user's batches."""
-        found = self._known.get((user, mask))
-        if found is None:
-            found = fit_path(self.users[user], self.pool.composition(mask), self.prior, self.settings, self.reward)
-            self._known[user, mask] = found
-        return found
+        fits = self._known.get((user, mask))
+        if fits is None:
+            fits = fit_path(self.users[user], self.pool.composition(mask), self.prior, self.settings, self.reward)
+            self._known[user, mask] = fits
+        return fits
 
     def compute(
         self, pairs: Iterable[tuple[int, int]], *, workers: int = 1, progress: Progress | None = None
