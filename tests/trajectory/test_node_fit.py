@@ -84,9 +84,9 @@ def test_following_is_the_likelihood_of_all_rows_and_a_growing_occam_factor(mode
     data = fit.precision - np.diag(1.0 / variance)  # what 30 rows said
     precision = np.diag(1.0 / variance) + 50 / 30 * data
     likelihood = oracle.log_evidence(both, node.composition, [fit.theta])[0, -1]
-    if np.linalg.eigvalsh(precision).min() > 0:
-        wanted = likelihood + prior + 0.5 * k * math.log(2 * math.pi) - 0.5 * np.linalg.slogdet(precision)[1]
-        assert followed.log_evidence == pytest.approx(wanted, abs=5e-3)
+    assert np.linalg.eigvalsh(precision).min() > 0  # else the floor on it would be tested, not the formula
+    wanted = likelihood + prior + 0.5 * k * math.log(2 * math.pi) - 0.5 * np.linalg.slogdet(precision)[1]
+    assert followed.log_evidence == pytest.approx(wanted, abs=5e-3)
     np.testing.assert_array_equal(followed.theta, fit.theta)
     assert fit.online.rows == 30  # fits are values
 

@@ -4,13 +4,17 @@ import copy
 import pickle
 import sys
 import threading
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from kerneltrail.errors import DataError
+from kerneltrail.store.container import pack, unpack
+from kerneltrail.trajectory import new_user
 from kerneltrail.trajectory.evidence import LaplaceEvidence
 from kerneltrail.trajectory.new_user import NewUser
+from kerneltrail.trajectory.node_fit import NodeFit
 from kerneltrail.trajectory.user_state import RECENT
 from support.identical import difference
 
@@ -111,6 +115,25 @@ def test_the_history_is_bounded_and_what_is_left_out_is_counted():
     assert sizes[3 * RECENT] < 1.05 * sizes[RECENT + 1]  # longer numbers, no more of them
     back = NewUser.from_bytes(user.to_bytes(), user.model)
     assert difference(back, user) is None
+
+
+def test_a_file_with_every_step_is_read_with_the_last_ones(monkeypatch):
+    """As version 0.1.0 wrote them: no counts, a history of any length, and actions that nothing reads."""
+    model, person = tiny.model(), tiny.pilot(7, tuple(range(1, RECENT + 9)), action=True)
+    user, short = model.new_user("ann", refine=1000), model.new_user("ann", refine=1000)
+    monkeypatch.setattr(NodeFit, "refine", lambda fit, rows, *others: replace(fit, log_evidence=-float(rows.rows)))
+    follow(short, person)
+    with monkeypatch.context() as patch:
+        patch.setattr(new_user, "RECENT", 10**6)
+        steps = follow(user, person)
+    content, arrays = unpack(user.to_bytes(), "user", "ann")
+    assert len(content["history"]) == len(steps) == RECENT + 8
+    del content["selected"]
+    old = pack("user", content, {**arrays, "kept.action": np.ones(RECENT + 8)})
+    back = NewUser.from_bytes(old, model)
+    assert difference(back, short) is None
+    back.update([[0.5]], [0.6])
+    assert back.batches == RECENT + 9
 
 
 def test_up_to_the_bound_every_step_is_there():

@@ -167,11 +167,11 @@ class Urn:
     def log_mass(self, parent: int, child: int) -> float:
         """log α H0(child | parent); -inf for a composition the pool does not allow."""
         key = child if self.keep is None else (parent, child)
-        found = self._log_mass.get(key)
-        if found is None:
-            found = self._log_alpha + self.pool.log_h0(child, parent=max(parent, 0), keep=self.keep)
-            self._log_mass[key] = found
-        return found
+        log_mass = self._log_mass.get(key)
+        if log_mass is None:
+            log_mass = self._log_alpha + self.pool.log_h0(child, parent=max(parent, 0), keep=self.keep)
+            self._log_mass[key] = log_mass
+        return log_mass
 
     def sample_h0(self, rng: np.random.Generator, parent: int) -> int:
         """A composition from H0( · | parent), by the distance from one included product to the next.
@@ -186,12 +186,12 @@ class Urn:
         size, none = len(falling), -falling[-1]
         mask = 0
         if self.pool.allow_empty:
-            place = bisect_left(falling, -rng.random())
+            product = bisect_left(falling, -rng.random())
         else:
-            place = min(bisect_left(falling, -(none + (1.0 - none) * rng.random())), size - 1)
-        while place < size:
-            mask |= 1 << place
-            place = bisect_left(falling, falling[place] * rng.random(), place + 1)
+            product = min(bisect_left(falling, -(none + (1.0 - none) * rng.random())), size - 1)
+        while product < size:
+            mask |= 1 << product
+            product = bisect_left(falling, falling[product] * rng.random(), product + 1)
         return mask
 
     def _build_falling(self, parent: int) -> list[float]:
@@ -260,14 +260,14 @@ class Urn:
         """
         tops = self._mass_matrix(masks).copy()
         bottoms = np.full(len(masks) + 1, self.alpha)
-        place = {mask: i for i, mask in enumerate(masks)}
+        index = {mask: i for i, mask in enumerate(masks)}
         for parent, row in counts.rows.items():
-            i = 0 if parent == ROOT else place.get(parent, -2) + 1
+            i = 0 if parent == ROOT else index.get(parent, -2) + 1
             if i < 0:
                 continue
             bottoms[i] += counts.totals[parent]
             for child, n in row.items():
-                j = place.get(child)
+                j = index.get(child)
                 if j is not None:
                     tops[i, j] += n
         return tops, bottoms
