@@ -75,7 +75,7 @@ class Cache:
 
     @classmethod
     def at(cls, folder: str | os.PathLike[str]) -> Cache:
-        """The folder, made if it is not there; refused at once where nothing can be written into it."""
+        """The folder, made by what is kept first; refused at once where nothing can be written into it."""
         goal = Path(folder)
         try:
             check_writable(goal / "entry")
@@ -145,6 +145,7 @@ class Log:
         """
         text = json.dumps(value).encode()
         try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
             with self.path.open("ab", buffering=0) as file:
                 before = file.tell()
                 try:
