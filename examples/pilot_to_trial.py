@@ -60,7 +60,7 @@ print("R-hat of the log joint:", round(model.diagnostics.rhat["log_joint"], 3))
 # %% [markdown]
 # ## The trial begins: new users, batch by batch
 #
-# `model.schema.read` takes a new table as the pilot's was taken: same columns, same scaling, same batches.
+# `Cohort.from_schema` takes a new table as the pilot's was taken: same columns, same scaling, same batches.
 
 # %%
 trial = kt.Cohort.from_schema(model.schema, pd.read_csv(new_file))

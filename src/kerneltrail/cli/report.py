@@ -46,10 +46,10 @@ def report(
         raise DataError(f"{source} has no model file, without which --data cannot be shown")
     cohort = None
     if data is not None and model is not None:
-        cohort = Cohort.from_schema(model.schema, data)
+        cohort = Cohort.from_schema(model.schema, data, skip_refused=True)
     check_writable(out)
     followed: Any = ()
-    left_out: list[str] = []
+    left_out = [] if cohort is None else cohort.report.left_out
     if cohort is not None and model is not None:
         # Numbers out of range are told by who is left out and why, not by NumPy's warnings.
         with progress("users") as display, np.errstate(all="ignore"):

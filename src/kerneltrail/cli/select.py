@@ -64,14 +64,14 @@ def select(
     batching = None
     if batch_size is not None or batch_column is not None:
         batching = Batching.of(batch_size, batch_column)
-    cohort = Cohort.from_schema(loaded.schema, data, batching=batching)
+    cohort = Cohort.from_schema(loaded.schema, data, batching=batching, skip_refused=True)
     for path in (out, predictions):
         if path is not None:
             check_writable(path)
     changes = {} if selection is None else {"selection": selection.value}
     steps: list[dict[str, Any]] = []
     predicted: list[dict[str, Any]] = []
-    refused: list[str] = []
+    refused = cohort.report.left_out
     with progress("users") as display, np.errstate(all="ignore"):  # what is not finite is said by name
         next_user = display.counter("users", len(cohort))
         for user in cohort.raw:
@@ -87,7 +87,7 @@ def select(
         columns = (*PREDICTED, *ADVANTAGE) if loaded.takes_action else PREDICTED
         write(predictions, csv_text(columns, predicted))
     write(out, csv_text([*STEP, *(_evidence(node.composition.text) for node in loaded.nodes)], steps))
-    say([str(cohort.report), f"{len(cohort) - len(refused)} users, {len(steps)} batches: {out}"])
+    say([str(cohort.report), f"{len({step['user'] for step in steps})} users, {len(steps)} batches: {out}"])
     if predictions is not None:
         say([f"{len(predicted)} rows predicted: {predictions}"])
     if refused:

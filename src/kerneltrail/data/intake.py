@@ -69,6 +69,11 @@ class IntakeReport:
         """Rows dropped for a missing value in that column."""
         return sum(self.dropped.get(column, {}).values())
 
+    @property
+    def left_out(self) -> list[str]:
+        """A sentence for each user who was refused."""
+        return [f"{name} is left out: {why.removeprefix(f'user {name!r}: ')}" for name, why in self.refused.items()]
+
     def __str__(self) -> str:
         lines = [f"{self.rows_read} rows read, {self.rows_kept} kept"]
         lines += [f"dropped, {column} missing: {_counted(by_user)}" for column, by_user in self.dropped.items()]
