@@ -72,7 +72,9 @@ class IntakeReport:
     @property
     def left_out(self) -> list[str]:
         """A sentence for each user who was refused."""
-        return [f"{name} is left out: {why.removeprefix(f'user {name!r}: ')}" for name, why in self.refused.items()]
+        return [
+            f"user {name!r} is left out:{why.removeprefix(f'user {name!r}:')}" for name, why in self.refused.items()
+        ]
 
     def __str__(self) -> str:
         lines = [f"{self.rows_read} rows read, {self.rows_kept} kept"]
