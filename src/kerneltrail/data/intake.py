@@ -72,7 +72,8 @@ class IntakeReport:
     @property
     def left_out(self) -> list[str]:
         """A sentence for each user who was refused."""
-        return [
+        named = self.refused.items()
+        return [f"user {name!r} is left out:{why.removeprefix(f'user {name!r}:')}" for name, why in named]
             f"user {name!r} is left out:{why.removeprefix(f'user {name!r}:')}" for name, why in self.refused.items()
         ]
 
