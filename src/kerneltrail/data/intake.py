@@ -74,8 +74,6 @@ class IntakeReport:
         """A sentence for each user who was refused."""
         named = self.refused.items()
         return [f"user {name!r} is left out:{why.removeprefix(f'user {name!r}:')}" for name, why in named]
-            f"user {name!r} is left out:{why.removeprefix(f'user {name!r}:')}" for name, why in self.refused.items()
-        ]
 
     def __str__(self) -> str:
         lines = [f"{self.rows_read} rows read, {self.rows_kept} kept"]
