@@ -6,7 +6,7 @@ from contextlib import contextmanager
 
 import numpy as np
 
-from kerneltrail.gp.features import plan_of
+from kerneltrail.gp.features import feature_layout_of
 from kerneltrail.kernels import AtomKind, Hyperparameter, layout_of, register
 from kerneltrail.kernels.atoms import _KINDS
 from kerneltrail.kernels.phrases import Phrase, likeness
@@ -77,5 +77,5 @@ def registered() -> Iterator[None]:
 
 
 def _forget() -> None:
-    for cached in (layout_of, plan_of):
+    for cached in (layout_of, feature_layout_of):
         cached.cache_clear()

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from kerneltrail.data import User
 from kerneltrail.errors import ModelFileError
 from kerneltrail.gp import OnlineState
-from kerneltrail.gp.online import Basis
+from kerneltrail.gp.basis import Basis
 from kerneltrail.kernels import Hyperparameters
 from kerneltrail.store.container import Arrays, pack, read_bytes, unpack, write_bytes
 from kerneltrail.trajectory.model import Node, TrajectoryModel
