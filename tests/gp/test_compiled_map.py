@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 
 from kerneltrail.data import User, simulate
 from kerneltrail.gp import Reward, find_map, inputs_for
-from kerneltrail.gp.compiled_map import Search, _objective, can_search
-from kerneltrail.gp.map import _Target
+from kerneltrail.gp.compiled_map import MapSearch, _negative_log_posterior, can_search
+from kerneltrail.gp.map import WhitenedPosterior
 from kerneltrail.gp.quasi_newton import minimise
 from kerneltrail.kernels import Hyperparameters, Priors, parse
 from kerneltrail.kernels.fourier import BESSEL, GAUSSIAN, gaussian_series, one_series, periodic_series
@@ -26,18 +26,18 @@ def problem(text, rows=40, seed=0, block=False):
     linear = Reward(("z",)).block(X, ("x", "z"), user.action) if block else None
     inputs = inputs_for(user, kernel, block=linear)
     mean, variance = PRIORS.moments(kernel)
-    return inputs, _Target(inputs, mean, np.sqrt(variance), "dense", 1e-10)
+    return inputs, WhitenedPosterior(inputs, mean, np.sqrt(variance), "dense", 1e-10)
 
 
 @pytest.mark.parametrize("block", [False, True])
 @pytest.mark.parametrize("text", KERNELS)
 def test_the_objective_is_that_of_the_general_search(text, block):
     inputs, target = problem(text, block=block)
-    search = Search(inputs, can_search(inputs), target.mean, target.scale, 1e-10)
+    search = MapSearch(inputs, can_search(inputs), target.mean, target.scale, 1e-10)
     constant = -float(target.log_prior(np.zeros(len(target.mean))))
     for w in 0.7 * np.random.default_rng(1).standard_normal((4, len(target.mean))):
         gradient = np.empty(len(w))
-        value = _objective(w, search._problem, search._shape, gradient)
+        value = _negative_log_posterior(w, search._posterior, search._layout, gradient)
         (expected,), (slope,) = target.slopes(w[None])
         assert value + constant == pytest.approx(expected, abs=1e-7)
         np.testing.assert_allclose(gradient, slope, atol=1e-6 * (1.0 + np.abs(slope).max()))
@@ -46,7 +46,7 @@ def test_the_objective_is_that_of_the_general_search(text, block):
 @pytest.mark.parametrize("text", KERNELS)
 def test_it_ends_where_the_general_search_ends(text):
     inputs, target = problem(text, seed=2)
-    search = Search(inputs, can_search(inputs), target.mean, target.scale, 1e-10)
+    search = MapSearch(inputs, can_search(inputs), target.mean, target.scale, 1e-10)
     start = np.zeros(len(target.mean))
     found = search.run(start, gradient_tolerance=1e-5, value_tolerance=1e-12)
     general = minimise(target.slopes, start[None], gradient_tolerance=1e-5, value_tolerance=1e-12)
@@ -70,14 +70,16 @@ def test_products_of_series_and_unknown_families_are_left_to_the_general_search(
 
 def test_a_start_that_cannot_be_computed_is_lost_and_the_general_search_takes_over():
     inputs, target = problem("SE[x]")
-    search = Search(inputs, can_search(inputs), target.mean, target.scale, 1e-10)
+    search = MapSearch(inputs, can_search(inputs), target.mean, target.scale, 1e-10)
     # A lengthscale e^-5 of the prior's asks for more features than the compiled search takes.
     assert search.run(np.array([0.0, -7.0, 0.0]), gradient_tolerance=1e-4, value_tolerance=1e-9) is None
     far = inputs.layout.constrain(target.unwhiten(np.array([0.0, -7.0, 0.0])))
     warm = [Hyperparameters.from_values(inputs.composition, far)]
     user = User("ann", ("x", "z"), inputs.X, inputs.y, (inputs.rows,))
     found = find_map(user, inputs.composition, PRIORS, rng=np.random.default_rng(0), starts=0, warm=warm)
-    assert np.isfinite(found.log_posterior)
+    at = (found.hyperparameters.vector - target.mean) / target.scale
+    assert found.log_posterior == pytest.approx(-float(target.values(at[None])[0]), abs=1e-6)
+    assert found.log_posterior > -float(target.values(np.array([[0.0, -7.0, 0.0]]))[0])
 
 
 @given(

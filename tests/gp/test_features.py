@@ -1,4 +1,4 @@
-"""The features' inner product is the kernel, whatever the structure; the plan and the cut are as stated."""
+"""The features' inner product is the kernel, whatever the structure; the layout and the cut are as stated."""
 
 import numpy as np
 import pytest
@@ -6,7 +6,7 @@ from hypothesis import given, settings
 
 from kerneltrail.data.user import User
 from kerneltrail.gp import dense, feature_rows, inputs_for
-from kerneltrail.gp.features import plan_for
+from kerneltrail.gp.features import feature_layout_for
 from kerneltrail.gp.spectral import expansion_of, ranks_of
 from kerneltrail.kernels import parse
 
@@ -15,11 +15,11 @@ from .strategies import problems
 
 def feature_matrix(inputs, thetas, s=0, tol=1e-10):
     """Φ, (r, n), of one hyperparameter vector."""
-    expansion = expansion_of(inputs, plan_for(inputs), inputs.natural(thetas), tol)
-    plan, r, n = expansion.plan, int(ranks_of(expansion)[s]), inputs.rows
-    rows, plain = feature_rows.empty_rows(r, n, plan.series_start), np.full((r, n), np.nan)
+    expansion = expansion_of(inputs, feature_layout_for(inputs), inputs.natural(thetas), tol)
+    layout, r, n = expansion.layout, int(ranks_of(expansion)[s]), inputs.rows
+    rows, plain = feature_rows.empty_rows(r, n, layout.series_start), np.full((r, n), np.nan)
     rows.features[:], rows.scale[:] = np.nan, np.nan
-    feature_rows.fill(inputs.columns, inputs.reach.mean(axis=0), plan.shape, expansion.terms(s), rows, plain)
+    feature_rows.fill(inputs.columns, inputs.reach.mean(axis=0), layout.compiled, expansion.terms(s), rows, plain)
     return rows.scale[:, None] * rows.features
 
 
@@ -37,11 +37,11 @@ def test_inner_products_are_the_kernel(problem):
 
 def test_products_with_a_series_come_first_in_a_plan():
     user = User("ann", ("x", "z"), np.ones((2, 2)), [1.0, 2.0], (2,))
-    plan = plan_for(inputs_for(user, parse("LIN[x] + SE[z] + LIN[x]*LIN[z] + LIN[z]*PER[x]*SE[z]")))
-    assert np.diff(plan.series_start).tolist() == [1, 2, 0, 0]
-    assert np.diff(plan.linear_start).tolist() == [0, 1, 1, 2]
-    assert plan.tensor
-    assert plan.mixed
+    layout = feature_layout_for(inputs_for(user, parse("LIN[x] + SE[z] + LIN[x]*LIN[z] + LIN[z]*PER[x]*SE[z]")))
+    assert np.diff(layout.series_start).tolist() == [1, 2, 0, 0]
+    assert np.diff(layout.linear_start).tolist() == [0, 1, 1, 2]
+    assert layout.tensor
+    assert layout.mixed
 
 
 @pytest.mark.parametrize("text", ["SE[x]", "PER[x]", "LIN[x]*SE[x]", "PER[x]*SE[x]", "SE[x]*SE[z]"])
@@ -50,10 +50,13 @@ def test_ranks_fall_when_the_tolerance_is_loosened(text):
     user = User("ann", ("x", "z"), rng.uniform(-2, 2, (50, 2)), rng.standard_normal(50), (50,))
     inputs = inputs_for(user, parse(text))
     values = inputs.natural(np.zeros(inputs.layout.size))
-    found = [int(ranks_of(expansion_of(inputs, plan_for(inputs), values, tol))[0]) for tol in (1e-10, 1e-8, 1e-6, 1e-4)]
+    found = [
+        int(ranks_of(expansion_of(inputs, feature_layout_for(inputs), values, tol))[0])
+        for tol in (1e-10, 1e-8, 1e-6, 1e-4)
+    ]
     assert found == sorted(found, reverse=True)
     assert found[0] > found[-1]
-    assert int(ranks_of(expansion_of(inputs, plan_for(inputs), values, 1e-8), 3)[0]) == found[1] + 3
+    assert int(ranks_of(expansion_of(inputs, feature_layout_for(inputs), values, 1e-8), 3)[0]) == found[1] + 3
 
 
 @pytest.mark.parametrize(("ell", "at_most"), [(0.05, 60), (0.1, 40), (0.37, 25), (1.0, 20)])
@@ -62,7 +65,7 @@ def test_ranks_on_a_unit_range_are_the_designs(ell, at_most):
     user = User("ann", ("x",), np.linspace(0, 1, 100)[:, None], np.zeros(100), (100,))
     inputs = inputs_for(user, parse("SE[x]"))
     values = inputs.natural([0.0, np.log(ell), 0.0])
-    assert int(ranks_of(expansion_of(inputs, plan_for(inputs), values, 1e-6))[0]) <= at_most
+    assert int(ranks_of(expansion_of(inputs, feature_layout_for(inputs), values, 1e-6))[0]) <= at_most
 
 
 def test_arrays_are_row_major_whatever_the_number_of_vectors():
@@ -71,7 +74,7 @@ def test_arrays_are_row_major_whatever_the_number_of_vectors():
     inputs = inputs_for(user, parse("LIN[x] + PER[x] + SE[x] + LIN[x]*LIN[x]"))
     for samples in (1, 2, 64):
         expansion = expansion_of(
-            inputs, plan_for(inputs), inputs.natural(np.zeros((samples, inputs.layout.size))), 1e-8
+            inputs, feature_layout_for(inputs), inputs.natural(np.zeros((samples, inputs.layout.size))), 1e-8
         )
         for name in ("amplitude", "noise", "location", "omega", "count", "weights", "dlog_weights", "domega", "cutoff"):
             assert getattr(expansion, name).flags.c_contiguous, name

@@ -10,6 +10,7 @@ from kerneltrail.data.user import User
 from kerneltrail.gp import Posterior, prior_only
 from kerneltrail.kernels import Hyperparameters, parse
 
+from . import oracle
 from . import problems as gp
 
 FAST = settings(max_examples=30, deadline=None)
@@ -118,6 +119,10 @@ def test_growing_duplicates_with_next_to_no_noise_is_finite():
     for _ in range(5):
         posterior = posterior.grow(np.full((4, 1), 0.5), np.full(4, 2.0))
     found = posterior.predict([[0.5], [3.0]])
-    assert np.isfinite(found.mean).all()
-    assert found.mean[0] == pytest.approx(2.0, abs=1e-4)
-    assert math.isfinite(posterior.log_evidence)
+    # Twenty equal rows are one of a twentieth of the noise: k(x, ½)/k(½, ½) of what was seen there.
+    share = (3.0 * 0.5 + math.exp(-3.125)) / 1.25
+    np.testing.assert_allclose(found.mean, [2.0, 2.0 * share], rtol=1e-9)
+    np.testing.assert_allclose(found.variance, [1e-12 / 20, 10.0 - 1.25 * share**2], rtol=1e-6)
+    user = User("u", ("x",), np.full((20, 1), 0.5), np.full(20, 2.0), (20,))
+    expected = oracle.precise_grouped(user, h.composition, h.unconstrained, 20)
+    assert posterior.log_evidence == pytest.approx(expected, abs=1e-3)

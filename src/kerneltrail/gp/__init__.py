@@ -6,7 +6,8 @@ from kerneltrail.gp.inputs import Inputs, Rows, inputs_for
 from kerneltrail.gp.map import MapResult, find_map, find_map_path
 from kerneltrail.gp.numerics import keep_freed_memory
 from kerneltrail.gp.online import OnlineState
-from kerneltrail.gp.posterior import Component, Posterior, Prediction, prior_only
+from kerneltrail.gp.posterior import Posterior, prior_only
+from kerneltrail.gp.prediction import Component, Prediction
 from kerneltrail.gp.reward import LinearBlock, Reward
 
 __all__ = [

@@ -12,20 +12,22 @@ import subprocess
 import sys
 from functools import cache
 from pathlib import Path
+from types import SimpleNamespace
 
 import numba
 import numpy as np
 
 import kerneltrail.gp
 import kerneltrail.kernels
+from kerneltrail.gp import LinearBlock, OnlineState, evidence_of, find_map, inputs_for, slope_of
+from kerneltrail.gp.spectral import slope_one
+from kerneltrail.kernels import Hyperparameters, Priors, parse
 from kerneltrail.store.atomic import write
 from kerneltrail.store.digest import blake
 
 
 def _marker() -> Path | None:
     """The file that says that all is compiled for these sources and versions; None where nothing is cached."""
-    from kerneltrail.gp.spectral import slope_one
-
     kept = getattr(getattr(slope_one, "_cache", None), "cache_path", None)
     if kept is None:
         return None
@@ -54,12 +56,6 @@ def ensure_compiled() -> bool:
 
 def _use_everything() -> None:
     """Call every compiled function with the types it is called with in earnest."""
-    from types import SimpleNamespace
-
-    from kerneltrail.gp import LinearBlock, OnlineState, find_map, inputs_for, slope_of
-    from kerneltrail.gp.evidence import evidence_of
-    from kerneltrail.kernels import Hyperparameters, Priors, parse
-
     rng = np.random.default_rng(0)
     rows = 24
     X = rng.uniform(0.0, 4.0, (rows, 2))

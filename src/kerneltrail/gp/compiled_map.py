@@ -1,6 +1,6 @@
 """A compiled search for MAP hyperparameters, for compositions whose features compiled code can make by itself.
 
-The same objective and the same quasi-Newton method as `map` and `optimise`, one start at a time, without a step of
+The same objective and the same quasi-Newton method as `map` and `quasi_newton`, one start at a time, without a step of
 Python in between: for small data the steps in between are what takes the time. Where it cannot finish (a matrix that
 cannot be factorised, an edge of what is searched), it says so, and the general search takes over.
 """
@@ -14,8 +14,8 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
-from kerneltrail.gp.feature_rows import Shape, Terms
-from kerneltrail.gp.features import Plan, plan_for, tails
+from kerneltrail.gp.feature_rows import CompiledLayout, SpectralTerms
+from kerneltrail.gp.features import FLOOR, FeatureLayout, feature_layout_for, tails
 from kerneltrail.gp.inputs import Inputs
 from kerneltrail.gp.quasi_newton import ARMIJO, FARTHEST, LONGEST_STEP
 from kerneltrail.gp.spectral import slope_one
@@ -30,7 +30,7 @@ LARGEST_RANK = 300
 CONVERGED, FLAT, LOST = 0, 1, 2
 
 
-class Problem(NamedTuple):
+class CompiledPosterior(NamedTuple):
     """What stays the same through a search, as compiled code reads it: the prior, the rows, the families of series."""
 
     mean: Array
@@ -44,49 +44,50 @@ class Problem(NamedTuple):
     tol: float
 
 
-def can_search(inputs: Inputs) -> Plan | None:
-    """The plan of a composition that can be searched here, else None."""
-    plan = plan_for(inputs)
-    if plan is None or plan.tensor or not len(plan.amplitude_slot):
+def can_search(inputs: Inputs) -> FeatureLayout | None:
+    """The layout of a composition that can be searched here, else None."""
+    layout = feature_layout_for(inputs)
+    if layout is None or layout.tensor or not len(layout.amplitude_slot):
         return None
-    if any(kind.family == NO_FAMILY for kind in plan.series_atom):
+    if any(kind.family == NO_FAMILY for kind in layout.series_atom):
         return None
-    return plan
+    return layout
 
 
 @numba.njit(cache=True)
-def _objective(
+def _negative_log_posterior(
     w: Array,
-    problem: Problem,
-    shape: Shape,
+    posterior: CompiledPosterior,
+    layout: CompiledLayout,
     gradient: Array,
 ) -> float:
     """Minus the log posterior at whitened w, up to the prior's constant; infinite where it cannot be computed."""
-    k, n, q = w.shape[0], problem.X.shape[1], problem.extra.shape[0]
+    k, n, q = w.shape[0], posterior.X.shape[1], posterior.extra.shape[0]
     values = np.empty(k)
     prior = 0.0
     for i in range(k):
-        u = problem.mean[i] + problem.scale[i] * w[i]
-        values[i] = math.exp(u) if problem.positive[i] else u
+        u = posterior.mean[i] + posterior.scale[i] * w[i]
+        values[i] = math.exp(u) if posterior.positive[i] else u
         prior += 0.5 * w[i] * w[i]
-    products, factors = shape.amplitude_slot.shape[0], shape.series_column.shape[0]
+    products, factors = layout.amplitude_slot.shape[0], layout.series_column.shape[0]
     amplitude = np.empty((1, products))
-    location = np.empty((1, shape.linear_slot.shape[0]))
+    location = np.empty((1, layout.linear_slot.shape[0]))
     noise = np.empty(1)
     noise[0] = values[k - 1]
     for p in range(products):
-        amplitude[0, p] = values[shape.amplitude_slot[p]]
-    for j in range(shape.linear_slot.shape[0]):
-        location[0, j] = values[shape.linear_slot[j]]
+        amplitude[0, p] = values[layout.amplitude_slot[p]]
+    for j in range(layout.linear_slot.shape[0]):
+        location[0, j] = values[layout.linear_slot[j]]
     tail, attained = tails(
         amplitude,
         location,
         noise,
-        shape.linear_start,
-        shape.linear_column,
-        shape.series_start,
-        problem.reach,
-        problem.tol / max(n, 1),
+        layout.linear_start,
+        layout.linear_column,
+        layout.series_start,
+        posterior.reach,
+        posterior.tol / max(n, 1),
+        FLOOR,
     )
     if not attained[0]:
         return math.inf
@@ -98,17 +99,17 @@ def _objective(
     longest = 1
     product = 0
     for f in range(factors):
-        while shape.series_start[product + 1] <= f:
+        while layout.series_start[product + 1] <= f:
             product += 1
-        span = problem.reach[1, shape.series_column[f]] - problem.reach[0, shape.series_column[f]]
-        own = values[shape.series_slot[f] : shape.series_slot[f] + shape.series_size[f]]
-        omega[f], count[f], weight, dlog, slope = one_series(problem.family[f], own, span, tail[0, product])
+        span = posterior.reach[1, layout.series_column[f]] - posterior.reach[0, layout.series_column[f]]
+        own = values[layout.series_slot[f] : layout.series_slot[f] + layout.series_size[f]]
+        omega[f], count[f], weight, dlog, slope = one_series(posterior.family[f], own, span, tail[0, product])
         domega[f] = slope
         made.append((weight, dlog))
         longest = max(longest, count[f])
         rank += 2 * count[f] - 1
     for p in range(products):
-        if shape.series_start[p + 1] == shape.series_start[p]:
+        if layout.series_start[p + 1] == layout.series_start[p]:
             rank += 1
     if rank > LARGEST_RANK:
         return math.inf
@@ -119,23 +120,23 @@ def _objective(
         weights[f, : count[f]] = weight[: count[f]]
         dlogs[f, :, : count[f]] = dlog[:, : count[f]]
     cutoff = np.zeros(products)
-    terms = Terms(amplitude[0], noise[0], location[0], omega, count, weights, dlogs, domega, cutoff)
-    log = slope_one(problem.X, problem.centre, problem.extra, shape, terms, rank, gradient)
+    terms = SpectralTerms(amplitude[0], noise[0], location[0], omega, count, weights, dlogs, domega, cutoff)
+    log = slope_one(posterior.X, posterior.centre, posterior.extra, layout, terms, rank, False, gradient)
     if not math.isfinite(log):
         return math.inf
     for i in range(k):
-        gradient[i] = w[i] - problem.scale[i] * gradient[i]
+        gradient[i] = w[i] - posterior.scale[i] * gradient[i]
         if not math.isfinite(gradient[i]):
             return math.inf
     return prior - log
 
 
 @numba.njit(cache=True)
-def _search(
+def _descend(
     w: Array,
     inverse: Array,
-    problem: Problem,
-    shape: Shape,
+    posterior: CompiledPosterior,
+    layout: CompiledLayout,
     gradient_tolerance: float,
     value_tolerance: float,
     iterations: int,
@@ -143,8 +144,8 @@ def _search(
     """BFGS from w, which is moved to the optimum; (value, status, iterations, evaluations)."""
     k = w.shape[0]
     gradient, new_gradient, trial = np.empty(k), np.empty(k), np.empty(k)
-    value = _objective(
-        w, problem, shape, gradient,
+    value = _negative_log_posterior(
+        w, posterior, layout, gradient,
     )  # fmt: skip
     evaluations = 1
     if not math.isfinite(value):
@@ -174,8 +175,8 @@ def _search(
                 trial[i] = w[i] + step * direction[i]
                 if abs(trial[i]) >= FARTHEST:
                     return value, LOST, iteration, evaluations
-            new_value = _objective(
-                trial, problem, shape, new_gradient,
+            new_value = _negative_log_posterior(
+                trial, posterior, layout, new_gradient,
             )  # fmt: skip
             evaluations += 1
             if new_value <= value + ARMIJO * step * slope:
@@ -208,11 +209,11 @@ def _search(
 
 
 @numba.njit(cache=True)
-def _curvature(
+def _hessian(
     w: Array,
     step: float,
-    problem: Problem,
-    shape: Shape,
+    posterior: CompiledPosterior,
+    layout: CompiledLayout,
 ) -> Array:
     """Hessian at w in whitened coordinates, by central differences of the gradient; NaN where it cannot be had."""
     k = w.shape[0]
@@ -221,8 +222,8 @@ def _curvature(
     for i in range(k):
         for sign, gradient in ((1.0, ahead), (-1.0, behind)):
             point[i] = w[i] + sign * step
-            value = _objective(
-                point, problem, shape, gradient,
+            value = _negative_log_posterior(
+                point, posterior, layout, gradient,
             )  # fmt: skip
             if not math.isfinite(value):
                 gradient[:] = math.nan
@@ -232,11 +233,11 @@ def _curvature(
     return 0.5 * (hessian + hessian.T)
 
 
-class Search:
+class MapSearch:
     """A compiled search bound to one user's rows, one composition and one prior."""
 
-    def __init__(self, inputs: Inputs, plan: Plan, mean: Array, scale: Array, tol: float) -> None:
-        self._problem = Problem(
+    def __init__(self, inputs: Inputs, layout: FeatureLayout, mean: Array, scale: Array, tol: float) -> None:
+        self._posterior = CompiledPosterior(
             np.ascontiguousarray(mean),
             np.ascontiguousarray(scale),
             inputs.layout.positive,
@@ -244,18 +245,18 @@ class Search:
             inputs.reach,
             inputs.reach.mean(axis=0),
             inputs.fixed_features,
-            np.array([kind.family for kind in plan.series_atom], dtype=np.int64),
+            np.array([kind.family for kind in layout.series_atom], dtype=np.int64),
             tol,
         )
-        self._shape = plan.shape
+        self._layout = layout.compiled
 
     def run(
         self, start: Array, *, gradient_tolerance: float, value_tolerance: float, iterations: int = 200
     ) -> tuple[Array, float, str, int, int] | None:
         """(point, value without the prior's constant, status, iterations, evaluations), or None where it is lost."""
         w = np.clip(start, -0.99 * FARTHEST, 0.99 * FARTHEST)
-        value, status, taken, evaluations = _search(
-            w, np.eye(len(w)), self._problem, self._shape, gradient_tolerance, value_tolerance, iterations
+        value, status, taken, evaluations = _descend(
+            w, np.eye(len(w)), self._posterior, self._layout, gradient_tolerance, value_tolerance, iterations
         )
         if status == LOST:
             return None
@@ -263,5 +264,5 @@ class Search:
 
     def curvature(self, w: Array, step: float) -> Array | None:
         """The Hessian in whitened coordinates, or None where it cannot be had."""
-        hessian = _curvature(w, step, self._problem, self._shape)
+        hessian = _hessian(w, step, self._posterior, self._layout)
         return hessian if np.isfinite(hessian).all() else None

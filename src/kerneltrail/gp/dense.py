@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from kerneltrail.errors import NumericalError
 from kerneltrail.gp.inputs import Inputs
-from kerneltrail.gp.numerics import LOG_2PI, Factor, factorise, outer_minus_inverse, solve_lower, solve_upper
+from kerneltrail.gp.numerics import LOG_2PI, factorise, outer_minus_inverse, solve_lower, solve_upper
 
 Array = NDArray[np.float64]
 
@@ -53,14 +53,14 @@ def covariance(inputs: Inputs, values: Array, parts: list[list[Array]] | None = 
     return total
 
 
-def factor_of(inputs: Inputs, values: Array) -> Factor:
-    """The Cholesky factor of the covariance of all rows."""
+def factor_of(inputs: Inputs, values: Array, parts: list[list[Array]] | None = None) -> Array:
+    """The lower Cholesky factor of the covariance of all rows."""
     with np.errstate(all="ignore"):  # an overflow ends in an error by name there
-        total = covariance(inputs, values)
+        total = covariance(inputs, values, parts)
     return factorise(total, what=f"the covariance of {inputs.label}", overwrite=True)
 
 
-def _finite(inputs: Inputs, *results: Array) -> None:
+def _check(inputs: Inputs, *results: Array | float) -> None:
     if not all(np.isfinite(result).all() for result in results):
         raise NumericalError(
             f"the evidence of {inputs.label} is not finite: targets of size {np.abs(inputs.y).max():g} are too large "
@@ -79,17 +79,18 @@ def prefix_evidence(lower: Array, y: Array, ends: NDArray[np.int64]) -> Array:
     return np.cumsum(terms)[ends - 1]
 
 
-def evidence(inputs: Inputs, values: Array) -> tuple[Array, Array]:
-    """Log evidence (S, T) and the jitter used (S,), for natural hyperparameters `values` (S, k)."""
-    log = np.empty((len(values), len(inputs.ends)))
-    jitter = np.empty(len(values))
+def evidence(inputs: Inputs, values: Array) -> Array:
+    """Log evidence (S, T) for natural hyperparameters `values` (S, k); NaN where the noise drowns in rounding."""
+    log = np.full((len(values), len(inputs.ends)), np.nan)
     for s, row in enumerate(values):
-        factor = factor_of(inputs, row)
+        try:
+            lower = factor_of(inputs, row)
+        except NumericalError:
+            continue
         with np.errstate(over="ignore", invalid="ignore"):
-            log[s] = prefix_evidence(factor.lower, inputs.y, inputs.ends)
-        jitter[s] = factor.jitter
-    _finite(inputs, log)
-    return log, jitter
+            log[s] = prefix_evidence(lower, inputs.y, inputs.ends)
+        _check(inputs, log[s])
+    return log
 
 
 def _parts(inputs: Inputs, values: Array) -> list[list[Array]]:
@@ -132,24 +133,24 @@ def _contract(inputs: Inputs, values: Array, matrix: Array, parts: list[list[Arr
     return 0.5 * out
 
 
-def evidence_and_gradient(inputs: Inputs, values: Array) -> tuple[Array, Array, Array]:
-    """Log evidence (S,), gradient (S, k) in the unconstrained space and jitter (S,), of all rows together.
+def evidence_and_gradient(inputs: Inputs, values: Array) -> tuple[Array, Array]:
+    """Log evidence (S,) of all rows together and its gradient (S, k) in the unconstrained space; NaN as above.
 
     d log p/du = ½ tr((αα' - K⁻¹) dK/du), α = K⁻¹y (Rasmussen and Williams 2006, eq. 5.9).
     """
-    log = np.empty(len(values))
-    jitter = np.empty(len(values))
-    gradient = np.empty_like(values)
+    log = np.full(len(values), np.nan)
+    gradient = np.full_like(values, np.nan)
     for s, row in enumerate(values):
-        with np.errstate(all="ignore"):  # an overflow ends in an error by name below
+        with np.errstate(all="ignore"):  # an overflow ends in an error by name
             parts = _parts(inputs, row)
-            total = covariance(inputs, row, parts)
-        factor = factorise(total, what=f"the covariance of {inputs.label}", overwrite=True)
+        try:
+            lower = factor_of(inputs, row, parts)
+        except NumericalError:
+            continue
         with np.errstate(all="ignore"):
-            z = solve_lower(factor.lower, inputs.y)
-            log[s] = -0.5 * z @ z - np.log(np.diagonal(factor.lower)).sum() - 0.5 * inputs.rows * LOG_2PI
-            alpha = solve_upper(factor.lower, z)
-            gradient[s] = _contract(inputs, row, outer_minus_inverse(factor.lower, alpha), parts)
-        jitter[s] = factor.jitter
-    _finite(inputs, log, gradient)
-    return log, gradient, jitter
+            z = solve_lower(lower, inputs.y)
+            log[s] = -0.5 * z @ z - np.log(np.diagonal(lower)).sum() - 0.5 * inputs.rows * LOG_2PI
+            alpha = solve_upper(lower, z)
+            gradient[s] = _contract(inputs, row, outer_minus_inverse(lower, alpha), parts)
+        _check(inputs, log[s], gradient[s])
+    return log, gradient

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from kerneltrail.errors import KernelError, NumericalError
-from kerneltrail.gp import dense, feature_rows, spectral
-from kerneltrail.gp.features import Expansion, Plan, plan_for
+from kerneltrail.gp import dense, feature_rows, gram, spectral
+from kerneltrail.gp.features import FINEST, FeatureLayout, SpectralExpansion, feature_layout_for
 from kerneltrail.gp.inputs import Inputs, Rows, inputs_for
 from kerneltrail.gp.reward import LinearBlock
 from kerneltrail.kernels.composition import Composition
@@ -32,12 +32,10 @@ class Evidence:
     Attributes:
         log: log p(y[1..n_t] | X, composition, θ_s), shape (S, T).
         rank: number of features used for each θ, shape (S,); 0 where the dense method was used.
-        jitter: added to the diagonal for each θ, shape (S,); it changes an evidence, so it is on record.
     """
 
     log: Array
     rank: NDArray[np.int64]
-    jitter: Array
 
     @property
     def method(self) -> tuple[str, ...]:
@@ -52,13 +50,12 @@ class Slope:
     Attributes:
         log: shape (S,).
         gradient: by the unconstrained hyperparameters, shape (S, k).
-        rank, jitter: as in `Evidence`.
+        rank: as in `Evidence`.
     """
 
     log: Array
     gradient: Array
     rank: NDArray[np.int64]
-    jitter: Array
 
 
 def evidence(
@@ -77,6 +74,7 @@ def evidence(
         composition: the kernel.
         thetas: unconstrained hyperparameters, (S, k) or (k,), in the layout's order.
         method: ``dense`` (one Cholesky), ``spectral`` (features, exact to `tol`) or ``auto`` (the cheaper, per θ).
+            Where the noise drowns in the rounding of a covariance, features serve instead, or the vector is refused.
         tol: error allowed in a log evidence by the spectral method.
         block: linear block of a reward model.
     """
@@ -98,77 +96,106 @@ def log_evidence(
 
 def evidence_of(inputs: Inputs, thetas: ArrayLike, *, method: Method = "auto", tol: float = TOLERANCE) -> Evidence:
     """Like `evidence`, from inputs prepared once."""
-    values = inputs.natural(thetas)
-    by_spectral, expansion, rank = _choose(inputs, values, method, tol, gradient=False)
-    log = np.empty((len(values), len(inputs.ends)))
-    jitter = np.zeros(len(values))
-    if by_spectral.any():
-        assert expansion is not None  # _choose offers spectral only with an expansion
-        log[by_spectral] = spectral.evidence(inputs, _take(expansion, by_spectral))
-        by_spectral &= np.isfinite(log).all(axis=1)
-    rest = ~by_spectral
-    if rest.any():
-        log[rest], jitter[rest] = dense.evidence(inputs, values[rest])
-    return Evidence(log, np.where(by_spectral, rank, 0), jitter)
+    log, rank = _compute(inputs, thetas, method, tol, gradient=False)
+    return Evidence(log, rank)
 
 
 def slope_of(inputs: Inputs, thetas: ArrayLike, *, method: Method = "auto", tol: float = TOLERANCE) -> Slope:
     """Log evidence of all rows together and its analytic gradient, at S hyperparameter vectors."""
+    found, rank = _compute(inputs, thetas, method, tol, gradient=True)
+    return Slope(np.ascontiguousarray(found[:, 0]), np.ascontiguousarray(found[:, 1:]), rank)
+
+
+def _compute(
+    inputs: Inputs, thetas: ArrayLike, method: Method, tol: float, *, gradient: bool
+) -> tuple[Array, NDArray[np.int64]]:
+    """Log evidences (S, T), or with `gradient` log evidence and gradient side by side (S, 1 + k); and ranks (S,)."""
     values = inputs.natural(thetas)
-    by_spectral, expansion, rank = _choose(inputs, values, method, tol, gradient=True)
-    log = np.empty(len(values))
-    gradient = np.empty_like(values)
-    jitter = np.zeros(len(values))
-    if by_spectral.any():
-        assert expansion is not None  # _choose offers spectral only with an expansion
-        log[by_spectral], gradient[by_spectral] = spectral.evidence_and_gradient(inputs, _take(expansion, by_spectral))
-        by_spectral &= np.isfinite(log) & np.isfinite(gradient).all(axis=1)
-    rest = ~by_spectral
-    if rest.any():
-        log[rest], gradient[rest], jitter[rest] = dense.evidence_and_gradient(inputs, values[rest])
-    return Slope(log, gradient, np.where(by_spectral, rank, 0), jitter)
-
-
-def _choose(
-    inputs: Inputs, values: Array, method: Method, tol: float, *, gradient: bool
-) -> tuple[NDArray[np.bool_], Expansion | None, NDArray[np.int64]]:
-    """For each θ whether to use the spectral method, with its expansion and ranks."""
-    none = np.zeros(len(values), dtype=np.int64)
     if method not in ("auto", "dense", "spectral"):
         raise KernelError(f"unknown method {method!r}; known are auto, dense, spectral")
     if not 0.0 < tol < 1.0:
         raise KernelError(f"the tolerance must lie between 0 and 1, got {tol}")
-    if not len(values):
-        return none.astype(bool), None, none
-    plan = None if method == "dense" else plan_for(inputs)
-    if plan is None:
-        if method == "spectral":
-            raise KernelError(f"{inputs.composition} has an atom without a spectral form: use method 'dense' or 'auto'")
-        return none.astype(bool), None, none
-    if method == "auto" and plan.tensor and inputs.rows < FEW:
-        return none.astype(bool), None, none
-    expansion = spectral.expansion_of(inputs, plan, values, tol)
-    extra = 0 if inputs.block is None else inputs.block.features.shape[1]
-    rank = spectral.ranks_of(expansion, extra)
-    if method == "spectral":
-        if rank.max() >= feature_rows.MOST:
-            raise NumericalError(
-                f"{inputs.label} needs {rank.max()} features or more (vector {rank.argmax()}), too many to hold: a "
-                "lengthscale is too short for the range of its covariate; use method 'dense' or 'auto'"
-            )
-        return np.ones(len(values), dtype=bool), expansion, rank
-    cheaper = _spectral_cost(inputs, plan, rank, gradient=gradient) < _dense_cost(inputs, gradient=gradient)
-    return cheaper & expansion.attained & (rank < feature_rows.MOST), expansion, rank
+    layout = feature_layout_for(inputs)
+    if layout is None and method == "spectral":
+        raise KernelError(f"{inputs.composition} has an atom without a spectral form: use method 'dense' or 'auto'")
+    found = np.full((len(values), 1 + inputs.layout.size if gradient else len(inputs.ends)), np.nan)
+    rank = np.zeros(len(values), dtype=np.int64)
+    if (
+        layout is not None
+        and len(values)
+        and not (method == "dense" or (method == "auto" and layout.tensor and inputs.rows < FEW))
+    ):
+        for part, expansion in spectral.expansions(inputs, layout, values, tol):
+            found[part], rank[part] = _by_series(inputs, expansion, method, part.start, gradient=gradient)
+    rest = np.flatnonzero(~_finite(found))
+    if len(rest):
+        found[rest] = _by_matrix(inputs, values[rest], gradient=gradient)
+    for s in np.flatnonzero(~_finite(found)):
+        found[s], rank[s] = _by_reflections(inputs, values[s], layout, tol, gradient=gradient)
+    return found, rank
 
 
-def _spectral_cost(inputs: Inputs, plan: Plan, rank: NDArray[np.int64], *, gradient: bool) -> Array:
+def _finite(found: Array) -> NDArray[np.bool_]:
+    return np.asarray(np.isfinite(found).all(axis=1))
+
+
+def _by_series(
+    inputs: Inputs, expansion: SpectralExpansion, method: Method, first: int, *, gradient: bool
+) -> tuple[Array, NDArray[np.int64]]:
+    """Results of the vectors for which features are the cheaper way, NaN for the others; and the number of features."""
+    rank = spectral.ranks_of(expansion, len(inputs.fixed_features) - 1)
+    chosen = np.ones(len(rank), dtype=bool)
+    if method == "auto":
+        cheaper = _spectral_cost(inputs, expansion.layout, rank, gradient=gradient) < _dense_cost(
+            inputs, gradient=gradient
+        )
+        chosen = cheaper & expansion.attained & (rank < feature_rows.MOST)
+    elif rank.max() >= feature_rows.MOST:
+        raise NumericalError(
+            f"{inputs.label} needs {rank.max()} features or more (vector {first + rank.argmax()}), too many to hold: a "
+            "lengthscale is too short for the range of its covariate; use method 'dense' or 'auto'"
+        )
+    found = np.full((len(rank), 1 + inputs.layout.size if gradient else len(inputs.ends)), np.nan)
+    for reflected in (False, True):  # by sums; by reflections where the noise drowns in the rounding of the sums
+        if chosen.any():
+            found[chosen] = _by_features(inputs, expansion.take(chosen), gradient=gradient, reflected=reflected)
+        chosen &= ~_finite(found) & (rank <= gram.MOST_REFLECTED)
+    return found, np.where(_finite(found), rank, 0)
+
+
+def _by_features(inputs: Inputs, expansion: SpectralExpansion, *, gradient: bool, reflected: bool) -> Array:
+    if gradient:
+        return np.column_stack(spectral.evidence_and_gradient(inputs, expansion, reflected=reflected))
+    return spectral.evidence(inputs, expansion, reflected=reflected)
+
+
+def _by_matrix(inputs: Inputs, values: Array, *, gradient: bool) -> Array:
+    return np.column_stack(dense.evidence_and_gradient(inputs, values)) if gradient else dense.evidence(inputs, values)
+
+
+def _by_reflections(
+    inputs: Inputs, values: Array, layout: FeatureLayout | None, tol: float, *, gradient: bool
+) -> tuple[Array, int]:
+    """The result of a vector whose noise drowns in the rounding of a covariance, from features to the finest."""
+    if layout is not None:
+        expansion = spectral.expansion_of(inputs, layout, values[None], tol, FINEST)
+        rank = int(spectral.ranks_of(expansion, len(inputs.fixed_features) - 1)[0])
+        if expansion.attained[0] and rank <= gram.MOST_REFLECTED:
+            found = _by_features(inputs, expansion, gradient=gradient, reflected=True)
+            if _finite(found)[0]:
+                return found[0], rank
+    dense.factor_of(inputs, values)  # says what is wrong
+    raise NumericalError(f"the evidence of {inputs.label} drowns in rounding")
+
+
+def _spectral_cost(inputs: Inputs, layout: FeatureLayout, rank: NDArray[np.int64], *, gradient: bool) -> Array:
     """Rough nanoseconds, fitted to `kerneltrail bench evidence`; only the ratio to `_dense_cost` matters."""
     r = rank.astype(np.float64)
     n = float(inputs.rows)
     # Batches that end before row r share one factorisation, no larger than one of the others.
     batches = 1.0 + (inputs.ends[None, :] > rank[:, None]).sum(axis=1)
     # Inner products that trigonometric moments do not save.
-    pairs = 0.25 if plan.tensor else (0.08 if plan.mixed else 0.0)
+    pairs = 0.25 if layout.tensor else (0.08 if layout.mixed else 0.0)
     cost = n * (20.0 + 4.0 * r + pairs * r * r) + batches * (0.055 * r**3 + 3.0 * r * r + 500.0)
     return cost + (0.15 * n * r * r + 0.15 * r**3 if gradient else 0.0)
 
@@ -179,14 +206,3 @@ def _dense_cost(inputs: Inputs, *, gradient: bool) -> float:
     atoms = sum(map(len, inputs.atoms))
     cost = 10_000.0 * (1 + atoms) + n * n * (1.2 + 4.0 * atoms) + 0.0088 * n**3
     return cost + (n * n * (6.0 + 12.0 * atoms) + 0.025 * n**3 if gradient else 0.0)
-
-
-def _take(expansion: Expansion, which: NDArray[np.bool_]) -> Expansion:
-    """The expansion of some of the hyperparameter vectors."""
-    if which.all():
-        return expansion
-    return Expansion(
-        expansion.plan, expansion.amplitude[which], expansion.noise[which], expansion.location[which],
-        expansion.omega[which], expansion.count[which], expansion.weights[which], expansion.dlog_weights[which],
-        expansion.domega[which], expansion.cutoff[which], expansion.attained[which],
-    )  # fmt: skip

@@ -1,6 +1,7 @@
 """Compiled: the feature rows of one hyperparameter vector. They lie along memory, (r, n), as all loops run.
 
-All functions are compiled once and cached on disk; all they know of kernels is the numbers of `features.Expansion`.
+All functions are compiled once and cached on disk. All they know of kernels is the numbers of a
+`features.SpectralExpansion`.
 """
 
 from __future__ import annotations
@@ -20,8 +21,8 @@ FAST = {"reassoc", "contract", "nsz", "arcp"}
 MOST = 1 << 13  # features beyond which no matrix of them is built: it would fill the memory
 
 
-class Shape(NamedTuple):
-    """The structure of a composition's features as compiled code reads it; see `features.Plan`."""
+class CompiledLayout(NamedTuple):
+    """The structure of a composition's features as compiled code reads it; see `features.FeatureLayout`."""
 
     linear_start: Ints
     linear_column: Ints
@@ -33,8 +34,8 @@ class Shape(NamedTuple):
     amplitude_slot: Ints
 
 
-class Terms(NamedTuple):
-    """The features' numbers of one hyperparameter vector; see `features.Expansion`, which has them for many."""
+class SpectralTerms(NamedTuple):
+    """The features' numbers of one hyperparameter vector; see `features.SpectralExpansion`, which has them for many."""
 
     amplitude: Array
     noise: float
@@ -47,7 +48,7 @@ class Terms(NamedTuple):
     cutoff: Array
 
 
-class Rows(NamedTuple):
+class FeatureRows(NamedTuple):
     """Feature rows, with what the gradient needs to know of each.
 
     Attributes:
@@ -66,10 +67,10 @@ class Rows(NamedTuple):
 
 
 @numba.njit(cache=True)
-def empty_rows(rank: int, n: int, series_start: Ints) -> Rows:
+def empty_rows(rank: int, n: int, series_start: Ints) -> FeatureRows:
     """Room for so many feature rows."""
     factors = max(1, np.diff(series_start).max()) if series_start.shape[0] > 1 else 1
-    return Rows(
+    return FeatureRows(
         np.empty((rank, n)),
         np.empty(rank),
         np.empty(rank, dtype=np.int64),
@@ -150,14 +151,21 @@ def waves(x: Array, centre: float, omega: float, count: int, rows: Array) -> Non
 
 @numba.njit(cache=True, fastmath=FAST)
 def _tensor(
-    X: Array, centre: Array, shape: Shape, terms: Terms, product: int, row: int, tables: Array, out: Rows
+    X: Array,
+    centre: Array,
+    layout: CompiledLayout,
+    terms: SpectralTerms,
+    product: int,
+    row: int,
+    tables: Array,
+    out: FeatureRows,
 ) -> int:
     """Rows of a product of several series: all products of their rows whose weight is above the cutoff."""
     n = X.shape[1]
-    first = shape.series_start[product]
-    factors = shape.series_start[product + 1] - first
+    first = layout.series_start[product]
+    factors = layout.series_start[product + 1] - first
     for f in range(factors):
-        column = shape.series_column[first + f]
+        column = layout.series_column[first + f]
         waves(X[column], centre[column], terms.omega[first + f], terms.counts[first + f], tables[f])
     index = np.zeros(factors, dtype=np.int64)
     while True:
@@ -194,26 +202,26 @@ def _tensor(
 
 
 @numba.njit(cache=True, fastmath=FAST)
-def fill(X: Array, centre: Array, shape: Shape, terms: Terms, out: Rows, plain: Array) -> None:
+def fill(X: Array, centre: Array, layout: CompiledLayout, terms: SpectralTerms, out: FeatureRows, plain: Array) -> None:
     """Write the feature rows of one hyperparameter vector: Φ = scale · F.
 
     X is (d, n). `plain` (r, n) gets the features before the linear factors; it may be empty where no gradient is
     wanted. The rows of a product with one series stand as constant, cos θ, sin θ, cos 2θ, sin 2θ, …
     """
     n = X.shape[1]
-    products = shape.series_start.shape[0] - 1
+    products = layout.series_start.shape[0] - 1
     longest = 1
     most = 0
     for p in range(products):
-        factors = shape.series_start[p + 1] - shape.series_start[p]
+        factors = layout.series_start[p + 1] - layout.series_start[p]
         if factors > 1:
             most = max(most, factors)
-            for f in range(shape.series_start[p], shape.series_start[p + 1]):
+            for f in range(layout.series_start[p], layout.series_start[p + 1]):
                 longest = max(longest, terms.counts[f])
     tables = np.empty((most, 2 * longest - 1, n))
     row = 0
     for p in range(products):
-        first, factors = shape.series_start[p], shape.series_start[p + 1] - shape.series_start[p]
+        first, factors = layout.series_start[p], layout.series_start[p + 1] - layout.series_start[p]
         start = row
         if factors == 0:
             out.features[row, :] = 1.0
@@ -221,7 +229,7 @@ def fill(X: Array, centre: Array, shape: Shape, terms: Terms, out: Rows, plain: 
             out.owner[row] = p
             row += 1
         elif factors == 1:
-            column, count = shape.series_column[first], terms.counts[first]
+            column, count = layout.series_column[first], terms.counts[first]
             waves(X[column], centre[column], terms.omega[first], count, out.features[row : row + 2 * count - 1])
             for j in range(count):
                 root = math.sqrt(terms.amplitude[p] * terms.weights[first, j])
@@ -230,11 +238,11 @@ def fill(X: Array, centre: Array, shape: Shape, terms: Terms, out: Rows, plain: 
                     out.partner[row, 0] = -1 if j == 0 else (row - 1 if sine else row + 1)
                     row += 1
         else:
-            row = _tensor(X, centre, shape, terms, p, row, tables, out)
+            row = _tensor(X, centre, layout, terms, p, row, tables, out)
         if plain.shape[0] > 0:
             plain[start:row, :] = out.features[start:row, :]
-        for j in range(shape.linear_start[p], shape.linear_start[p + 1]):
-            column = shape.linear_column[j]
+        for j in range(layout.linear_start[p], layout.linear_start[p + 1]):
+            column = layout.linear_column[j]
             for c in range(start, row):
                 for i in range(n):
                     out.features[c, i] *= X[column, i] - terms.location[j]

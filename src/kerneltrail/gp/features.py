@@ -7,14 +7,14 @@ them, so nothing is compiled per structure.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 from functools import cached_property, lru_cache
 
 import numba
 import numpy as np
 from numpy.typing import NDArray
 
-from kerneltrail.gp.feature_rows import Shape, Terms
+from kerneltrail.gp.feature_rows import CompiledLayout, SpectralTerms
 from kerneltrail.gp.inputs import Inputs, locate
 from kerneltrail.kernels.atoms import AtomKind
 from kerneltrail.kernels.composition import Composition
@@ -24,13 +24,15 @@ Array = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 FLOOR = 1e-16
-"""Smallest tail of a series: below it the dropped terms drown in the rounding of those kept."""
+"""Smallest tail of a series: below it the dropped terms drown in the rounding of the sums of those kept."""
+FINEST = 1e-30
+"""The same where features are not squared (`gram.reflect`)."""
 LENIENCE = 100.0
 """How far past the tolerance the bound may be, where the floor is hit, before the expansion counts as failed."""
 
 
 @dataclass(frozen=True)
-class Plan:
+class FeatureLayout:
     """The structure of a composition's features, without hyperparameters.
 
     Products with a series come first, those of linear factors only after them. Linear factors and series are numbered
@@ -49,9 +51,9 @@ class Plan:
     amplitude_slot: Ints
 
     @cached_property
-    def shape(self) -> Shape:
+    def compiled(self) -> CompiledLayout:
         """Itself as compiled code reads it."""
-        return Shape(
+        return CompiledLayout(
             self.linear_start,
             self.linear_column,
             self.linear_slot,
@@ -74,11 +76,11 @@ class Plan:
 
 
 @dataclass(frozen=True)
-class Expansion:
+class SpectralExpansion:
     """Features' numbers for S hyperparameter vectors.
 
     Attributes:
-        plan: the structure.
+        layout: the structure.
         amplitude: σ_f² of each product, (S, P).
         noise: σ², (S,).
         location: of each linear factor, (S, linear factors).
@@ -88,7 +90,7 @@ class Expansion:
         attained: whether the tolerance could be kept, give or take the lenience, (S,).
     """
 
-    plan: Plan
+    layout: FeatureLayout
     amplitude: Array
     noise: Array
     location: Array
@@ -102,7 +104,7 @@ class Expansion:
 
     @property
     def batch(self) -> tuple[Array, Array, Array, Array, Ints, Array, Array, Array, Array]:
-        """What `Terms` has of one θ, for all of them."""
+        """What `SpectralTerms` has of one θ, for all of them."""
         return (
             self.amplitude,
             self.noise,
@@ -115,25 +117,29 @@ class Expansion:
             self.cutoff,
         )
 
-    def terms(self, s: int) -> Terms:
+    def take(self, which: slice | NDArray[np.bool_]) -> SpectralExpansion:
+        """The numbers of some of the vectors."""
+        return replace(self, **{field.name: getattr(self, field.name)[which] for field in fields(self)[1:]})
+
+    def terms(self, s: int) -> SpectralTerms:
         """The numbers of one θ."""
-        return Terms(*(part[s] for part in self.batch))
+        return SpectralTerms(*(part[s] for part in self.batch))
 
 
-def plan_for(inputs: Inputs) -> Plan | None:
+def feature_layout_for(inputs: Inputs) -> FeatureLayout | None:
     """The structure of the features, or None where an atom has no spectral form."""
-    return plan_of(inputs.composition, inputs.covariates)
+    return feature_layout_of(inputs.composition, inputs.covariates)
 
 
 @lru_cache(maxsize=4096)
-def plan_of(composition: Composition, covariates: tuple[str, ...]) -> Plan | None:
+def feature_layout_of(composition: Composition, covariates: tuple[str, ...]) -> FeatureLayout | None:
     """The structure of a composition's features over named columns, or None where an atom has no spectral form."""
     located = locate(composition, covariates, "any")
     linear_start, linear_column, linear_slot = [0], [], []
     series_start, series_column, series_slot, series_size, series_product = [0], [], [], [], []
     series_atom: list[AtomKind] = []
     order = sorted(range(len(located)), key=lambda p: all(kind.linear for kind, _, _ in located[p]))
-    for place_in_plan, p in enumerate(order):
+    for position, p in enumerate(order):
         for kind, column, place in located[p]:
             if kind.linear:
                 linear_column.append(column)
@@ -143,7 +149,7 @@ def plan_of(composition: Composition, covariates: tuple[str, ...]) -> Plan | Non
             else:
                 series_column.append(column)
                 series_atom.append(kind)
-                series_product.append(place_in_plan)
+                series_product.append(position)
                 series_slot.append(place.start)
                 series_size.append(place.stop - place.start)
         linear_start.append(len(linear_column))
@@ -152,7 +158,7 @@ def plan_of(composition: Composition, covariates: tuple[str, ...]) -> Plan | Non
     def ints(values: list[int]) -> Ints:
         return np.array(values, dtype=np.int64)
 
-    return Plan(
+    return FeatureLayout(
         ints(linear_start),
         ints(linear_column),
         ints(linear_slot),
@@ -166,32 +172,29 @@ def plan_of(composition: Composition, covariates: tuple[str, ...]) -> Plan | Non
     )
 
 
-def expand(plan: Plan, values: Array, tol: float, spans: Array, reach: Array, rows: int) -> Expansion:
+def expand(
+    layout: FeatureLayout, values: Array, tol: float, spans: Array, reach: Array, rows: int, floor: float = FLOOR
+) -> SpectralExpansion:
     """The features' numbers for natural hyperparameters `values` (S, k).
 
     Args:
-        plan: the composition's structure.
+        layout: the composition's structure.
         values: natural hyperparameters, (S, k).
         tol: error allowed in a log evidence. Dropping a feature of weight w costs at most n σ_f² w / (2σ²) there (its
             trace against K⁻¹ ≤ 1/σ²), and that bound is nearly met, so each series is cut accordingly.
         spans: distance over which each column's kernels must hold.
         reach: (2, d): smallest and largest value of each column, which bound the linear factors.
         rows: number of rows n the tolerance is meant for.
+        floor: smallest tail of a series.
     """
     samples = len(values)
-    # Picking columns gives column-major arrays; the compiled loops would be compiled a second time for those.
-    amplitude = np.ascontiguousarray(values[:, plan.amplitude_slot])
-    location = np.ascontiguousarray(values[:, plan.linear_slot])
-    noise = values[:, -1].copy()
-    tail, attained = tails(
-        amplitude, location, noise, plan.linear_start, plan.linear_column, plan.series_start, reach, tol / max(rows, 1)
-    )
+    amplitude, location, noise, tail, attained = _tails_of(layout, values, tol, reach, rows, floor)
     series = []
-    for f, kind in enumerate(plan.series_atom):
-        slot, column = int(plan.series_slot[f]), int(plan.series_column[f])
-        own = values[:, slot : slot + int(plan.series_size[f])]
-        found = kind.series(own, float(spans[column]), np.ascontiguousarray(tail[:, plan.series_product[f]]))
-        assert found is not None  # plan_for takes only kinds that define one
+    for f, kind in enumerate(layout.series_atom):
+        slot, column = int(layout.series_slot[f]), int(layout.series_column[f])
+        own = values[:, slot : slot + int(layout.series_size[f])]
+        found = kind.series(own, float(spans[column]), np.ascontiguousarray(tail[:, layout.series_product[f]]))
+        assert found is not None  # feature_layout_for takes only kinds that define one
         series.append(found)
     length = max((s.weights.shape[1] for s in series), default=1)
     most = max((len(s.domega) for s in series), default=1)
@@ -208,12 +211,32 @@ def expand(plan: Plan, values: Array, tol: float, spans: Array, reach: Array, ro
         domega[:, f, :k] = found.domega.T
     # One series is cut by its own tail already; of a product of several, columns too small together are left out.
     cutoff = np.zeros_like(tail)
-    if plan.tensor:
+    if layout.tensor:
         combinations = np.ones_like(tail)
         for f, found in enumerate(series):
-            combinations[:, plan.series_product[f]] *= 2 * found.count
-        cutoff = np.where(np.diff(plan.series_start) > 1, tail / combinations, 0.0)
-    return Expansion(plan, amplitude, noise, location, omega, count, weights, dlog, domega, cutoff, attained)
+            combinations[:, layout.series_product[f]] *= 2 * found.count
+        cutoff = np.where(np.diff(layout.series_start) > 1, tail / combinations, 0.0)
+    return SpectralExpansion(layout, amplitude, noise, location, omega, count, weights, dlog, domega, cutoff, attained)
+
+
+def _tails_of(
+    layout: FeatureLayout, values: Array, tol: float, reach: Array, rows: int, floor: float
+) -> tuple[Array, Array, Array, Array, NDArray[np.bool_]]:
+    """Amplitudes, locations and noise of each θ, what its series may lose, whether the tolerance is kept by that."""
+    # Picking columns gives column-major arrays; the compiled loops would be compiled a second time for those.
+    amplitude = np.ascontiguousarray(values[:, layout.amplitude_slot])
+    location = np.ascontiguousarray(values[:, layout.linear_slot])
+    noise = values[:, -1].copy()
+    starts = (layout.linear_start, layout.linear_column, layout.series_start)
+    return amplitude, location, noise, *tails(amplitude, location, noise, *starts, reach, tol / max(rows, 1), floor)
+
+
+def longest_series(layout: FeatureLayout, values: Array, tol: float, reach: Array, rows: int) -> Ints:
+    """Vectors that decide how long the arrays of an expansion of all are: those with an extreme of anything."""
+    tail = _tails_of(layout, values, tol, reach, rows, FLOOR)[3]
+    slots = [s + i for s, size in zip(layout.series_slot, layout.series_size, strict=True) for i in range(size)]
+    series = values[:, slots]
+    return np.unique(np.concatenate([series.argmin(axis=0), series.argmax(axis=0), tail.argmin(axis=0)]))
 
 
 @numba.njit(cache=True)
@@ -226,6 +249,7 @@ def tails(
     series_start: Ints,
     reach: Array,
     tol: float,
+    floor: float,
 ) -> tuple[Array, NDArray[np.bool_]]:
     """For each θ and product the weight a series may lose, (S, P), and whether the tolerance is kept by that, (S,)."""
     samples, products = amplitude.shape
@@ -240,9 +264,9 @@ def tails(
                 size *= far * far
             wanted = 2.0 * tol * noise[s] / (products * max(size, 1e-300))
             factors = series_start[p + 1] - series_start[p]
-            if factors > 0 and not wanted * LENIENCE >= FLOOR:
+            if factors > 0 and not wanted * LENIENCE >= floor:
                 attained[s] = False
-            wanted = min(max(wanted, FLOOR), 1e-3)
+            wanted = min(max(wanted, floor), 1e-3)
             # A product of several series shares its tail among them.
-            tail[s, p] = max(wanted / max(factors, 1), FLOOR)
+            tail[s, p] = max(wanted / max(factors, 1), floor)
     return tail, attained

@@ -1,6 +1,9 @@
 """Compiled: sums of products of feature rows, their factorisation, and the evidences that follow.
 
-Rows lie along memory, (r, n). All functions are compiled once and cached on disk.
+Rows lie along memory, (r, n). All functions are compiled once and cached on disk. Two ways lead to the same factor of
+A = ΦΦᵀ + σ²I: Cholesky of the sums (`add_gram`, `cholesky`), which is fast, and whose rounding is relative to squares
+of features; and reflections of the rows themselves (`reflect`), which are slower, and whose rounding is relative to the
+features. `numerics.RESOLUTION` says when either gives up.
 """
 
 from __future__ import annotations
@@ -12,11 +15,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kerneltrail.gp.feature_rows import FAST
+from kerneltrail.gp.numerics import RESOLUTION
 
 Array = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 BLOCK = 512  # rows of data per tile: a few feature rows of this length stay in the first-level cache
+MOST_REFLECTED = 1000  # features beyond which reflections take many seconds
 
 
 @numba.njit(cache=True, fastmath=FAST)
@@ -138,10 +143,10 @@ def cholesky(matrix: Array, counted: int) -> float:
     """
     r = matrix.shape[0]
     logdet = 0.0
-    # Below a row's own floor its pivot is rounding error. Rows of very different scale do not disturb each other.
+    # Below a row's own floor its pivot is mostly rounding. Rows of very different scale do not disturb each other.
     floor = np.empty(counted)
     for k in range(counted):
-        floor[k] = 1e-15 * matrix[k, k]
+        floor[k] = RESOLUTION * matrix[k, k]
     for k in range(0, r, 2):
         pivot = matrix[k, k]
         if k < counted:
@@ -179,6 +184,68 @@ def cholesky(matrix: Array, counted: int) -> float:
             f0, g0 = matrix[k, r - 1], matrix[k + 1, r - 1]
             matrix[r - 1, r - 1] -= f0 * matrix[k, r - 1] + g0 * matrix[k + 1, r - 1]
     return logdet
+
+
+@numba.njit(cache=True)
+def reflect(features: Array, scale: Array, rows: int, noise: float, out: Array) -> float:
+    """The factor that `cholesky` makes of `scaled_gram`, from the first `rows` data rows without their sums.
+
+    It is the triangle of [Φᵀ y; σI 0] after Householder reflections: rounding is relative to the features, not to their
+    squares, so features 1e8 times the noise are no matter. NaN where even that is not enough.
+    """
+    size = features.shape[0]
+    r = size - 1
+    columns = np.zeros((size, rows + r))  # large rows first: a small one loses nothing to them
+    length = np.empty(size)
+    for c in range(size):
+        total = 0.0
+        for i in range(rows):
+            columns[c, i] = scale[c] * features[c, i]
+            total += columns[c, i] * columns[c, i]
+        if c < r:
+            columns[c, rows + c] = math.sqrt(noise)
+            total += noise
+        length[c] = math.sqrt(total)
+    logdet = 0.0
+    for k in range(size):
+        total = 0.0
+        for i in range(k, rows + r):
+            total += columns[k, i] * columns[k, i]
+        pivot = math.sqrt(total)
+        if k == r:  # what the features do not explain of y
+            out[k, k] = pivot
+            return logdet
+        if not pivot > RESOLUTION * length[k]:
+            return math.nan
+        logdet += 2.0 * math.log(pivot)
+        sign = -1.0 if columns[k, k] > 0.0 else 1.0  # away from the first entry, so that nothing cancels
+        out[k, k] = pivot
+        columns[k, k] -= sign * pivot
+        half = pivot * (pivot + abs(columns[k, k] + sign * pivot))  # half the reflection's squared length
+        for j in range(k + 1, size):
+            inner = 0.0
+            for i in range(k, rows + r):
+                inner += columns[k, i] * columns[j, i]
+            inner /= half
+            for i in range(k, rows + r):
+                columns[j, i] -= inner * columns[k, i]
+            out[k, j] = sign * columns[j, k]
+    return logdet
+
+
+@numba.njit(cache=True)
+def disagreement(features: Array, scale: Array, mean: Array, alpha: Array) -> float:
+    """How far α = (y - Φᵀm)/σ² and m = Φα are from each other, as the error of a gradient by log amplitudes.
+
+    Rounding of y over a noise far smaller spoils α, and with it the gradient, before it spoils anything else.
+    """
+    total = 0.0
+    for c in range(mean.shape[0]):
+        miss = -mean[c]
+        for i in range(alpha.shape[0]):
+            miss += scale[c] * features[c, i] * alpha[i]
+        total += abs(mean[c] * miss)
+    return total
 
 
 @numba.njit(cache=True, fastmath=FAST)
@@ -261,7 +328,21 @@ def prefix_evidence(
         logdet = cholesky(factor, r)
         quad = factor[r, r] * factor[r, r] / noise
         out[t] = -0.5 * (quad + (end - r) * math.log(noise) + logdet + end * math.log(2.0 * math.pi))
+        if factor[r, r] * factor[r, r] < RESOLUTION * gram[r, r]:  # what is left of y'y is mostly rounding
+            out[t] = math.nan
         t += 1
+
+
+@numba.njit(cache=True)
+def reflected_prefix_evidence(features: Array, scale: Array, ends: Ints, noise: float, out: Array) -> None:
+    """`prefix_evidence` by reflections, each batch by itself."""
+    r = features.shape[0] - 1
+    factor = np.empty((r + 1, r + 1))
+    for t in range(ends.shape[0]):
+        end = ends[t]
+        logdet = reflect(features, scale, end, noise, factor)
+        quad = factor[r, r] * factor[r, r] / noise
+        out[t] = -0.5 * (quad + (end - r) * math.log(noise) + logdet + end * math.log(2.0 * math.pi))
 
 
 @numba.njit(cache=True, fastmath=FAST)

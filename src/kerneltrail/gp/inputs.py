@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kerneltrail.errors import DataError, KernelError, NumericalError
+from kerneltrail.gp.arrays import check_finite, real_numbers
 from kerneltrail.gp.reward import LinearBlock
 from kerneltrail.kernels.atoms import AtomKind
 from kerneltrail.kernels.composition import Composition
@@ -121,7 +122,7 @@ class Inputs:
 
     def vectors(self, thetas: object) -> Array:
         """Unconstrained hyperparameter vectors as an array (S, k), checked."""
-        u = np.array(thetas, dtype=np.float64, ndmin=2)
+        u = real_numbers(thetas, f"hyperparameters of {self.composition or 'noise alone'}", ndmin=2)
         if u.ndim != 2 or u.shape[1] != self.layout.size:
             raise KernelError(
                 f"{self.composition or 'noise alone'} has {self.layout.size} hyperparameters "
@@ -176,8 +177,8 @@ def locate(
 
 def inputs_for(user: Rows, composition: Composition, *, block: LinearBlock | None = None) -> Inputs:
     """A user's rows, seen through a composition, checked."""
-    X = np.ascontiguousarray(user.X, dtype=np.float64)
-    y = np.ascontiguousarray(user.y, dtype=np.float64)
+    X = real_numbers(user.X, f"user {user.name!r}: covariates")
+    y = real_numbers(user.y, f"user {user.name!r}: target")
     ends = np.asarray(user.ends, dtype=np.int64)
     if X.ndim != 2 or X.shape != (len(y), len(user.covariates)):
         raise DataError(
@@ -188,10 +189,11 @@ def inputs_for(user: Rows, composition: Composition, *, block: LinearBlock | Non
         raise DataError(f"user {user.name!r} has no rows yet, so there is no evidence")
     if not len(ends) or ends[0] < 1 or ends[-1] != len(y) or np.any(np.diff(ends) < 1):
         raise DataError(f"user {user.name!r}: batch ends {ends.tolist()} must increase from 1 or more to {len(y)}")
-    for what, array in (("covariates", X), ("target", y)):
-        if not np.isfinite(array).all():
-            row = int(np.argwhere(~np.isfinite(array))[0][0])
-            raise DataError(f"user {user.name!r}: {what} of row {row} are not finite")
+    who = f"user {user.name!r}"
+    check_finite(
+        X, lambda row, name, x: f"{who}: covariates of row {row} are not finite: {name} is {x}", user.covariates
+    )
+    check_finite(y, lambda row, _, x: f"{who}: target of row {row} are not finite: it is {x}")
     if block is not None and len(block.features) != len(y):
         raise DataError(f"user {user.name!r}: a linear block of {len(block.features)} rows for {len(y)} targets")
     names = tuple(user.covariates)

@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtri
 
 from kerneltrail.errors import DataError, KernelError, NumericalError
-from kerneltrail.gp.compiled_map import Search, can_search
+from kerneltrail.gp.compiled_map import MapSearch, can_search
 from kerneltrail.gp.evidence import TOLERANCE, Method, evidence_of, slope_of
 from kerneltrail.gp.inputs import Inputs, Rows, inputs_for
 from kerneltrail.gp.numerics import LOG_2PI
@@ -104,7 +104,7 @@ class MapResult:
 
 
 @dataclass(frozen=True)
-class _Target:
+class WhitenedPosterior:
     """The log posterior of one user's rows under one composition, in whitened coordinates."""
 
     inputs: Inputs
@@ -114,6 +114,7 @@ class _Target:
     tol: float
 
     def unwhiten(self, w: Array) -> Array:
+        """Unconstrained hyperparameters."""
         return self.mean + self.scale * w
 
     def log_prior(self, w: Array) -> Array:
@@ -229,7 +230,7 @@ def _find(
     if starts < 1 and not warm:
         raise KernelError("a search needs at least one start")
     mean, variance = priors.moments(inputs.composition)
-    target = _Target(inputs, mean, np.sqrt(variance), method, tol)
+    target = WhitenedPosterior(inputs, mean, np.sqrt(variance), method, tol)
     chosen, screened = _starts(target, rng, starts, max(screen, starts))
     given = [(_vector(item, inputs) - target.mean) / target.scale for item in warm]
     points = np.concatenate([np.reshape(given, (-1, len(mean))), chosen])
@@ -257,12 +258,14 @@ def _find(
     )
 
 
-def _minimise(target: _Target, points: Array, tight: float, accuracy: float) -> tuple[Minimum, Search | None]:
+def _minimise(
+    target: WhitenedPosterior, points: Array, tight: float, accuracy: float
+) -> tuple[Minimum, MapSearch | None]:
     """Search from all points: compiled where the composition allows, and in general for those it loses."""
-    plan = can_search(target.inputs) if target.method != "dense" else None
-    if plan is None:
+    layout = can_search(target.inputs) if target.method != "dense" else None
+    if layout is None:
         return minimise(target.slopes, points, gradient_tolerance=tight, value_tolerance=accuracy), None
-    quick = Search(target.inputs, plan, target.mean, target.scale, target.tol)
+    quick = MapSearch(target.inputs, layout, target.mean, target.scale, target.tol)
     ends = [quick.run(point, gradient_tolerance=tight, value_tolerance=accuracy) for point in points]
     won = [end for end in ends if end is not None]
     lost = np.array([point for point, end in zip(points, ends, strict=True) if end is None]).reshape(
@@ -301,7 +304,7 @@ def _vector(item: Hyperparameters | ArrayLike, inputs: Inputs) -> Array:
     return inputs.vectors(item)[0]
 
 
-def _starts(target: _Target, rng: np.random.Generator, wanted: int, screen: int) -> tuple[Array, int]:
+def _starts(target: WhitenedPosterior, rng: np.random.Generator, wanted: int, screen: int) -> tuple[Array, int]:
     """The best of many candidate points that are not too close to each other, whitened, and how many were tried."""
     k = len(target.mean)
     if wanted < 1:

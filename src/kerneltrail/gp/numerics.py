@@ -1,10 +1,9 @@
-"""Factorisation with the package's one jitter policy (method §12). float64 only."""
+"""Factorisation with the package's one rule for what double precision can tell from zero (method §12). float64 only."""
 
 from __future__ import annotations
 
 import ctypes
 import sys
-from dataclasses import dataclass
 from functools import cache
 
 import numba
@@ -17,72 +16,54 @@ from kerneltrail.errors import NumericalError
 
 Array = NDArray[np.float64]
 
-JITTERS = (0.0, 1e-14, 1e-12, 1e-10, 1e-8, 1e-6)
-"""Tried in this order, each times the mean of the diagonal.
+RESOLUTION = 1e-11
+"""Smallest share of its diagonal that a pivot of a covariance with noise may be.
 
-The first non-zero one is a few rounding errors: enough where duplicate rows make a matrix singular in floating point
-only. The last is still far below any noise that data could tell from zero; past it the matrix is wrong, not merely
-rounded.
+A pivot is a difference that rounding makes uncertain by some 1e-16 of its diagonal, so at this share a log evidence is
+still right to some 1e-4. Below it the noise drowns in the rounding of the signal. Nothing is ever added to the diagonal
+instead: what makes such a matrix definite is more noise than the model has.
 """
 
 LOG_2PI = float(np.log(2.0 * np.pi))
 
 
-@dataclass(frozen=True)
-class Factor:
-    """A lower Cholesky factor and the jitter that was added to the diagonal to get it (0 in all but odd cases)."""
-
-    lower: Array
-    jitter: float
-
-
-def factorise(matrix: Array, *, what: str = "the covariance matrix", overwrite: bool = False) -> Factor:
-    """The Cholesky factor of a symmetric matrix, adding as little jitter as it takes.
+def factorise(
+    matrix: Array, *, what: str = "the covariance matrix", overwrite: bool = False, resolution: float = RESOLUTION
+) -> Array:
+    """The lower Cholesky factor of a symmetric matrix; what stands above the diagonal is arbitrary.
 
     Args:
         matrix: symmetric, (n, n).
         what: named in the error, e.g. the kernel, user and batch.
-        overwrite: whether the matrix may be destroyed when no jitter is needed.
+        overwrite: whether the matrix may be destroyed.
+        resolution: smallest share of its diagonal that a pivot may be; 0 for a matrix that is singular by nature.
 
     Raises:
-        NumericalError: where the matrix is not finite, or not positive definite even with the largest jitter.
+        NumericalError: where the matrix is not finite, or not positive definite as far as double precision can tell.
     """
     size = matrix.shape[0]
     if size == 0:
-        return Factor(np.empty((0, 0)), 0.0)
-    diagonal = np.diagonal(matrix)
+        return np.empty((0, 0))
+    diagonal = np.diagonal(matrix).copy()
     with np.errstate(over="ignore", invalid="ignore"):  # told by the next line
         scale = float(np.mean(diagonal))
     if not np.isfinite(scale) or scale <= 0.0:
         raise NumericalError(
             f"{what} has a diagonal of mean {scale}: hyperparameters or covariates have over- or underflowed"
         )
-    keep = None if overwrite and size > 1 else matrix
-    for relative in JITTERS:
-        jitter = relative * scale
-        if relative == 0.0 and keep is not None:
-            work = np.array(keep, order="F")
-        elif relative == 0.0:
-            # A failed factorisation leaves the strict upper triangle as it was, so the matrix can be restored from it.
-            diagonal = diagonal.copy()
-            work = matrix.T if matrix.flags.c_contiguous else matrix
-        elif keep is not None:
-            work = np.array(keep, order="F")
-            work[np.diag_indices(size)] += jitter
-        else:
-            upper = np.triu(work, 1)
-            work = np.asfortranarray(upper + upper.T)
-            work[np.diag_indices(size)] = diagonal + jitter
-        lower, info = lapack.dpotrf(work, lower=1, clean=0, overwrite_a=1)
-        if info == 0:
-            if not np.isfinite(np.diagonal(lower).sum()):  # not every LAPACK stops at a pivot that is no number
-                raise NumericalError(f"{what} has entries that are not finite: hyperparameters have overflowed")
-            return Factor(lower, jitter)
-        work = lower
-    raise NumericalError(
-        f"{what} is not positive definite, even with {JITTERS[-1]:g} of its scale added to the diagonal: the noise is "
-        "too small for rows that are almost equal, or the covariates span too many orders of magnitude"
-    )
+    if not overwrite:
+        matrix = np.array(matrix, order="F")
+    lower, info = lapack.dpotrf(matrix.T if matrix.flags.c_contiguous else matrix, lower=1, clean=0, overwrite_a=1)
+    pivots = np.diagonal(lower)
+    if info == 0 and not np.isfinite(pivots.sum()):  # not every LAPACK stops at a pivot that is no number
+        raise NumericalError(f"{what} has entries that are not finite: hyperparameters have overflowed")
+    if info != 0 or (resolution and np.any(pivots * pivots < resolution * diagonal)):
+        raise NumericalError(
+            f"{what} is not positive definite in double precision: the noise drowns in the rounding of variances of up "
+            f"to {diagonal.max():g}; it is too small for rows that are almost equal, or the covariates span too many "
+            "orders of magnitude"
+        )
+    return lower
 
 
 def solve_lower(lower: Array, right: Array) -> Array:
@@ -127,10 +108,13 @@ def _finish(upper: Array, alpha: Array) -> Array:
     return upper
 
 
-def root(covariance: Array, *, what: str) -> Array:
-    """A matrix R with R Rᵀ = covariance, for a covariance that may be singular."""
+def root(covariance: Array, *, what: str, scale: float = 0.0) -> Array:
+    """A matrix R with R Rᵀ = covariance, for a covariance that may be singular.
+
+    Rounding is relative to its largest eigenvalue, or to `scale` where it is a difference of matrices of that size.
+    """
     values, vectors = scipy.linalg.eigh(covariance)
-    if values.size and values[0] < -1e-10 * max(float(values[-1]), 1e-300):
+    if values.size and values[0] < -1e-10 * max(float(values[-1]), scale, 1e-300):
         raise NumericalError(f"{what} has a negative eigenvalue ({values[0]:g}): it is not a covariance")
     return vectors * np.sqrt(np.clip(values, 0.0, None))
 

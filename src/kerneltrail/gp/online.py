@@ -15,77 +15,16 @@ import scipy.linalg
 from numpy.typing import ArrayLike, NDArray
 
 from kerneltrail.errors import DataError, KernelError
-from kerneltrail.gp import feature_rows
-from kerneltrail.gp.features import Expansion, Plan, expand, plan_of
-from kerneltrail.gp.inputs import sealed
-from kerneltrail.gp.numerics import LOG_2PI, factorise, root, solve_lower, solve_upper
-from kerneltrail.gp.posterior import Component, Prediction, features_of, rows_of
+from kerneltrail.gp.arrays import real_numbers, refuse_overflow
+from kerneltrail.gp.basis import Basis
+from kerneltrail.gp.numerics import root
+from kerneltrail.gp.posterior import features_of, rows_of, targets_of
+from kerneltrail.gp.prediction import Component, Prediction
 from kerneltrail.gp.reward import Reward
+from kerneltrail.gp.weights import WeightPosterior
 from kerneltrail.kernels.layout import Hyperparameters
 
 Array = NDArray[np.float64]
-
-HORIZON = 100_000
-"""Rows for which the features' tolerance is meant; past it the error bound grows in proportion, slowly."""
-
-
-@dataclass(frozen=True)
-class Basis:
-    """Features of one composition at one hyperparameter vector, valid on a box of covariate values.
-
-    Attributes:
-        hyperparameters: the kernel.
-        covariates: names of the columns.
-        low, high: the box on which the series hold to tolerance, (d,).
-        tol: error allowed in a log evidence of up to `HORIZON` rows.
-    """
-
-    hyperparameters: Hyperparameters
-    covariates: tuple[str, ...]
-    low: tuple[float, ...]
-    high: tuple[float, ...]
-    tol: float
-
-    @cached_property
-    def _plan(self) -> Plan:
-        composition = self.hyperparameters.composition
-        plan = plan_of(composition, self.covariates)
-        if plan is None:
-            raise KernelError(f"{composition} has an atom without a spectral form: no online state; grow a Posterior")
-        return plan
-
-    @cached_property
-    def _expansion(self) -> Expansion:
-        low, high = np.array(self.low), np.array(self.high)
-        values = self.hyperparameters.values_array[None, :]
-        return expand(self._plan, values, self.tol, high - low, np.stack([low, high]), HORIZON)
-
-    @cached_property
-    def widths(self) -> NDArray[np.int64]:
-        """Number of features of each product, in the plan's order."""
-        out = np.empty(len(self._plan.amplitude_slot), dtype=np.int64)
-        e = self._expansion
-        feature_rows.ranks(self._plan.series_start, e.count[0], e.weights[0], e.cutoff[0], out)
-        return out
-
-    @property
-    def rank(self) -> int:
-        """Number of features."""
-        return int(self.widths.sum())
-
-    def features(self, X: Array) -> Array:
-        """Φ at the rows of X, shape (r, n): the inner product of two columns is the kernel."""
-        r, n = self.rank, len(X)
-        rows = feature_rows.empty_rows(r, n, self._plan.series_start)
-        centre = 0.5 * (np.array(self.low) + np.array(self.high))
-        columns = sealed(np.ascontiguousarray(X.T))
-        feature_rows.fill(columns, centre, self._plan.shape, self._expansion.terms(0), rows, np.empty((0, 0)))
-        return rows.scale[:, None] * rows.features
-
-    def owner(self) -> NDArray[np.int64]:
-        """For each feature the index of its product in the composition."""
-        slots = list(self.hyperparameters.layout.amplitude_index)
-        return np.repeat([slots.index(slot) for slot in self._plan.amplitude_slot], self.widths)
 
 
 @dataclass(frozen=True)
@@ -136,14 +75,14 @@ class OnlineState:
             max_rank: refuse a basis with more features than this (products of several series can have thousands).
         """
         names = tuple(covariates)
-        a = np.broadcast_to(np.asarray(low, dtype=np.float64), (len(names),))
-        b = np.broadcast_to(np.asarray(high, dtype=np.float64), (len(names),))
+        a = np.broadcast_to(real_numbers(low, "low="), (len(names),))
+        b = np.broadcast_to(real_numbers(high, "high="), (len(names),))
         if not (np.isfinite(a).all() and np.isfinite(b).all() and (a <= b).all()):
             raise DataError("an online state needs finite low ≤ high for every covariate")
         extra = margin * np.where(b > a, b - a, 1.0)
         basis = Basis(hyperparameters, names, tuple(a - extra), tuple(b + extra), tol)
         _check_rank(basis, max_rank)
-        prior = None if linear is None else np.array(linear, dtype=np.float64, ndmin=2)
+        prior = None if linear is None else real_numbers(linear, "linear=, the weights' prior covariance,", ndmin=2)
         if prior is not None and (prior.shape != (len(prior), len(prior)) or not np.isfinite(prior).all()):
             raise DataError(f"linear= is the weights' prior covariance, (q, q) and finite; got shape {prior.shape}")
         size = basis.rank + (0 if prior is None else len(prior)) + 1
@@ -157,9 +96,7 @@ class OnlineState:
     def update(self, X: ArrayLike, y: ArrayLike, *, linear: ArrayLike | None = None) -> OnlineState:
         """The state after a batch of rows more."""
         rows = rows_of(X, self.basis.covariates)
-        target = np.array(y, dtype=np.float64, ndmin=1)
-        if target.shape != (len(rows),) or not np.isfinite(target).all():
-            raise DataError(f"a batch of {len(rows)} rows needs as many finite targets, got shape {target.shape}")
+        target = targets_of(y, len(rows))
         if not len(target):
             return self
         state = self._covering(rows)
@@ -183,6 +120,12 @@ class OnlineState:
             raise DataError("this online state has a linear block, which needs its features at these rows: linear=")
         block = features_of(linear, len(rows), len(self.linear))
         return np.vstack([features, self._root.T @ block.T])
+
+    def _at(self, X: ArrayLike, linear: ArrayLike | None) -> tuple[OnlineState, Array, Array]:
+        """A state whose box holds the rows of X, these rows, and their features."""
+        rows = rows_of(X, self.basis.covariates)
+        state = self._covering(rows)
+        return state, rows, state._stack(rows, linear)
 
     def _covering(self, rows: Array) -> OnlineState:
         """A state whose box holds the rows: itself, or one on a wider basis (values outside are never clipped)."""
@@ -213,47 +156,35 @@ class OnlineState:
         return replace(self, basis=basis, gram=gram, widening_error=max(self.widening_error, error))
 
     @cached_property
-    def _solution(self) -> tuple[Array, Array, float]:
-        """Lower factor of A = ΦΦᵀ + σ²I for all features, posterior mean of the weights, and log evidence."""
+    def _weights(self) -> WeightPosterior:
+        """The posterior of the weights of all features."""
         noise = float(self.hyperparameters.values_array[-1])
-        size = len(self.gram) - 1
-        a = self.gram[:size, :size].copy()
-        a[np.diag_indices(size)] += noise
-        lower = factorise(a, what=f"the online state of {self.hyperparameters.composition}").lower
-        b = self.gram[:size, -1]
-        mean = solve_upper(lower, solve_lower(lower, b))
-        # Stationary in the mean: its rounding enters squared (see `loops`).
-        quad = (self.gram[-1, -1] - 2.0 * mean @ b + mean @ a @ mean) / noise
-        logdet = (self.rows - size) * np.log(noise) + 2.0 * np.log(np.diagonal(lower)).sum()
-        log_evidence = -0.5 * (quad + logdet + self.rows * LOG_2PI)
-        return lower, mean, float(log_evidence)
+        what = f"the online state of {self.hyperparameters.composition}"
+        return WeightPosterior.from_sums(self.gram, self.rows, noise, what=what)
 
     @property
     def log_evidence(self) -> float:
         """Log evidence of all rows seen."""
-        return self._solution[2] if self.rows else 0.0
+        return self._weights.log_evidence if self.rows else 0.0
 
     def predict(self, X: ArrayLike, *, linear: ArrayLike | None = None) -> Prediction:
         """Mean and variance of the function at the rows of X."""
-        rows = rows_of(X, self.basis.covariates)
-        state = self._covering(rows)
-        stacked = state._stack(rows, linear)
-        lower, mean, _ = state._solution
-        v = solve_lower(lower, stacked)
-        noise = float(self.hyperparameters.values_array[-1])
-        return Prediction(mean @ stacked, noise * np.einsum("ij,ij->j", v, v), noise)
+        state, rows, stacked = self._at(X, linear)
+        with np.errstate(over="ignore", invalid="ignore"):  # refused by name in the next line
+            mean, variance = state._weights.moments(stacked)
+        self._check(rows, mean, variance)
+        return Prediction(mean, variance, state._weights.noise)
+
+    def _check(self, rows: Array, mean: Array, variance: Array) -> None:
+        composition = self.hyperparameters.composition
+        what = f"the prediction of {composition or 'noise alone'}"
+        refuse_overflow(what, composition.covariates, rows, self.basis.covariates, mean, variance)
 
     def weights(self) -> tuple[Array, Array]:
         """Posterior mean (q,) and covariance (q, q) of the linear block's weights w = Ru, u ~ N(0, I) beforehand."""
         if self.linear is None:
             raise DataError(f"the online state of {self.hyperparameters.composition} has no linear block")
-        lower, mean, _ = self._solution
-        q = len(self.linear)
-        own = np.zeros((len(mean), q))
-        own[-q:] = np.eye(q)
-        v = solve_lower(lower, own) @ self._root.T
-        noise = float(self.hyperparameters.values_array[-1])
-        return self._root @ mean[-q:], noise * (v.T @ v)
+        return self._weights.last(self._root)
 
     def advantage(self, X: ArrayLike, reward: Reward) -> tuple[Array, Array]:
         """Mean and variance of f_advantage(s) = r(s,1) - r(s,0) at the rows of X (method (33)), in closed form."""
@@ -261,24 +192,13 @@ class OnlineState:
 
     def components(self, X: ArrayLike, *, linear: ArrayLike | None = None) -> tuple[Component, ...]:
         """Mean and variance of every product's own part at the rows of X, and of the linear block's last."""
-        rows = rows_of(X, self.basis.covariates)
-        state = self._covering(rows)
-        stacked = state._stack(rows, linear)
-        lower, mean, _ = state._solution
-        noise = float(self.hyperparameters.values_array[-1])
-        owner = state.basis.owner()
-        products = self.hyperparameters.composition.products
-        groups = [np.flatnonzero(owner == p) for p in range(len(products))]
-        if self.linear is not None:
-            groups.append(np.arange(len(owner), len(stacked)))
-        parts = []
-        for p, group in enumerate(groups):
-            own = np.zeros_like(stacked)
-            own[group] = stacked[group]
-            v = solve_lower(lower, own)
-            product = products[p] if p < len(products) else None
-            parts.append(Component(product, mean @ own, noise * np.einsum("ij,ij->j", v, v)))
-        return tuple(parts)
+        state, rows, stacked = self._at(X, linear)
+        products = (*self.hyperparameters.composition, *(() if self.linear is None else (None,)))
+        with np.errstate(over="ignore", invalid="ignore"):  # refused by name below
+            parts = state._weights.parts(stacked, state.basis.groups(len(stacked)))
+        for part in parts:
+            self._check(rows, *part)
+        return tuple(Component(product, *part) for product, part in zip(products, parts, strict=True))
 
 
 def _check_rank(basis: Basis, most: int) -> None:

@@ -1,66 +1,36 @@
-"""The posterior of a Gaussian process with known hyperparameters: predictions, parts, advantage, exact growth."""
+"""The posterior of a Gaussian process with known hyperparameters: predictions, parts, advantage, exact growth.
+
+By a Cholesky factor of the rows' covariance; where the noise drowns in the rounding of it, by the weights of features.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from kerneltrail.errors import DataError
+from kerneltrail.errors import DataError, KernelError, NumericalError
+from kerneltrail.gp.arrays import check_finite, real_numbers, refuse_overflow
+from kerneltrail.gp.basis import Basis
 from kerneltrail.gp.dense import factor_of, product_covariance, product_diagonal
+from kerneltrail.gp.features import FINEST
+from kerneltrail.gp.gram import MOST_REFLECTED
 from kerneltrail.gp.inputs import Inputs, Rows, inputs_for, locate
-from kerneltrail.gp.numerics import LOG_2PI, factorise, solve_lower, solve_upper
+from kerneltrail.gp.numerics import LOG_2PI, RESOLUTION, factorise, root, solve_lower, solve_upper
+from kerneltrail.gp.prediction import Component, Prediction
 from kerneltrail.gp.reward import LinearBlock, Reward
+from kerneltrail.gp.weights import WeightPosterior
 from kerneltrail.kernels.composition import Composition, Product
 from kerneltrail.kernels.layout import Hyperparameters
 
 Array = NDArray[np.float64]
 
-
-@dataclass(frozen=True)
-class Prediction:
-    """A prediction at m rows.
-
-    Attributes:
-        mean: of the function, (m,).
-        variance: of the function, (m,).
-        noise: variance of a new observation around the function.
-    """
-
-    mean: Array
-    variance: Array
-    noise: float
-
-    @property
-    def total(self) -> Array:
-        """Variance of a new observation, (m,)."""
-        return self.variance + self.noise
-
-    def log_density(self, y: ArrayLike) -> Array:
-        """Log predictive density of observed targets, (m,)."""
-        target = np.asarray(y, dtype=np.float64)
-        if target.shape != self.mean.shape:
-            raise DataError(f"a prediction at {len(self.mean)} rows needs as many targets, got shape {target.shape}")
-        residual = target - self.mean
-        return -0.5 * (np.log(2.0 * np.pi * self.total) + residual**2 / self.total)
-
-
-@dataclass(frozen=True)
-class Component:
-    """One product's part of a prediction; the parts' means add up to the whole.
-
-    Attributes:
-        product: the product, or None for the linear block.
-        mean: (m,).
-        variance: (m,).
-    """
-
-    product: Product | None
-    mean: Array
-    variance: Array
+FEATURE_TOLERANCE = 1e-6
+"""Error that features may make in a log evidence of `basis.HORIZON` rows, where a posterior is made of them."""
 
 
 @dataclass(frozen=True)
@@ -71,8 +41,8 @@ class Posterior:
         hyperparameters: kernel and hyperparameters.
         covariates: names of the columns of X.
         inputs: the rows seen.
-        lower: Cholesky factor of their covariance, noise included (lower triangle).
-        jitter: what had to be added to its diagonal.
+        lower: Cholesky factor of their covariance, noise included (lower triangle). Empty where the noise drowns in the
+            rounding of it: then everything comes from the weights of features.
         z: L⁻¹y.
     """
 
@@ -80,23 +50,27 @@ class Posterior:
     covariates: tuple[str, ...]
     inputs: Inputs
     lower: Array
-    jitter: float
     z: Array
 
     @classmethod
     def fit(cls, user: Rows, hyperparameters: Hyperparameters, *, block: LinearBlock | None = None) -> Posterior:
         """Condition on all of a user's rows."""
         inputs = inputs_for(user, hyperparameters.composition, block=block)
-        inputs = replace(inputs, X=inputs.X.copy(), y=inputs.y.copy())  # not every user's rows are sealed
-        factor = factor_of(inputs, hyperparameters.values_array)
-        return cls(
-            hyperparameters,
-            tuple(user.covariates),
-            inputs,
-            factor.lower,
-            factor.jitter,
-            solve_lower(factor.lower, inputs.y),
-        )
+        return cls._of(hyperparameters, inputs)
+
+    @classmethod
+    def _of(cls, hyperparameters: Hyperparameters, inputs: Inputs) -> Posterior:
+        """Condition on inputs that are nobody else's."""
+        try:
+            lower = factor_of(inputs, hyperparameters.values_array)
+        except NumericalError as problem:
+            posterior = cls(hyperparameters, inputs.covariates, inputs, np.empty((0, 0)), np.empty(0))
+            try:
+                _ = posterior._regression
+            except (KernelError, NumericalError):
+                raise problem from None
+            return posterior
+        return cls(hyperparameters, inputs.covariates, inputs, lower, solve_lower(lower, inputs.y))
 
     @property
     def composition(self) -> Composition:
@@ -112,14 +86,58 @@ class Posterior:
     def _values(self) -> Array:
         return self.hyperparameters.values_array
 
+    @property
+    def _by_weights(self) -> bool:
+        return self.rows > 0 and not self.lower.size
+
+    @cached_property
+    def _regression(self) -> tuple[Basis, WeightPosterior]:
+        """Features on the box of the rows seen, and the posterior of their weights."""
+        return self._regression_on(*self.inputs.reach)
+
+    def _regression_on(self, low: Array, high: Array) -> tuple[Basis, WeightPosterior]:
+        basis = Basis(self.hyperparameters, self.covariates, tuple(low), tuple(high), FEATURE_TOLERANCE, FINEST)
+        if basis.rank > MOST_REFLECTED or not basis.attained:
+            raise NumericalError(f"{self.inputs.label} has no features that tell its noise from rounding")
+        block = self.inputs.block
+        stacked = self._stacked(basis, self.inputs.X, None if block is None else block.features)
+        noise = float(self._values[-1])
+        return basis, WeightPosterior.from_rows(stacked, self.inputs.y, noise, what=self.inputs.label)
+
+    def _stacked(self, basis: Basis, rows: Array, features: Array | None) -> Array:
+        """[Φ; RᵀB] at rows, (r + q, m), with RRᵀ the covariance of the linear block's weights."""
+        phi = basis.features(rows)
+        return phi if features is None else np.vstack([phi, self._root.T @ features.T])
+
+    @cached_property
+    def _root(self) -> Array:
+        assert self.inputs.block is not None  # only asked for where there is a block
+        return root(self.inputs.block.covariance, what="the linear block's prior")
+
+    def _features(self, rows: Array, features: Array | None) -> tuple[Basis, WeightPosterior, Array]:
+        """A basis that holds on the rows seen and on these, the posterior of its weights, and its features at these."""
+        low, high = self.inputs.reach
+        least, most = rows.min(axis=0, initial=np.inf), rows.max(axis=0, initial=-np.inf)
+        if (least >= low).all() and (most <= high).all():
+            basis, weights = self._regression
+        else:
+            basis, weights = self._regression_on(np.minimum(low, least), np.maximum(high, most))
+        return basis, weights, self._stacked(basis, rows, features)
+
     @cached_property
     def alpha(self) -> Array:
         """K⁻¹y, (n,)."""
+        if self._by_weights:
+            block = self.inputs.block
+            _, weights, stacked = self._features(self.inputs.X, None if block is None else block.features)
+            return (self.inputs.y - weights.mean @ stacked) / weights.noise
         return solve_upper(self.lower, self.z)
 
     @property
     def log_evidence(self) -> float:
         """Log evidence of all rows seen."""
+        if self._by_weights:
+            return self._regression[1].log_evidence
         return float(-0.5 * self.z @ self.z - np.log(np.diagonal(self.lower)).sum() - 0.5 * self.rows * LOG_2PI)
 
     def predict(self, X: ArrayLike, *, linear: ArrayLike | None = None) -> Prediction:
@@ -130,15 +148,28 @@ class Posterior:
             linear: the linear block's features at those rows, (m, q); needed where the posterior has a block.
         """
         rows, features = self._rows(X, linear)
-        cross = self._cross(rows, features)
-        v = solve_lower(self.lower, cross)
-        prior = self._prior_variance(rows, features)
-        variance = np.maximum(prior - np.einsum("ij,ij->j", v, v), 0.0)
-        return Prediction(v.T @ self.z, variance, float(self._values[-1]))
+        with np.errstate(over="ignore", invalid="ignore"):  # refused by name below
+            if self._by_weights:
+                _, weights, stacked = self._features(rows, features)
+                mean, variance = weights.moments(stacked)
+            else:
+                v = solve_lower(self.lower, self._cross(rows, features))
+                prior = self._prior_variance(rows, features)
+                mean, variance = v.T @ self.z, np.maximum(prior - np.einsum("ij,ij->j", v, v), 0.0)
+        self._check(rows, mean, variance)
+        return Prediction(mean, variance, float(self._values[-1]))
+
+    def _check(self, rows: Array, mean: Array, variance: Array) -> None:
+        what = f"the prediction of {self.composition or 'noise alone'}"
+        refuse_overflow(what, self.composition.covariates, rows, self.covariates, mean, variance)
 
     def covariance(self, X: ArrayLike, *, linear: ArrayLike | None = None) -> Array:
         """Joint posterior covariance of the function at the rows of X, (m, m)."""
         rows, features = self._rows(X, linear)
+        if self._by_weights:
+            _, weights, stacked = self._features(rows, features)
+            v = weights.spread(stacked)
+            return weights.noise * (v.T @ v)
         v = solve_lower(self.lower, self._cross(rows, features))
         return self._between(rows, rows, features, features) - v.T @ v
 
@@ -147,21 +178,44 @@ class Posterior:
     ) -> Array:
         """Joint draws of the function (with `noise`, of observations) at the rows of X, (size, m)."""
         mean = self.predict(X, linear=linear).mean
+        if self._by_weights:
+            _, weights, stacked = self._features(*self._rows(X, linear))
+            deviate = rng.standard_normal((size, len(stacked))) @ weights.spread(stacked)
+            deviate += rng.standard_normal(deviate.shape) if noise else 0.0
+            return mean + np.sqrt(weights.noise) * deviate
         covariance = self.covariance(X, linear=linear)
         if noise:
             covariance[np.diag_indices(len(mean))] += self._values[-1]
         if not len(mean):
             return np.empty((size, 0))
         # A covariance of close rows is singular by nature, and it is a difference of numbers as large as the prior's,
-        # so rounding is relative to those.
+        # so rounding is relative to those. What makes it definite must not be seen beside the noise.
         scale = max(float(np.mean(self._prior_variance(*self._rows(X, linear)))), 1e-300)
-        covariance[np.diag_indices(len(mean))] += 1e-12 * scale
-        factor = factorise(covariance, what=f"the joint covariance of {self.composition} at {len(mean)} rows")
-        return mean + rng.standard_normal((size, len(mean))) @ np.tril(factor.lower).T
+        what = f"the joint covariance of {self.composition} at {len(mean)} rows"
+        half = None
+        if 1e-12 * scale <= 1e-4 * self._values[-1]:
+            definite = covariance + 1e-12 * scale * np.eye(len(mean))
+            with suppress(NumericalError):
+                half = np.tril(factorise(definite, what=what, resolution=0.0))
+        if half is None:
+            half = root(covariance, what=what, scale=scale)
+        return mean + rng.standard_normal((size, len(mean))) @ half.T
 
     def components(self, X: ArrayLike, *, linear: ArrayLike | None = None) -> tuple[Component, ...]:
         """Mean and variance of every product's own part at the rows of X, and of the linear block's last."""
         rows, features = self._rows(X, linear)
+        with np.errstate(over="ignore", invalid="ignore"):  # refused by name below
+            parts = self._parts(rows, features)
+        for part in parts:
+            self._check(rows, part.mean, part.variance)
+        return parts
+
+    def _parts(self, rows: Array, features: Array | None) -> tuple[Component, ...]:
+        products = (*self.composition, *(() if features is None else (None,)))
+        if self._by_weights:
+            basis, weights, stacked = self._features(rows, features)
+            found = weights.parts(stacked, basis.groups(len(stacked)))
+            return tuple(Component(product, *part) for product, part in zip(products, found, strict=True))
         parts = []
         for p, product in enumerate(self.composition):
             cross = product_covariance(self.inputs, p, self._values, self.inputs.X, rows)
@@ -196,6 +250,8 @@ class Posterior:
         block = self.inputs.block
         if block is None:
             raise DataError(f"the posterior of {self.composition} has no linear block")
+        if self._by_weights:
+            return self._regression[1].last(self._root)
         prior = block.features @ block.covariance  # Cov(y, w)
         v = solve_lower(self.lower, prior)
         return v.T @ self.z, block.covariance - v.T @ v
@@ -219,31 +275,32 @@ class Posterior:
         L of the enlarged matrix is [[L, 0], [B', C]] with B = L⁻¹K(old, new) and CC' = K(new, new) + σ²I - B'B.
         """
         rows, features = self._rows(X, linear)
-        target = np.array(y, dtype=np.float64, ndmin=1)
-        if target.shape != (len(rows),) or not np.isfinite(target).all():
-            raise DataError(f"a batch of {len(rows)} rows needs as many finite targets, got shape {target.shape}")
+        target = targets_of(y, len(rows))
         if not len(rows):
             return self
-        b = solve_lower(self.lower, self._cross(rows, features))
-        corner = self._between(rows, rows, features, features) - b.T @ b
-        corner[np.diag_indices(len(rows))] += self._values[-1] + self.jitter
-        factor = factorise(corner, what=f"{len(rows)} new rows of {self.inputs.label}")
-        n, m = self.rows, len(rows)
-        lower = np.zeros((n + m, n + m), order="F")
-        lower[:n, :n], lower[n:, :n], lower[n:, n:] = self.lower, b.T, factor.lower
-        z = np.concatenate([self.z, solve_lower(factor.lower, target - b.T @ self.z)])
-        old = self.inputs
-        block = old.block
+        old, block = self.inputs, self.inputs.block
         if block is not None and features is not None:
             block = block.at(np.vstack([block.features, features]))
-        inputs = replace(
-            old,
-            X=np.vstack([old.X, rows]),
-            y=np.concatenate([old.y, target]),
-            ends=np.append(old.ends, n + m),
-            block=block,
-        )
-        return Posterior(self.hyperparameters, self.covariates, inputs, lower, max(self.jitter, factor.jitter), z)
+        n, m = self.rows, len(rows)
+        X, all_targets = np.vstack([old.X, rows]), np.concatenate([old.y, target])
+        inputs = replace(old, X=X, y=all_targets, ends=np.append(old.ends, n + m), block=block)
+        if self._by_weights:
+            return Posterior._of(self.hyperparameters, inputs)
+        b = solve_lower(self.lower, self._cross(rows, features))
+        corner = self._between(rows, rows, features, features)
+        diagonal = np.diagonal(corner) + self._values[-1]
+        corner -= b.T @ b
+        corner[np.diag_indices(m)] += self._values[-1]
+        try:
+            factor = factorise(corner, what=f"{m} new rows of {self.inputs.label}", resolution=0.0)
+        except NumericalError:
+            return Posterior._of(self.hyperparameters, inputs)
+        if np.any(np.diagonal(factor) ** 2 < RESOLUTION * diagonal):  # of the enlarged matrix, as in `factorise`
+            return Posterior._of(self.hyperparameters, inputs)
+        lower = np.zeros((n + m, n + m), order="F")
+        lower[:n, :n], lower[n:, :n], lower[n:, n:] = self.lower, b.T, factor
+        z = np.concatenate([self.z, solve_lower(factor, target - b.T @ self.z)])
+        return Posterior(self.hyperparameters, self.covariates, inputs, lower, z)
 
     def _points(self, X: ArrayLike) -> Array:
         return rows_of(X, self.covariates)
@@ -282,22 +339,27 @@ class Posterior:
 
 def rows_of(X: ArrayLike, covariates: Sequence[str]) -> Array:
     """Rows to predict at or to learn from, (m, d), copied and checked."""
-    rows = np.array(X, dtype=np.float64, ndmin=2)
+    rows = real_numbers(X, "rows", ndmin=2)
     if rows.ndim != 2 or rows.shape[1] != len(covariates):
         raise DataError(f"rows need {len(covariates)} columns ({', '.join(covariates)}), got shape {rows.shape}")
-    bad = np.argwhere(~np.isfinite(rows))
-    if len(bad):
-        raise DataError(f"{covariates[bad[0][1]]} of row {bad[0][0]} is not finite")
+    check_finite(rows, lambda row, name, x: f"{name} of row {row} is not finite ({x})", covariates)
     return rows
+
+
+def targets_of(y: ArrayLike, rows: int) -> Array:
+    """As many targets as rows, copied and checked."""
+    target = real_numbers(y, "targets", ndmin=1)
+    if target.shape != (rows,) or not np.isfinite(target).all():
+        raise DataError(f"a batch of {rows} rows needs as many finite targets, got shape {target.shape}: {target}")
+    return target
 
 
 def features_of(linear: ArrayLike, rows: int, size: int) -> Array:
     """Features of a linear block at those rows, (m, q), copied and checked."""
-    features = np.array(linear, dtype=np.float64, ndmin=2)
+    features = real_numbers(linear, "linear=", ndmin=2)
     if features.shape != (rows, size):
         raise DataError(f"linear= needs shape ({rows}, {size}), got {features.shape}")
-    if not np.isfinite(features).all():
-        raise DataError("linear= holds a value that is not finite")
+    check_finite(features, lambda row, _, x: f"linear= holds a value that is not finite ({x} in row {row})")
     return features
 
 
@@ -316,4 +378,4 @@ def prior_only(
         None if block is None else block.rows(0),
         "new",
     )
-    return Posterior(hyperparameters, names, inputs, np.empty((0, 0)), 0.0, np.empty(0))
+    return Posterior(hyperparameters, names, inputs, np.empty((0, 0)), np.empty(0))

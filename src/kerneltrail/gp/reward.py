@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from kerneltrail.errors import DataError
+from kerneltrail.gp.arrays import check_finite, real_numbers, refuse_overflow
 from kerneltrail.gp.numerics import root
 
 Array = NDArray[np.float64]
@@ -29,18 +30,19 @@ class LinearBlock:
     names: tuple[str, ...]
 
     def __post_init__(self) -> None:
-        features = np.array(self.features, dtype=np.float64, ndmin=2)
-        covariance = np.array(self.covariance, dtype=np.float64, ndmin=2)
+        label = f"the linear block ({', '.join(self.names)})"
+        features = real_numbers(self.features, f"features of {label}", ndmin=2)
+        covariance = real_numbers(self.covariance, f"the prior covariance of {label}", ndmin=2)
         q = len(self.names)
         if features.ndim != 2 or features.shape[1] != q or covariance.shape != (q, q):
             raise DataError(
                 f"a linear block of {q} features ({', '.join(self.names)}) needs features (n, {q}) and a covariance "
                 f"({q}, {q}), got {features.shape} and {covariance.shape}"
             )
-        if not (np.isfinite(features).all() and np.isfinite(covariance).all()):
-            raise DataError(f"the linear block ({', '.join(self.names)}) has a value that is not finite")
+        check_finite(features, lambda row, name, x: f"{label}: {name} of row {row} is not finite ({x})", self.names)
+        check_finite(covariance, lambda _, name, x: f"{label}: the prior of {name} is not finite ({x})", self.names)
         if not np.allclose(covariance, covariance.T, rtol=1e-10, atol=0.0):
-            raise DataError(f"the prior covariance of the linear block ({', '.join(self.names)}) is not symmetric")
+            raise DataError(f"the prior covariance of {label} is not symmetric")
         features.setflags(write=False)
         covariance.setflags(write=False)
         object.__setattr__(self, "features", features)
@@ -139,14 +141,18 @@ class Reward:
     def advantage_of(self, mean: Array, covariance: Array, X: Array, covariates: Sequence[str]) -> tuple[Array, Array]:
         """Mean and variance of the advantage at rows of X, from those of the block's weights."""
         contexts = self.contexts(X, covariates)
-        own = covariance[self.advantage, self.advantage]
-        return contexts @ mean[self.advantage], np.maximum(np.einsum("ij,jk,ik->i", contexts, own, contexts), 0.0)
+        between = covariance[self.advantage, self.advantage]
+        with np.errstate(over="ignore", invalid="ignore"):  # refused by name below
+            found = contexts @ mean[self.advantage]
+            variance = np.maximum(np.einsum("ij,jk,ik->i", contexts, between, contexts), 0.0)
+        refuse_overflow(f"the advantage of {', '.join(self.names)}", self.features, X, covariates, found, variance)
+        return found, variance
 
     def design(self, X: Array, covariates: Sequence[str], action: ArrayLike | None) -> Array:
         """[1, a, a·φ(s)] for each row, shape (n, q); a constant alone has no use for the action."""
         if not self.acts:
             return np.ones((len(X), 1))
-        a = np.asarray(action, dtype=np.float64)
+        a = real_numbers(() if action is None else action, "the action")
         if a.shape != (len(X),):
             raise DataError(f"a reward model needs one action (0 or 1) for each of {len(X)} rows, got shape {a.shape}")
         parts = a[:, None] * self.contexts(X, covariates)

@@ -3,32 +3,70 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 
 import numba
 import numpy as np
 from numpy.typing import NDArray
 
 from kerneltrail.gp import feature_rows, gram
-from kerneltrail.gp.feature_rows import Shape, Terms
-from kerneltrail.gp.features import Expansion, Plan, expand
+from kerneltrail.gp.feature_rows import CompiledLayout, SpectralTerms
+from kerneltrail.gp.features import FLOOR, FeatureLayout, SpectralExpansion, expand, longest_series
 from kerneltrail.gp.inputs import Inputs
+from kerneltrail.gp.numerics import RESOLUTION
 
 Array = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Batch = tuple[Array, Array, Array, Array, Ints, Array, Array, Array, Array]
 
+TEMPORARIES = 1 << 28
+"""Bytes that the numbers of features may take at one time, however many vectors there are: 256 MB."""
 
-def expansion_of(inputs: Inputs, plan: Plan, values: Array, tol: float) -> Expansion:
+LARGEST_DISAGREEMENT = 1e-3
+"""Error of a gradient by log amplitudes past which it is refused."""
+
+FEW_VECTORS = 16
+"""So many vectors are not worth asking how long their series are."""
+
+
+def expansion_of(
+    inputs: Inputs, layout: FeatureLayout, values: Array, tol: float, floor: float = FLOOR
+) -> SpectralExpansion:
     """The features' numbers over the range of the rows themselves, wherever they lie."""
     low, high = inputs.reach
     with np.errstate(over="ignore", invalid="ignore"):  # such a θ is left to the dense method, which says what is wrong
-        return expand(plan, values, tol, high - low, inputs.reach, inputs.rows)
+        return expand(layout, values, tol, high - low, inputs.reach, inputs.rows, floor)
 
 
-def ranks_of(expansion: Expansion, extra: int = 0) -> Ints:
+def expansions(
+    inputs: Inputs, layout: FeatureLayout, values: Array, tol: float
+) -> Iterator[tuple[slice, SpectralExpansion]]:
+    """The expansion of all vectors, part by part in bounded memory, to the bit what one of all would hold.
+
+    One vector with a short lengthscale makes the arrays of all in its company long, and the length decides the last
+    bits of Bessel weights. So the longest keep company with every part.
+    """
+    size = len(values)
+    longest = np.empty(0, dtype=np.int64)
+    if size > FEW_VECTORS:
+        longest = longest_series(layout, values, tol, inputs.reach, inputs.rows)
+        probe = expansion_of(inputs, layout, values[longest], tol)
+        # Each series as its atom made it, beside the others, and those of the vectors that are chosen.
+        each = 3 * (probe.weights.nbytes + probe.dlog_weights.nbytes) // max(1, len(longest))
+        size = max(1, TEMPORARIES // max(1, each) - len(longest))
+    if size >= len(values):
+        yield slice(0, len(values)), expansion_of(inputs, layout, values, tol)
+        return
+    for start in range(0, len(values), size):
+        part = slice(start, min(start + size, len(values)))
+        company = np.concatenate([values[longest], values[part]])
+        yield part, expansion_of(inputs, layout, company, tol).take(slice(len(longest), None))
+
+
+def ranks_of(expansion: SpectralExpansion, extra: int = 0) -> Ints:
     """Number of features for each hyperparameter vector, (S,), `extra` columns of a linear block included."""
     return _all_ranks(
-        expansion.plan.series_start, expansion.count, expansion.weights, expansion.cutoff, expansion.noise
+        expansion.layout.series_start, expansion.count, expansion.weights, expansion.cutoff, expansion.noise
     ) + np.int64(extra)
 
 
@@ -46,7 +84,7 @@ def _all_ranks(series_start: Ints, count: Ints, weights: Array, cutoff: Array, n
 def _blocks(series_start: Ints, widths: Ints, rows: int) -> tuple[Ints, Ints]:
     """Where each block of rows starts, and the terms of those that are a single series.
 
-    Products without a series come last in a plan; they, the linear block and y make one block together.
+    Products without a series come last in a layout; they, the linear block and y make one block together.
     """
     products = widths.shape[0]
     blocks = 0
@@ -64,48 +102,64 @@ def _blocks(series_start: Ints, widths: Ints, rows: int) -> tuple[Ints, Ints]:
 
 
 @numba.njit(cache=True)
-def _terms(batch: Batch, s: int) -> Terms:
+def _terms(batch: Batch, s: int) -> SpectralTerms:
     amplitude, noise, location, omega, count, weights, dlog_weights, domega, cutoff = batch
-    return Terms(
+    return SpectralTerms(
         amplitude[s], noise[s], location[s], omega[s], count[s], weights[s], dlog_weights[s], domega[s], cutoff[s]
     )
 
 
 @numba.njit(cache=True)
-def _evidence(X: Array, centre: Array, ends: Ints, extra: Array, shape: Shape, batch: Batch, rank: Ints) -> Array:
+def _evidence(
+    X: Array, centre: Array, ends: Ints, extra: Array, layout: CompiledLayout, batch: Batch, rank: Ints, reflected: bool
+) -> Array:
     samples, q = rank.shape[0], extra.shape[0]
     out = np.empty((samples, ends.shape[0]))
-    room = feature_rows.empty_rows(rank.max() + 1, X.shape[1], shape.series_start)
+    room = feature_rows.empty_rows(rank.max() + 1, X.shape[1], layout.series_start)
     plain = np.empty((0, 0))
-    widths = np.empty(shape.series_start.shape[0] - 1, dtype=np.int64)
+    widths = np.empty(layout.series_start.shape[0] - 1, dtype=np.int64)
     for s in range(samples):
         rows = rank[s] + 1
         terms = _terms(batch, s)
-        made = feature_rows.Rows(room.features[:rows], room.scale[:rows], room.owner, room.order, room.partner)
-        feature_rows.fill(X, centre, shape, terms, made, plain)
+        made = feature_rows.FeatureRows(room.features[:rows], room.scale[:rows], room.owner, room.order, room.partner)
+        feature_rows.fill(X, centre, layout, terms, made, plain)
         made.features[rows - q :] = extra
         made.scale[rows - q :] = 1.0
-        feature_rows.ranks(shape.series_start, terms.counts, terms.weights, terms.cutoff, widths)
-        starts, lengths = _blocks(shape.series_start, widths, rows)
+        if reflected:
+            gram.reflected_prefix_evidence(made.features, made.scale, ends, terms.noise, out[s])
+            continue
+        feature_rows.ranks(layout.series_start, terms.counts, terms.weights, terms.cutoff, widths)
+        starts, lengths = _blocks(layout.series_start, widths, rows)
         gram.prefix_evidence(made.features, made.scale, starts, lengths, ends, terms.noise, out[s])
     return out
 
 
-def evidence(inputs: Inputs, expansion: Expansion) -> Array:
-    """Log evidence (S, T); NaN where the noise is too small for the method."""
+def evidence(inputs: Inputs, expansion: SpectralExpansion, *, reflected: bool = False) -> Array:
+    """Log evidence (S, T); NaN where the noise is too small for the method: by sums, or `reflected` (see `gram`)."""
     extra = inputs.fixed_features
     rank = ranks_of(expansion, len(extra) - 1)
     centre = inputs.reach.mean(axis=0)
-    return _evidence(inputs.columns, centre, inputs.ends, extra, expansion.plan.shape, expansion.batch, rank)
+    return _evidence(
+        inputs.columns, centre, inputs.ends, extra, expansion.layout.compiled, expansion.batch, rank, reflected
+    )
 
 
 @numba.njit(cache=True, fastmath=feature_rows.FAST)
-def slope_one(X: Array, centre: Array, extra: Array, shape: Shape, terms: Terms, r: int, out: Array) -> float:
+def slope_one(
+    X: Array,
+    centre: Array,
+    extra: Array,
+    layout: CompiledLayout,
+    terms: SpectralTerms,
+    r: int,
+    reflected: bool,
+    out: Array,
+) -> float:
     """Log evidence of one hyperparameter vector, its gradient written to `out`; NaN where a factorisation failed."""
     n, q, size = X.shape[1], extra.shape[0], out.shape[0]
-    products = shape.series_start.shape[0] - 1
+    products = layout.series_start.shape[0] - 1
     noise = terms.noise
-    rows = feature_rows.empty_rows(r + 1, n, shape.series_start)
+    rows = feature_rows.empty_rows(r + 1, n, layout.series_start)
     features, scale, owner, order, partner = rows.features, rows.scale, rows.owner, rows.order, rows.partner
     plain = np.empty((r + 1, n))
     widths = np.empty(products, dtype=np.int64)
@@ -113,19 +167,22 @@ def slope_one(X: Array, centre: Array, extra: Array, shape: Shape, terms: Terms,
     slope = np.empty(n)
     pull = np.empty(n)
     out[:] = 0.0
-    feature_rows.fill(X, centre, shape, terms, rows, plain)
+    feature_rows.fill(X, centre, layout, terms, rows, plain)
     features[r + 1 - q :] = extra
     scale[r + 1 - q :] = 1.0
-    feature_rows.ranks(shape.series_start, terms.counts, terms.weights, terms.cutoff, widths)
-    starts, lengths = _blocks(shape.series_start, widths, r + 1)
     products_of_rows = np.zeros((r + 1, r + 1))
     factor = np.empty((r + 1, r + 1))
-    moments = np.zeros((lengths.shape[0], 2, 2 * max(1, lengths.max())))
-    gram.add_gram(features, starts, lengths, 0, n, moments, products_of_rows)
-    gram.scaled_gram(products_of_rows, scale, noise, factor)
-    logdet = gram.cholesky(factor, r)
+    if reflected:
+        logdet = gram.reflect(features, scale, n, noise, factor)
+    else:
+        feature_rows.ranks(layout.series_start, terms.counts, terms.weights, terms.cutoff, widths)
+        starts, lengths = _blocks(layout.series_start, widths, r + 1)
+        moments = np.zeros((lengths.shape[0], 2, 2 * max(1, lengths.max())))
+        gram.add_gram(features, starts, lengths, 0, n, moments, products_of_rows)
+        gram.scaled_gram(products_of_rows, scale, noise, factor)
+        logdet = gram.cholesky(factor, r)
     log = -0.5 * (factor[r, r] ** 2 / noise + (n - r) * math.log(noise) + logdet + n * math.log(2.0 * math.pi))
-    if math.isnan(logdet):
+    if math.isnan(logdet) or (not reflected and factor[r, r] ** 2 < RESOLUTION * products_of_rows[r, r]):
         return math.nan
     mean = factor[:r, r].copy()  # U⁻ᵀΦy, which bordering has left there
     gram.backward(factor, mean)
@@ -142,17 +199,19 @@ def slope_one(X: Array, centre: Array, extra: Array, shape: Shape, terms: Terms,
     for i in range(n):
         residual[i] /= noise
         alpha2 += residual[i] * residual[i]
+    if reflected and not gram.disagreement(features, scale, mean, residual) < LARGEST_DISAGREEMENT:
+        return math.nan
     trace = 0.0
     for c in range(r):
         trace += inverse[c, c]
     out[size - 1] = 0.5 * (noise * alpha2 - (n - r + noise * trace))
 
     for p in range(products):
-        first, last = shape.series_start[p], shape.series_start[p + 1]
-        lines = shape.linear_start[p + 1] - shape.linear_start[p]
+        first, last = layout.series_start[p], layout.series_start[p + 1]
+        lines = layout.linear_start[p + 1] - layout.linear_start[p]
         moving = False  # whether a frequency depends on a hyperparameter (PER's period)
         for f in range(first, last):
-            for k in range(shape.series_size[f]):
+            for k in range(layout.series_size[f]):
                 moving = moving or terms.domega[f, k] != 0.0
         pull[:] = 0.0
         for c in range(r + 1 - q):
@@ -160,10 +219,10 @@ def slope_one(X: Array, centre: Array, extra: Array, shape: Shape, terms: Terms,
                 continue
             # Σ_i W_ic Φ_ic = m_c² - (A⁻¹G)_cc, no pass over the data: all that weights and amplitude need.
             total = mean[c] * mean[c] - 1.0 + noise * inverse[c, c]
-            out[shape.amplitude_slot[p]] += 0.5 * total
+            out[layout.amplitude_slot[p]] += 0.5 * total
             for f in range(first, last):
-                for k in range(shape.series_size[f]):
-                    out[shape.series_slot[f] + k] += 0.5 * total * terms.dlog_weights[f, k, order[c, f - first]]
+                for k in range(layout.series_size[f]):
+                    out[layout.series_slot[f] + k] += 0.5 * total * terms.dlog_weights[f, k, order[c, f - first]]
             if not (moving or lines):
                 continue
             for i in range(n):
@@ -183,38 +242,44 @@ def slope_one(X: Array, centre: Array, extra: Array, shape: Shape, terms: Terms,
                 change = 0.0
                 for i in range(n):
                     change += (
-                        slope[i] * features[other, i] * (X[shape.series_column[f], i] - centre[shape.series_column[f]])
+                        slope[i]
+                        * features[other, i]
+                        * (X[layout.series_column[f], i] - centre[layout.series_column[f]])
                     )
                 # d cos(jωx)/dω = -jx sin(jωx), d sin(jωx)/dω = jx cos(jωx); partners stand cosine first.
                 sign = -1.0 if c < other else 1.0
-                for k in range(shape.series_size[f]):
-                    out[shape.series_slot[f] + k] += sign * j * scale[c] * change * terms.domega[f, k]
-        for line in range(shape.linear_start[p], shape.linear_start[p + 1]):
+                for k in range(layout.series_size[f]):
+                    out[layout.series_slot[f] + k] += sign * j * scale[c] * change * terms.domega[f, k]
+        for line in range(layout.linear_start[p], layout.linear_start[p + 1]):
             total = 0.0
             for i in range(n):
                 others = pull[i]
-                for g in range(shape.linear_start[p], shape.linear_start[p + 1]):
+                for g in range(layout.linear_start[p], layout.linear_start[p + 1]):
                     if g != line:
-                        others *= X[shape.linear_column[g], i] - terms.location[g]
+                        others *= X[layout.linear_column[g], i] - terms.location[g]
                 total -= others
-            out[shape.linear_slot[line]] += total
+            out[layout.linear_slot[line]] += total
     return log
 
 
 @numba.njit(cache=True)
 def _gradient(
-    X: Array, centre: Array, extra: Array, shape: Shape, batch: Batch, rank: Ints, size: int
+    X: Array, centre: Array, extra: Array, layout: CompiledLayout, batch: Batch, rank: Ints, size: int, reflected: bool
 ) -> tuple[Array, Array]:
     log = np.empty(rank.shape[0])
     out = np.empty((rank.shape[0], size))
     for s in range(rank.shape[0]):
-        log[s] = slope_one(X, centre, extra, shape, _terms(batch, s), rank[s], out[s])
+        log[s] = slope_one(X, centre, extra, layout, _terms(batch, s), rank[s], reflected, out[s])
     return log, out
 
 
-def evidence_and_gradient(inputs: Inputs, expansion: Expansion) -> tuple[Array, Array]:
+def evidence_and_gradient(
+    inputs: Inputs, expansion: SpectralExpansion, *, reflected: bool = False
+) -> tuple[Array, Array]:
     """Log evidence (S,) of all rows and its gradient (S, k) in the unconstrained space; NaN where it failed."""
     extra = inputs.fixed_features
     rank = ranks_of(expansion, len(extra) - 1)
     centre = inputs.reach.mean(axis=0)
-    return _gradient(inputs.columns, centre, extra, expansion.plan.shape, expansion.batch, rank, inputs.layout.size)
+    return _gradient(
+        inputs.columns, centre, extra, expansion.layout.compiled, expansion.batch, rank, inputs.layout.size, reflected
+    )

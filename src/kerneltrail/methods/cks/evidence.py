@@ -151,7 +151,7 @@ class Rows:
             cells = tree.cells(vector, self.user.X, self.user.X)
             total = cells.matrix.copy() if self.linear is None else cells.matrix + self.linear
             total.reshape(-1)[:: self.user.rows + 1] += np.exp(vector[-1])
-        return cells, factorise(total, what=what, overwrite=True).lower
+        return cells, factorise(total, what=what, overwrite=True)
 
     def log_evidence(self, tree: CovarianceTree, vector: Array) -> float:
         """log p(y|X,θ)."""
@@ -185,7 +185,7 @@ class ExpressionPosterior:
             _, self.lower = rows._factor(self.tree, vector)
         else:
             linear = np.zeros((rows.user.rows,) * 2) if rows.linear is None else rows.linear
-            self.lower = factorise(linear + np.exp(vector[-1]) * np.eye(rows.user.rows)).lower
+            self.lower = factorise(linear + np.exp(vector[-1]) * np.eye(rows.user.rows))
         self.z = solve_lower(self.lower, rows.user.y)
 
     @property

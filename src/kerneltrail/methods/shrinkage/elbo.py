@@ -137,10 +137,10 @@ class EvidenceLowerBound:
         log = np.empty(count)
         matrices = np.empty((count, flat.shape[1]))  # αα' - C⁻¹ of each draw
         for s in range(count):
-            factor = factorise(self._total(kernels, weights[s], noise), what=self._what, overwrite=True)
-            z = solve_lower(factor.lower, inputs.y)
-            log[s] = _log_density(factor.lower, z)
-            matrices[s] = outer_minus_inverse(factor.lower, solve_upper(factor.lower, z)).reshape(-1)
+            lower = factorise(self._total(kernels, weights[s], noise), what=self._what, overwrite=True)
+            z = solve_lower(lower, inputs.y)
+            log[s] = _log_density(lower, z)
+            matrices[s] = outer_minus_inverse(lower, solve_upper(lower, z)).reshape(-1)
         sums = 0.5 * (matrices @ flat.T)
         by_scale = weights * sums[:, :products]  # d log N/d log w_i² of each draw
         gradient = np.zeros(len(factors.theta))
@@ -163,7 +163,7 @@ class EvidenceLowerBound:
         noise = float(np.exp(factors.theta[-1]))
         total = 0.0
         for weights in np.exp(scales[:, :1] + scales[:, 1:]):
-            lower = factorise(self._total(kernels, weights, noise), what=self._what, overwrite=True).lower
+            lower = factorise(self._total(kernels, weights, noise), what=self._what, overwrite=True)
             total += _log_density(lower, solve_lower(lower, self.inputs.y))
         expected = total / len(scales)
         return expected + bound(factors.m, factors.v, factors.rates) + self._log_prior(factors.theta - self.mean)
@@ -181,7 +181,7 @@ class EvidenceLowerBound:
         prior = np.einsum("ijj->ij", centred).mean(axis=1)  # tr(HK_i)/n
         out = np.empty((len(scales), len(kernels)))
         for s, weights in enumerate(np.exp(scales[:, :1] + scales[:, 1:])):
-            lower = factorise(self._total(kernels, weights, noise), what=self._what, overwrite=True).lower
+            lower = factorise(self._total(kernels, weights, noise), what=self._what, overwrite=True)
             alpha = solve_upper(lower, solve_lower(lower, self.inputs.y))
             for i, weight in enumerate(weights):
                 spread = float(np.mean((centred[i] @ alpha) ** 2))
