@@ -27,7 +27,6 @@ class Mean(Protocol):
 
     def at(self, X: Array, action: Array | None) -> Array:
         """Its value at scaled rows, in the scaled target's units."""
-        ...
 
 
 @dataclass(frozen=True)
