@@ -6,17 +6,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
-from numpy.typing import NDArray
 
 from kerneltrail.data import Cohort
 from kerneltrail.errors import DataError
 from kerneltrail.kernels import Composition, Pool, Priors
 from kerneltrail.methods.preprocessing import Preprocessor
+from kerneltrail.methods.protocol import Array
 from kerneltrail.trajectory.candidates import support
 from kerneltrail.trajectory.group import Group, group_of
 from kerneltrail.trajectory.map_table import MapSettings, MapTable
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

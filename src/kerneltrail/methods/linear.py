@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from kerneltrail.data import Cohort, User
 from kerneltrail.errors import DataError
@@ -21,10 +20,8 @@ from kerneltrail.methods.preprocessing import (
     group_preprocessor,
     priors_for,
 )
-from kerneltrail.methods.protocol import Fit
+from kerneltrail.methods.protocol import Array, Fit
 from kerneltrail.methods.registry import register_learner
-
-Array = NDArray[np.float64]
 
 ROUNDS = 200
 """Most rounds of EM: it is far from slow, and its likelihood never falls."""

@@ -7,15 +7,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from kerneltrail.data import Cohort, User
 from kerneltrail.gp import Prediction
 from kerneltrail.kernels import Composition
-from kerneltrail.methods.protocol import Fit
+from kerneltrail.methods.protocol import Array, Fit
 from kerneltrail.methods.registry import register_learner
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.signal import lombscargle
 
-Array = NDArray[np.float64]
+from kerneltrail.methods.protocol import Array
+
 Periods = Mapping[str, tuple[float, ...]]
 """Likely periods by covariate, the likeliest first."""
 

@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import ndtri
 
 from kerneltrail.data import Cohort, User
@@ -25,10 +24,8 @@ from kerneltrail.methods.preprocessing import (
     group_preprocessor,
     priors_for,
 )
-from kerneltrail.methods.protocol import Fit
+from kerneltrail.methods.protocol import Array, Fit
 from kerneltrail.methods.registry import register_learner
-
-Array = NDArray[np.float64]
 
 CONSTANT = 10.0
 """Prior variance of a user's own constant, where there is no population mean: as in the reward model."""

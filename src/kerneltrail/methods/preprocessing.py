@@ -8,16 +8,15 @@ from functools import cached_property
 from typing import Literal, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
 from kerneltrail.data import Batching, Cohort, Scaler, Schema, User
 from kerneltrail.data.scaling import TargetScaling
 from kerneltrail.errors import DataError
 from kerneltrail.gp import LinearBlock, Posterior, Prediction, Reward, prior_only
 from kerneltrail.kernels import Hyperparameters, Priors
+from kerneltrail.methods.protocol import Array
 from kerneltrail.trajectory.map_table import block_of
 
-Array = NDArray[np.float64]
 Scaled = Literal["user", "group", "none"]
 Preparation = Literal["automatic", "covariates", "none"]
 

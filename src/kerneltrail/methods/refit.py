@@ -8,16 +8,14 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from kerneltrail.data import User
 from kerneltrail.errors import DataError, ModelFileError
 from kerneltrail.gp import Prediction
 from kerneltrail.gp.posterior import rows_of
 from kerneltrail.kernels import Composition
-from kerneltrail.methods.protocol import Fit, FollowedUser, Learner, hyperparameter_count, probabilities_of
-
-Array = NDArray[np.float64]
+from kerneltrail.methods.protocol import Array, Fit, FollowedUser, Learner, hyperparameter_count, probabilities_of
 
 SCHEMA = 1
 """Version of the stored form of a user."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from kerneltrail.data import Cohort, User
 from kerneltrail.kernels import Composition, Pool, Priors
@@ -13,11 +12,9 @@ from kerneltrail.methods.ard import fitted
 from kerneltrail.methods.candidate_fits import CandidateEvidences, CandidateSearch
 from kerneltrail.methods.mixture import SMALL, Mixture, MixtureLearner
 from kerneltrail.methods.preprocessing import Preprocessor
-from kerneltrail.methods.protocol import Fit
+from kerneltrail.methods.protocol import Array, Fit
 from kerneltrail.methods.registry import register_learner
 from kerneltrail.trajectory.group import Group
-
-Array = NDArray[np.float64]
 
 
 def step_distribution(log_evidence: Array, log_h0: Array, alpha: float, *, rounds: int = 500) -> Array:

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
 from kerneltrail.data import User
 from kerneltrail.errors import NumericalError
@@ -16,8 +15,7 @@ from kerneltrail.gp.inputs import REACH
 from kerneltrail.gp.numerics import LOG_2PI, factorise, outer_minus_inverse, solve_lower, solve_upper
 from kerneltrail.methods.cks.expression import Expression, Leaf, Sum
 from kerneltrail.methods.cks.layout import ExpressionLayout, ExpressionParameters, expression_layout
-
-Array = NDArray[np.float64]
+from kerneltrail.methods.protocol import Array
 
 
 @dataclass(frozen=True)

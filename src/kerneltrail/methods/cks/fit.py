@@ -8,7 +8,6 @@ from functools import cached_property
 from itertools import zip_longest
 
 import numpy as np
-from numpy.typing import NDArray
 
 from kerneltrail.data import User
 from kerneltrail.gp import LinearBlock, one_blas_thread
@@ -20,9 +19,8 @@ from kerneltrail.methods.cks.layout import ExpressionParameters, expression_layo
 from kerneltrail.methods.cks.period_guard import PeriodLimits, allowed, limits_of
 from kerneltrail.methods.cks.starting_points import ColumnMoments, starts_for
 from kerneltrail.methods.periods import Periods
+from kerneltrail.methods.protocol import Array
 from kerneltrail.store.digest import blake
-
-Array = NDArray[np.float64]
 
 APART = 0.3
 """Starts closer than this in every hyperparameter, in prior standard deviations, count as one."""

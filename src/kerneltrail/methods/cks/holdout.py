@@ -17,7 +17,6 @@ from kerneltrail.methods.cks.fit import Effort, FitData, FittedExpression, fit
 from kerneltrail.methods.cks.layout import ExpressionParameters
 from kerneltrail.methods.periods import likely_periods
 
-Array = NDArray[np.float64]
 Ints = NDArray[np.int_]
 
 LOOK = Effort(draws=8, kept=1, fresh=1)

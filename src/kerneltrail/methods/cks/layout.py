@@ -20,8 +20,7 @@ from kerneltrail.kernels import Atom, Composition, Hyperparameters, Priors, Prod
 from kerneltrail.kernels.atoms import Hyperparameter
 from kerneltrail.kernels.layout import AMPLITUDE, NOISE, NamedVector, Slot, VectorLayout
 from kerneltrail.methods.cks.expression import Expression, Leaf, Sum
-
-Array = NDArray[np.float64]
+from kerneltrail.methods.protocol import Array
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,6 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from kerneltrail.data import User
 from kerneltrail.gp import Prediction
@@ -28,11 +27,9 @@ from kerneltrail.methods.preprocessing import (
     own_preprocessor,
     priors_for,
 )
-from kerneltrail.methods.protocol import Fit
+from kerneltrail.methods.protocol import Array, Fit
 from kerneltrail.methods.refit import RefittedUser
 from kerneltrail.methods.registry import register_learner
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

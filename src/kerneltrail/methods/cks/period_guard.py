@@ -6,12 +6,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from kerneltrail.kernels.layout import Slot
 from kerneltrail.methods.cks.layout import ExpressionParameters
+from kerneltrail.methods.protocol import Array
 
-Array = NDArray[np.float64]
 PeriodLimits = Mapping[str, tuple[float, float]]
 """Shortest and longest period allowed, by covariate."""
 

@@ -9,7 +9,6 @@ from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from kerneltrail.data import User
 from kerneltrail.engines import Serial, engine_for, results
@@ -26,8 +25,8 @@ from kerneltrail.methods.cks.period_guard import PeriodLimits
 from kerneltrail.methods.cks.search_tree import SearchNode, SearchTree
 from kerneltrail.methods.cks.settings import SearchSettings
 from kerneltrail.methods.periods import Periods, likely_periods
+from kerneltrail.methods.protocol import Array
 
-Array = NDArray[np.float64]
 T = TypeVar("T")
 
 

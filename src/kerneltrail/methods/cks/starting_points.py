@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from kerneltrail.methods.cks.expression import Expression, Leaf, Sum
 from kerneltrail.methods.cks.layout import ExpressionLayout, ExpressionParameters, expression_layout
+from kerneltrail.methods.protocol import Array
 
-Array = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 
 FAR = 2.0

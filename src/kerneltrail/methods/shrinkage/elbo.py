@@ -20,9 +20,8 @@ from numpy.typing import NDArray
 from kerneltrail.gp import Inputs
 from kerneltrail.gp.numerics import LOG_2PI, factorise, outer_minus_inverse, solve_lower, solve_upper
 from kerneltrail.kernels import Composition, Product
+from kerneltrail.methods.protocol import Array
 from kerneltrail.methods.shrinkage.scales import best_rates, bound, slopes
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

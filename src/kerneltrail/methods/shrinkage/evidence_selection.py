@@ -9,15 +9,13 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 import numpy as np
-from numpy.typing import NDArray
 
 from kerneltrail.data import User
 from kerneltrail.gp import LinearBlock, find_map
 from kerneltrail.kernels import Composition, Pool, Priors, layout_of
 from kerneltrail.methods.periods import Periods
+from kerneltrail.methods.protocol import Array
 from kerneltrail.methods.shrinkage.starting_points import at_periods
-
-Array = NDArray[np.float64]
 
 
 @dataclass

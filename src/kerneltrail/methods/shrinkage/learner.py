@@ -8,7 +8,6 @@ from functools import cached_property
 from typing import Any, Literal, get_args
 
 import numpy as np
-from numpy.typing import NDArray
 
 from kerneltrail.data import User
 from kerneltrail.errors import DataError
@@ -17,15 +16,13 @@ from kerneltrail.kernels import Composition, Hyperparameters, Pool, Priors, layo
 from kerneltrail.methods.mixture import Mixture
 from kerneltrail.methods.periods import Periods
 from kerneltrail.methods.preprocessing import PreparedRows, PreprocessedLearner, Preprocessor
-from kerneltrail.methods.protocol import Fit
+from kerneltrail.methods.protocol import Array, Fit
 from kerneltrail.methods.registry import register_learner
 from kerneltrail.methods.shrinkage.elbo import ComponentWeight, EvidenceLowerBound, Factors, weights_of
 from kerneltrail.methods.shrinkage.evidence_selection import SumEvidence, select_by_evidence
 from kerneltrail.methods.shrinkage.optima import StartingRound, find_optima, weigh_optima
 from kerneltrail.methods.shrinkage.scales import standard_draws
 from kerneltrail.methods.shrinkage.starting_points import around, greedy, own_map, periods_of, start_of
-
-Array = NDArray[np.float64]
 
 SelectionRule = Literal["share", "evidence"]
 """What decides which components are selected."""

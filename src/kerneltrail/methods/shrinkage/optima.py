@@ -11,16 +11,14 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.optimize import minimize
 
 from kerneltrail.errors import NumericalError
 from kerneltrail.gp.map import LEAST_CURVATURE
 from kerneltrail.gp.numerics import LOG_2PI
+from kerneltrail.methods.protocol import Array
 from kerneltrail.methods.shrinkage.elbo import EvidenceLowerBound, Factors
 from kerneltrail.methods.shrinkage.starting_points import ASIDE
-
-Array = NDArray[np.float64]
 
 VALLEY = 2.0
 """Nats by which the bound must fall midway between two optima for them to count as two."""

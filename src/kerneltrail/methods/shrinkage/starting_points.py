@@ -9,7 +9,6 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from kerneltrail.data import User
 from kerneltrail.gp import LinearBlock, find_map
@@ -19,9 +18,8 @@ from kerneltrail.methods.cks.expression import numbered
 from kerneltrail.methods.cks.fit import FitData as Rows
 from kerneltrail.methods.cks.fit import FittedExpression, fit
 from kerneltrail.methods.periods import Periods, likely_periods
+from kerneltrail.methods.protocol import Array
 from kerneltrail.methods.shrinkage.elbo import Factors
-
-Array = NDArray[np.float64]
 
 ASIDE = 4.0
 """By how much, in log w², products that a greedy start leaves out begin below an equal share."""
