@@ -12,7 +12,11 @@ from collections.abc import Mapping
 import numpy as np
 from scipy.signal import lombscargle
 
+from kerneltrail.data import User
 from kerneltrail.methods.protocol import Array
+
+PeriodLimits = Mapping[str, tuple[float, float]]
+"""Shortest and longest period allowed, by covariate."""
 
 Periods = Mapping[str, tuple[float, ...]]
 """Likely periods by covariate, the likeliest first."""
@@ -56,3 +60,11 @@ def likely_periods(
     places = np.flatnonzero(peak)
     best = places[np.argsort(-power[places], kind="stable")[:count]]
     return tuple(float(1.0 / frequency[i]) for i in best)
+
+
+def periods_within(rows: User, target: Array, limits: PeriodLimits) -> Periods:
+    """Likely periods of a target on each covariate of some rows; none where there are no limits."""
+    return {
+        name: likely_periods(column, target, *limits.get(name, (0.0, np.inf)))
+        for name, column in zip(rows.covariates, rows.X.T, strict=True)
+    }

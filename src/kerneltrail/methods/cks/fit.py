@@ -8,6 +8,7 @@ from functools import cached_property
 from itertools import zip_longest
 
 import numpy as np
+from numpy.typing import NDArray
 
 from kerneltrail.data import User
 from kerneltrail.gp import LinearBlock, one_blas_thread
@@ -16,9 +17,9 @@ from kerneltrail.methods.cks.candidate import Candidate
 from kerneltrail.methods.cks.evidence import Rows
 from kerneltrail.methods.cks.expression import Expression
 from kerneltrail.methods.cks.layout import ExpressionParameters, expression_layout
-from kerneltrail.methods.cks.period_guard import PeriodLimits, allowed, limits_of
+from kerneltrail.methods.cks.period_guard import allowed, limits_of
 from kerneltrail.methods.cks.starting_points import ColumnMoments, starts_for
-from kerneltrail.methods.periods import Periods
+from kerneltrail.methods.periods import PeriodLimits, Periods
 from kerneltrail.methods.protocol import Array
 from kerneltrail.store.digest import blake
 
@@ -81,21 +82,22 @@ class FitData:
     def columns(self) -> dict[str, ColumnMoments]:
         """Where each covariate lies."""
         X = self.user.X
-        return {
-            name: ColumnMoments(float(X[:, i].mean()), float(X[:, i].std()))
-            for i, name in enumerate(self.user.covariates)
-        }
+        names = enumerate(self.user.covariates)
+        return {name: ColumnMoments(float(X[:, i].mean()), float(X[:, i].std())) for i, name in names}
 
     def thinned(self, rows: int) -> FitData:
         """The problem on so many rows, drawn at random and kept in order; itself if there are no more than that.
 
         At random, not every k-th: that would turn short periods into long ones.
         """
-        user = self.user
-        if user.rows <= rows:
+        if self.user.rows <= rows:
             return self
-        chosen = np.sort(self.rng("thin").permutation(user.rows)[:rows])
-        fewer = User(user.name, user.covariates, user.X[chosen], user.y[chosen], (rows,))
+        return self.at(np.sort(self.rng("thin").permutation(self.user.rows)[:rows]))
+
+    def at(self, chosen: NDArray[np.int_]) -> FitData:
+        """The problem on some of the rows."""
+        user = self.user
+        fewer = User(user.name, user.covariates, user.X[chosen], user.y[chosen], (len(chosen),))
         block = None if self.block is None else self.block.at(self.block.features[chosen])
         return replace(self, user=fewer, block=block)
 

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from kerneltrail.kernels.layout import Slot
 from kerneltrail.methods.cks.layout import ExpressionParameters
+from kerneltrail.methods.periods import PeriodLimits
 from kerneltrail.methods.protocol import Array
-
-PeriodLimits = Mapping[str, tuple[float, float]]
-"""Shortest and longest period allowed, by covariate."""
 
 
 @dataclass(frozen=True)

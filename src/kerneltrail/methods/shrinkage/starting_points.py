@@ -17,7 +17,7 @@ from kerneltrail.methods.cks import Effort, Expression, Leaf, PeriodGuard, plus,
 from kerneltrail.methods.cks.expression import numbered
 from kerneltrail.methods.cks.fit import FitData as Rows
 from kerneltrail.methods.cks.fit import FittedExpression, fit
-from kerneltrail.methods.periods import Periods, likely_periods
+from kerneltrail.methods.periods import Periods, periods_within
 from kerneltrail.methods.protocol import Array
 from kerneltrail.methods.shrinkage.elbo import Factors
 
@@ -35,11 +35,8 @@ def start_of(theta: Array, products: int, size: float) -> Factors:
 
 def periods_of(rows: User) -> Periods:
     """Likely periods on each covariate, from three mean spacings to half the range."""
-    found = {}
-    for name, column in zip(rows.covariates, rows.X.T, strict=True):
-        spread = float(np.ptp(column))
-        found[name] = likely_periods(column, rows.y, 3.0 * spread / len(column), 0.5 * spread)
-    return found
+    spread = dict(zip(rows.covariates, np.ptp(rows.X, axis=0).tolist(), strict=True))
+    return periods_within(rows, rows.y, {name: (3.0 * s / rows.rows, 0.5 * s) for name, s in spread.items()})
 
 
 def own_map(
