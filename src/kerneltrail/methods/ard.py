@@ -23,14 +23,12 @@ class SingleKernel(MixtureLearner):
     Every batch is fitted afresh, so that it does not matter how the rows came.
 
     Attributes:
-        preprocessor: how rows are seen.
         composition: the kernel.
         prior: over its hyperparameters: given ones, or what training users say of them.
         starts, screen: of each search.
         seed: of its starts.
     """
 
-    preprocessor: Preprocessor
     composition: Composition
     prior: Prior
     starts: int = 2

@@ -13,13 +13,7 @@ from kerneltrail.errors import DataError
 from kerneltrail.gp import Prediction, Reward
 from kerneltrail.gp.population import design
 from kerneltrail.kernels import Atom, Composition, Priors, Product
-from kerneltrail.methods.preprocessing import (
-    PreparedRows,
-    PreprocessedLearner,
-    Preprocessor,
-    group_preprocessor,
-    priors_for,
-)
+from kerneltrail.methods.preprocessing import PreparedRows, PreprocessedLearner, group_preprocessor, priors_for
 from kerneltrail.methods.protocol import Array, Fit
 from kerneltrail.methods.registry import register_learner
 
@@ -95,15 +89,13 @@ class LinearFit:
 
 @dataclass(frozen=True)
 class LinearRegression(PreprocessedLearner):
-    """Bayesian linear regression with a known prior; a `Learner` in closed form.
+    """Bayesian linear regression with a known prior, about the training group's units; a `Learner` in closed form.
 
     Attributes:
-        preprocessor: how rows are seen, always by the training group's scaler: the prior is about its units.
         reward: the reward model, or None.
         prior: weights and noise before any row.
     """
 
-    preprocessor: Preprocessor
     reward: Reward | None
     prior: Weights
 

@@ -8,7 +8,6 @@ from kerneltrail.data import User
 from kerneltrail.kernels import Hyperparameters, Pool, Priors
 from kerneltrail.methods.candidate_fits import CandidateSearch
 from kerneltrail.methods.mixture import Mixture, MixtureLearner
-from kerneltrail.methods.preprocessing import Preprocessor
 from kerneltrail.methods.protocol import Fit
 from kerneltrail.methods.registry import register_learner
 from kerneltrail.trajectory.candidates import support
@@ -23,14 +22,12 @@ class Memoryless(MixtureLearner):
     sampling compositions for the user alone would converge to. Restarted on every cumulative set.
 
     Attributes:
-        preprocessor: how rows are seen.
         pool: products with H0.
         priors: over hyperparameters.
         search: how candidates are found.
         average: whether predictions are averaged over compositions, or come from the selected one.
     """
 
-    preprocessor: Preprocessor
     pool: Pool
     priors: Priors
     search: CandidateSearch = field(default_factory=CandidateSearch)

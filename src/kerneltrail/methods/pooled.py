@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 from scipy.special import ndtri
@@ -16,14 +15,8 @@ from kerneltrail.gp.map import Prior
 from kerneltrail.gp.population import PopulationMean
 from kerneltrail.gp.quasi_newton import minimise
 from kerneltrail.kernels import Atom, Composition, Hyperparameters, Priors, Product, parse
-from kerneltrail.methods.mixture import Mixture
-from kerneltrail.methods.preprocessing import (
-    PreparedRows,
-    PreprocessedLearner,
-    Preprocessor,
-    group_preprocessor,
-    priors_for,
-)
+from kerneltrail.methods.mixture import Mixture, MixtureLearner
+from kerneltrail.methods.preprocessing import PreparedRows, group_preprocessor, priors_for
 from kerneltrail.methods.protocol import Array, Fit
 from kerneltrail.methods.registry import register_learner
 
@@ -32,16 +25,14 @@ CONSTANT = 10.0
 
 
 @dataclass(frozen=True)
-class PooledGP(PreprocessedLearner):
-    """A Gaussian process with hyperparameters shared by everybody; a `Learner` in closed form.
+class PooledGP(MixtureLearner):
+    """A Gaussian process with hyperparameters shared by everybody, in the group's units; a `Learner` in closed form.
 
     Attributes:
-        preprocessor: how rows are seen, always by the training group's scaler.
         hyperparameters: of everybody.
         log_evidence: summed over the training users, at the optimum.
     """
 
-    preprocessor: Preprocessor
     hyperparameters: Hyperparameters
     log_evidence: float
 
@@ -90,10 +81,6 @@ class PooledGP(PreprocessedLearner):
     def fit(self, rows: User, before: Fit | None) -> Mixture:
         """The posterior given the user's rows."""
         return Mixture.single(self.preprocessor.prepare(rows), self.hyperparameters)
-
-    def restore(self, rows: User, stored: Mapping[str, Any]) -> Mixture:
-        """The same from the rows."""
-        return self.fit(rows, None)
 
 
 def additive(covariates: Sequence[str]) -> Composition:

@@ -174,8 +174,9 @@ def priors_for(schema: Schema) -> Priors:
     return Priors.synthetic() if schema.scaling == "none" else Priors.heartsteps()
 
 
+@dataclass(frozen=True, eq=False)  # those that are equal say so themselves: some hold arrays
 class PreprocessedLearner:
-    """What learners with a preprocessor have in common."""
+    """What learners with a preprocessor, which says how rows are seen, have in common."""
 
     preprocessor: Preprocessor
 

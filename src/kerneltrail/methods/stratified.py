@@ -57,14 +57,12 @@ class Stratified(MixtureLearner):
     Past the last step of training, the last distribution goes on.
 
     Attributes:
-        preprocessor: how rows are seen.
         compositions: the candidates that matter at some step.
         groups: what training users say of their hyperparameters.
         steps: p(K) for each step, (T, candidates).
         starts, screen, seed: of each MAP search.
     """
 
-    preprocessor: Preprocessor
     compositions: tuple[Composition, ...]
     groups: tuple[Group, ...]
     steps: Array

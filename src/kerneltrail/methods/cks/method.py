@@ -108,14 +108,12 @@ class CKSLearner(PreprocessedLearner):
     """CKS as two functions of the rows; a `Learner`.
 
     Attributes:
-        preprocessor: how rows are scaled, and the linear block.
         priors: over hyperparameters of scaled rows, the same as the other methods'; `wide_priors` if None, which are
             meant for a standardised target.
         settings: budget and effort of each search.
         progress: called after every fit of a candidate.
     """
 
-    preprocessor: Preprocessor
     priors: Priors | None = None
     settings: SearchSettings = field(default_factory=SearchSettings)
     progress: Callable[[SearchProgress], None] | None = field(default=None, compare=False)

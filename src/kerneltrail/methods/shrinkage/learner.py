@@ -105,7 +105,6 @@ class Shrinkage(PreprocessedLearner):
     """The shrinkage method; a `Learner`.
 
     Attributes:
-        preprocessor: how rows are seen.
         pool: the products on offer.
         priors: over their hyperparameters; amplitudes have none, the horseshoe takes their place.
         share: least expected share of the signal's variance of a selected component.
@@ -126,7 +125,6 @@ class Shrinkage(PreprocessedLearner):
         seed: of draws and starts.
     """
 
-    preprocessor: Preprocessor
     pool: Pool
     priors: Priors
     share: float = 0.1
@@ -141,6 +139,8 @@ class Shrinkage(PreprocessedLearner):
     iterations: int = 500
     tolerance: float = 1e-7
     seed: int = 0
+
+    in_pieces = False  # each batch starts from the optimum of the one before
 
     def __post_init__(self) -> None:
         if not (0.0 < self.share <= 1.0 and 0.0 <= self.size <= 1.0 and 0.0 < self.clear <= 1.0):
@@ -162,11 +162,6 @@ class Shrinkage(PreprocessedLearner):
         """All settings that are numbers or words but the seed, as one line."""
         plain = {field.name: getattr(self, field.name) for field in fields(self) if field.name != "seed"}
         return " ".join(f"{name}={value}" for name, value in plain.items() if isinstance(value, int | float | str))
-
-    @property
-    def in_pieces(self) -> bool:
-        """No: each batch starts from the optimum of the one before."""
-        return False
 
     def selects(self, weight: ComponentWeight) -> bool:
         """Whether a component is selected."""
