@@ -154,7 +154,7 @@ class Rows:
     def log_evidence(self, tree: CovarianceTree, vector: Array) -> float:
         """log p(y|X,θ)."""
         _, lower = self._factor(tree, vector)
-        return _log_density(lower, solve_lower(lower, self.user.y))
+        return log_density(lower, solve_lower(lower, self.user.y))
 
     def slope(self, tree: CovarianceTree, vector: Array) -> tuple[float, Array]:
         """log p(y|X,θ) and its gradient, ½ tr((αα' - K⁻¹) dK/du) (Rasmussen and Williams 2006, eq. 5.9)."""
@@ -164,10 +164,11 @@ class Rows:
         with np.errstate(all="ignore"):
             gradient = 0.5 * tree.contract(cells, matrix, vector, self.user.X)
         gradient[-1] = 0.5 * np.exp(vector[-1]) * np.trace(matrix)
-        return _log_density(lower, z), gradient
+        return log_density(lower, z), gradient
 
 
-def _log_density(lower: Array, z: Array) -> float:
+def log_density(lower: Array, z: Array) -> float:
+    """log N(y; 0, LL'), z = L⁻¹y."""
     return float(-0.5 * z @ z - np.log(np.diagonal(lower)).sum() - 0.5 * len(z) * LOG_2PI)
 
 
