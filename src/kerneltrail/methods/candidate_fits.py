@@ -35,12 +35,7 @@ class CandidateSearch:
 
 
 class CandidateEvidences:
-    """The training users' evidences under every candidate, at every batch.
-
-    Attributes:
-        table: the fits.
-        masks: the candidates.
-    """
+    """The training users' evidences under every candidate mask, at every batch, with the table of fits behind them."""
 
     def __init__(
         self, cohort: Cohort, preprocessor: Preprocessor, pool: Pool, priors: Priors, search: CandidateSearch

@@ -23,13 +23,7 @@ ROUNDS = 200
 
 @dataclass(frozen=True, eq=False)
 class Weights:
-    """A Normal over weights, and the noise variance around them.
-
-    Attributes:
-        mean: (q,).
-        covariance: (q, q).
-        noise: σ².
-    """
+    """A Normal over q weights, mean (q,) and covariance (q, q), and the noise variance σ² around them."""
 
     mean: Array
     covariance: Array
@@ -50,12 +44,9 @@ class Weights:
 
 @dataclass(frozen=True)
 class LinearFit:
-    """What a linear regression makes of the rows; a `Fit`.
+    """The posterior of the weights given the rows; a `Fit`.
 
-    Attributes:
-        prepared: the rows.
-        weights: their posterior.
-        composition: LIN on every covariate: what the model is among kernels.
+    Its composition is LIN on every covariate: what the model is among kernels.
     """
 
     prepared: PreparedRows

@@ -17,13 +17,7 @@ from kerneltrail.methods.registry import register_learner
 
 @dataclass(frozen=True)
 class MeanFit:
-    """A constant prediction; a `Fit`.
-
-    Attributes:
-        mean: of the rows seen.
-        variance: of that mean.
-        noise: variance of a row around it.
-    """
+    """A constant prediction; a `Fit`: the mean of the rows seen, its own variance, and that of a row around it."""
 
     mean: float
     variance: float

@@ -23,11 +23,7 @@ SMALL = 1e-3
 class Mixture:
     """Gaussian processes with known hyperparameters on the same rows, with weights that add up to 1; a `Fit`.
 
-    Attributes:
-        prepared: the rows.
-        members: hyperparameters of each.
-        weights: of each.
-        composition: what is said to be selected.
+    `composition` is what is said to be selected.
     """
 
     prepared: PreparedRows

@@ -33,13 +33,8 @@ def likely_periods(
 ) -> tuple[float, ...]:
     """Periods at the highest peaks of the Lomb–Scargle periodogram of y over x, once a polynomial trend is removed.
 
-    Args:
-        x: covariate, (n,), in any order, with any gaps.
-        y: target, (n,).
-        shortest: no shorter period is tried.
-        longest: no longer period is tried, nor any beyond the range.
-        count: how many.
-        degree: of the trend.
+    x may be in any order, with any gaps. No period is tried that is shorter than `shortest`, longer than `longest` or
+    beyond the range; `count` says how many are wanted, `degree` is the trend's.
     """
     values = np.unique(x)
     spread = float(values[-1] - values[0]) if len(values) else 0.0

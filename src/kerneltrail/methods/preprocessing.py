@@ -94,13 +94,7 @@ class Preprocessor:
 
 @dataclass(frozen=True)
 class PreparedRows:
-    """A user's rows as a learner takes them.
-
-    Attributes:
-        preprocessor: how they were prepared.
-        scaler: between data units and these rows.
-        rows: scaled, the population mean subtracted.
-    """
+    """A user's rows as a learner takes them: scaled, the population mean subtracted; the scaler leads back."""
 
     preprocessor: Preprocessor
     scaler: Scaler

@@ -23,12 +23,7 @@ SCHEMA = 1
 
 
 class RefittedUser:
-    """Somebody followed by a learner; a `FollowedUser`. An update that is refused leaves everything as it was.
-
-    Attributes:
-        learner: how rows are made sense of.
-        name: of the user.
-    """
+    """Somebody followed by a learner; a `FollowedUser`. An update that is refused leaves everything as it was."""
 
     def __init__(self, learner: Learner, name: str) -> None:
         self.learner = learner
@@ -110,12 +105,7 @@ class RefittedUser:
 
 @dataclass(frozen=True)
 class RefittingMethod:
-    """The method of a learner.
-
-    Attributes:
-        method: its name in the registry.
-        learner: how rows are made sense of.
-    """
+    """The method of a learner, with its name in the registry."""
 
     method: str
     learner: Learner

@@ -20,15 +20,9 @@ from kerneltrail.trajectory.group import Group
 def step_distribution(log_evidence: Array, log_h0: Array, alpha: float, *, rounds: int = 500) -> Array:
     """p(K) at one time step, learnt from the users who have got there.
 
-    One restaurant for the step, whoever the parent: users draw from π ~ Dirichlet(α·H0). Alternate
-    r[m,K] ∝ π_K·p(y_m|K) and π_K = (α·H0(K) + Σ_m r[m,K])/(α + M): the urn's predictive probability at the
-    expected counts.
-
-    Args:
-        log_evidence: (users, candidates).
-        log_h0: (candidates,), need not be normalised over them.
-        alpha: concentration.
-        rounds: at most.
+    One restaurant for the step, whoever the parent: users draw from π ~ Dirichlet(α·H0). Alternate r[m,K] ∝
+    π_K·p(y_m|K) and π_K = (α·H0(K) + Σ_m r[m,K])/(α + M): the urn's predictive probability at the expected counts.
+    `log_evidence` is (users, candidates); `log_h0` need not be normalised over the candidates.
     """
     h0 = np.exp(log_h0 - log_h0.max())
     h0 /= h0.sum()

@@ -43,14 +43,7 @@ def is_plain(expression: Expression) -> bool:
 
 @dataclass(frozen=True)
 class Candidate:
-    """An expression before its fit.
-
-    Attributes:
-        rows: what is to be explained.
-        priors: over hyperparameters.
-        expression: the kernel.
-        tol: error allowed in a log evidence.
-    """
+    """An expression before its fit to some rows; `tol` is the error allowed in a log evidence."""
 
     rows: Rows
     priors: Priors

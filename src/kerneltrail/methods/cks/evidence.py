@@ -20,13 +20,9 @@ from kerneltrail.methods.protocol import Array
 
 @dataclass(frozen=True)
 class _Cell:
-    """One node of the tree, evaluated.
+    """One node of the tree, evaluated: its covariance with amplitudes, and its parts.
 
-    Attributes:
-        matrix: its covariance, amplitudes included.
-        parts: its parts.
-        leaf: which atom it is; -1 for sums and products.
-        unit: an atom's covariance without amplitude.
+    `leaf` says which atom it is, -1 for sums and products; `unit` is an atom's covariance without amplitude.
     """
 
     matrix: Array
@@ -36,12 +32,7 @@ class _Cell:
 
 
 class CovarianceTree:
-    """An expression's covariance between rows.
-
-    Args:
-        expression: the kernel.
-        covariates: names of the columns of rows.
-    """
+    """An expression's covariance between rows whose columns are the covariates."""
 
     def __init__(self, expression: Expression, covariates: tuple[str, ...]) -> None:
         self.expression = expression
@@ -122,12 +113,7 @@ class CovarianceTree:
 
 @dataclass(frozen=True)
 class Rows:
-    """Rows to be explained by expressions.
-
-    Attributes:
-        user: the rows.
-        block: a linear block of a reward model, or None.
-    """
+    """Rows to be explained by expressions, with the linear block of a reward model if there is one."""
 
     user: User
     block: LinearBlock | None = None

@@ -60,10 +60,8 @@ class Expression(ABC):
 class Leaf(Expression):
     """One atom.
 
-    Attributes:
-        atom: the atom.
-        origin: which atom of the expression before a step this is, from left to right; None if it is new. It takes no
-            part in comparisons.
+    `origin` is which atom of the expression before a step this is, from left to right; None if it is new. It takes no
+    part in comparisons.
     """
 
     atom: Atom

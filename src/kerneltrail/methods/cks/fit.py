@@ -156,12 +156,8 @@ def fit(
 ) -> FittedExpression:
     """Fit a candidate by MAP from its parent's values and from random restarts.
 
-    Args:
-        data: the rows.
-        expression: the candidate.
-        effort: how hard to search.
-        parent: the fitted expression it was made from, or itself fitted on fewer rows.
-        periods: periods likely in what the parent leaves unexplained, tried besides the problem's own.
+    The parent is the fitted expression it was made from, or itself fitted on fewer rows. `periods` are those likely in
+    what the parent leaves unexplained, tried besides the problem's own.
     """
     rng = data.rng("fit", expression.text, repr(effort))
     candidate = Candidate(data.rows, data.priors, expression, data.tol)

@@ -145,11 +145,9 @@ def expression_layout(expression: Expression | None) -> ExpressionLayout:
 
 @dataclass(frozen=True)
 class ExpressionParameters(NamedVector):
-    """An expression with its hyperparameters: a mapping from names to natural values.
+    """An expression with its hyperparameters: a mapping from names to natural values; None is noise alone.
 
-    Attributes:
-        expression: the kernel; None for noise alone.
-        unconstrained: the vector in the unconstrained space, in the form's order.
+    `unconstrained` is the vector in the unconstrained space, in the layout's order.
     """
 
     expression: Expression | None

@@ -187,16 +187,11 @@ class CKS(RefittedUser):
         scaling: Preparation = "automatic",
         progress: Callable[[SearchProgress], None] | None = None,
     ) -> None:
-        """Somebody whose rows are yet to come.
+        """Somebody whose rows are yet to come; X has the covariates as columns, in order.
 
-        Args:
-            covariates: columns of X, in order.
-            name: of the user.
-            priors: over hyperparameters of scaled rows; if None, `wide_priors` under ``automatic`` scaling, else the
-                paper's.
-            settings: budget and effort of each search.
-            scaling: ``automatic`` scales covariates and target, ``covariates`` those alone, ``none`` nothing.
-            progress: called after every fit of a candidate.
+        Priors are over hyperparameters of scaled rows; if None, `wide_priors` under ``automatic`` scaling, which scales
+        covariates and target, else the paper's: ``covariates`` scales those alone, ``none`` nothing. `settings` and
+        `progress` are those of a `CKSLearner`.
         """
         preprocessor = own_preprocessor(covariates, scaling)
         if priors is None and scaling != "automatic":

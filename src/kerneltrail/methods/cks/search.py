@@ -69,12 +69,8 @@ def search(
 ) -> SearchTree:
     """Search the kernels of the grammar (method §10.1) for one user's rows.
 
-    Args:
-        user: the rows, scaled to what the priors are meant for; batches do not matter.
-        priors: over hyperparameters; `wide_priors` if None.
-        settings: budget and effort.
-        block: a linear block of a reward model.
-        progress: called after every fit.
+    The rows are scaled to what the priors are meant for (`wide_priors` if None); batches do not matter. `block` is the
+    linear block of a reward model; `progress` is called after every fit.
     """
     if not user.rows:
         raise DataError(f"user {user.name!r} has no rows yet, so there is nothing to search by")
@@ -86,10 +82,8 @@ def wide_priors(limits: PeriodLimits) -> Priors:
 
     A lengthscale lies within a few factors of ten of a third of the range, the noise below the target's variance, a
     straight line crosses zero in or near the range. A period lies anywhere from the shortest to the longest that
-    `limits` allow, or the range: both ends are two standard deviations of the logarithm from the middle.
-
-    Args:
-        limits: the shortest and longest period allowed on each scaled covariate.
+    `limits` allow on the scaled covariate, or the range: both ends are two standard deviations of the logarithm from
+    the middle.
     """
     by_kind = {
         "lengthscale": log_normal(-1.0, scale=1.5),

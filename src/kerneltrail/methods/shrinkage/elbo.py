@@ -65,11 +65,7 @@ class Factors:
 class EvidenceLowerBound:
     """One user's rows under the sum of all products of a pool.
 
-    Attributes:
-        inputs: the rows, seen through the sum.
-        mean: prior mean of θ, (k,).
-        variance: prior variance of θ, (k,).
-        draws: fixed standard normal draws, (S, P + 1).
+    `mean` and `variance` are the prior's of θ, (k,); `draws` are fixed standard normal ones, (S, P + 1).
     """
 
     inputs: Inputs

@@ -22,14 +22,8 @@ from kerneltrail.methods.shrinkage.starting_points import at_periods
 class SumEvidence:
     """How probable sums of a pool's products are on the same rows, by H0 and Laplace's evidence; each is fitted once.
 
-    Attributes:
-        rows: scaled, as one batch.
-        pool: the products, with the probability H0 includes each by.
-        priors: over hyperparameters, amplitudes included.
-        block: a linear block, or None.
-        periods: likely ones on each covariate.
-        whole: hyperparameters of the sum of all products, from which fits start.
-        seed: of random starts.
+    The rows are scaled, as one batch; H0 is the pool's, and the priors include amplitudes. Fits start from the likely
+    periods on each covariate, from `whole`, the hyperparameters of the sum of all products, and at random by the seed.
     """
 
     rows: User

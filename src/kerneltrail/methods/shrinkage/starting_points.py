@@ -129,11 +129,7 @@ def _joined(before: FittedExpression | None, product: Product) -> Expression:
 def around(found: FittedExpression, composition: Composition, theta: Array, size: float) -> Factors:
     """A start at a greedy sum: its products as they were fitted, all others small, with hyperparameters from `theta`.
 
-    Args:
-        found: the sum.
-        composition: all products.
-        theta: all hyperparameters of these.
-        size: variance of the target.
+    `theta` has all hyperparameters of all products; `size` is the variance of the target.
     """
     assert found.kernel is not None  # whoever asks has checked it
     layout, own = layout_of(composition), found.kernel
