@@ -76,8 +76,7 @@ class EvidenceLowerBound:
     @cached_property
     def places(self) -> NDArray[np.int64]:
         """Where θ stands in the vector of all hyperparameters."""
-        amplitudes = set(self.inputs.layout.amplitude_index)
-        return np.array([i for i in range(self.inputs.layout.size) if i not in amplitudes], dtype=np.int64)
+        return np.delete(np.arange(self.inputs.layout.size), self.inputs.layout.amplitude_index)
 
     @cached_property
     def linear(self) -> Array:

@@ -11,11 +11,11 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from kerneltrail.data import User
-from kerneltrail.gp import LinearBlock, find_map
+from kerneltrail.gp import LinearBlock
 from kerneltrail.kernels import Composition, Pool, Priors, layout_of
 from kerneltrail.methods.periods import Periods
 from kerneltrail.methods.protocol import Array
-from kerneltrail.methods.shrinkage.starting_points import at_periods
+from kerneltrail.methods.shrinkage.starting_points import at_periods, coarse_map
 
 
 @dataclass
@@ -44,18 +44,8 @@ class SumEvidence:
             numbers = [self.pool.products.index(product) for product in composition]
             mean, _ = self.priors.moments(composition)
             warm = [self._inherited(composition), at_periods(mean, composition, self.periods)]
-            evidence = find_map(
-                self.rows,
-                composition,
-                self.priors,
-                rng=np.random.default_rng([self.seed, self.rows.rows, *numbers]),
-                starts=2,
-                screen=16,
-                warm=warm,
-                block=self.block,
-                tol=1e-4,
-                accuracy=1e-5,
-            ).log_laplace
+            rng = np.random.default_rng([self.seed, self.rows.rows, *numbers])
+            evidence = coarse_map(self.rows, composition, self.priors, rng, self.block, warm).log_laplace
             included = np.isin(np.arange(len(self.pool)), numbers)
             probable = np.where(included, self.pool.probabilities, 1.0 - np.array(self.pool.probabilities))
             self.known[composition] = evidence + float(np.log(probable).sum())

@@ -36,8 +36,6 @@ class ShrinkageFit:
     """What shrinkage makes of the rows; a `Fit`. Predictions come from the whole model, draws of the scales averaged.
 
     Attributes:
-        learner: the settings.
-        prepared: the rows.
         factors: variational factors and hyperparameters: the highest optimum of the bound. What is selected is its.
         bound: the evidence lower bound there; 0 before any row.
         parts: the optima that predictions are averaged over, each with its log weight; one alone unless asked for.
@@ -183,9 +181,8 @@ class Shrinkage(PreprocessedLearner):
         if not rows.rows:
             rows = User(rows.name, rows.covariates, np.zeros((1, len(rows.covariates))), [0.0], (1,))
         inputs = inputs_for(rows, self.whole, block=prepared.block if prepared.rows.rows else None)
-        mean, variance = self.priors.moments(self.whole)
-        keep = [i for i in range(inputs.layout.size) if i not in inputs.layout.amplitude_index]
-        return EvidenceLowerBound(inputs, mean[keep], variance[keep], self.draws)
+        mean, variance = (np.delete(each, inputs.layout.amplitude_index) for each in self.priors.moments(self.whole))
+        return EvidenceLowerBound(inputs, mean, variance, self.draws)
 
     def fit(self, rows: User, before: Fit | None) -> ShrinkageFit:
         """Maximise the bound from several starts; the best bound wins.
@@ -241,12 +238,9 @@ class Shrinkage(PreprocessedLearner):
 
     def _factors(self, stored: Mapping[str, Any]) -> Factors:
         m, v, theta = (np.array(stored[name], dtype=np.float64) for name in ("m", "v", "theta"))
-        if (
-            m.shape != v.shape
-            or len(m) != len(self.pool) + 1
-            or len(theta) + len(self.pool) != layout_of(self.whole).size
-        ):
-            raise DataError(f"the stored factors are not of a pool of {len(self.pool)} products")
+        products = len(self.pool)
+        if m.shape != v.shape or len(m) != products + 1 or len(theta) + products != layout_of(self.whole).size:
+            raise DataError(f"the stored factors are not of a pool of {products} products")
         return Factors(m, v, theta)
 
 
