@@ -48,13 +48,8 @@ def responsibilities(log_evidence: Array, pi: Array) -> Array:
 class Stratified(MixtureLearner):
     """Selection by the step's distribution and the user's evidence; a `Learner`.
 
-    Past the last step of training, the last distribution goes on.
-
-    Attributes:
-        compositions: the candidates that matter at some step.
-        groups: what training users say of their hyperparameters.
-        steps: p(K) for each step, (T, candidates).
-        starts, screen, seed: of each MAP search.
+    `steps` is p(K) for each step over the compositions that matter at some step, (T, candidates); past the last step of
+    training, the last distribution goes on. `groups` are what training users say of the compositions' hyperparameters.
     """
 
     compositions: tuple[Composition, ...]
@@ -88,15 +83,8 @@ class Stratified(MixtureLearner):
         groups = [
             evidences.group(mask, np.flatnonzero(own[:, i] > 0.5).tolist() or None) for i, mask in enumerate(masks)
         ]
-        return cls(
-            preprocessor,
-            tuple(evidences.composition(mask) for mask in masks),
-            tuple(groups),
-            table,
-            starts,
-            screen,
-            seed,
-        )
+        compositions = tuple(evidences.composition(mask) for mask in masks)
+        return cls(preprocessor, compositions, tuple(groups), table, starts, screen, seed)
 
     def fit(self, rows: User, before: Fit | None) -> Mixture:
         """The candidates weighed by the step's distribution times their evidence on all rows seen."""
