@@ -121,10 +121,7 @@ class Rows:
     @cached_property
     def linear(self) -> Array | None:
         """The linear block's covariance, (n, n)."""
-        if self.block is None:
-            return None
-        weighted = self.block.weighted
-        return weighted @ weighted.T
+        return None if self.block is None else (weighted := self.block.weighted) @ weighted.T
 
     def _factor(self, tree: CovarianceTree, vector: Array) -> tuple[_Cell, Array]:
         """The evaluated tree and the Cholesky factor of the covariance with noise."""

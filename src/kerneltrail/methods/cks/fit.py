@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from itertools import zip_longest
+from itertools import chain, zip_longest
 
 import numpy as np
 from numpy.typing import NDArray
@@ -53,16 +52,10 @@ class Effort:
 
 @dataclass(frozen=True)
 class FitData:
-    """The rows to be explained, and all that a fit needs beside the kernel.
+    """The rows to be explained, scaled, as one batch, and all that a fit needs beside the kernel.
 
-    Attributes:
-        user: rows, scaled, as one batch.
-        priors: over hyperparameters.
-        limits: the shortest and longest period allowed on each covariate.
-        periods: likely periods on each covariate.
-        block: a linear block, or None.
-        seed: of all random starts.
-        tol: error allowed in a log evidence.
+    `limits` and `periods` are the periods allowed and those likely on each covariate; `seed` is that of all random
+    starts, `tol` the error allowed in a log evidence.
     """
 
     user: User
@@ -114,14 +107,10 @@ class FitData:
 
 @dataclass(frozen=True)
 class FittedExpression:
-    """A candidate after its fit.
+    """A candidate after its fit to so many rows.
 
-    Attributes:
-        kernel: the expression with its maximum a posteriori hyperparameters; None where there are none to be used.
-        log_likelihood: log p(y|X,θ) there.
-        bic: 2·NLL + p·log n; infinite where there is no fit.
-        rows: n.
-        status: ``fitted``, ``period`` (the guard rejected it) or ``numerical`` (no start could be evaluated).
+    `kernel` has the maximum a posteriori hyperparameters, and is None where there are none to be used: the BIC is then
+    infinite. `status` is ``fitted``, ``period`` (the guard rejected it) or ``numerical`` (no start could be evaluated).
     """
 
     kernel: ExpressionParameters | None
@@ -182,7 +171,8 @@ def _chosen(
     rng: np.random.Generator,
 ) -> Array:
     """The starts that are followed to an optimum."""
-    likely = {name: tuple(_in_turn(data.periods.get(name, ()), periods.get(name, ()))) for name in data.user.covariates}
+    both = {name: zip_longest(data.periods.get(name, ()), periods.get(name, ())) for name in data.user.covariates}
+    likely = {name: tuple(each for each in chain(*pairs) if each is not None) for name, pairs in both.items()}
     mean, variance = candidate.moments
     starts = starts_for(candidate.expression, (mean, variance), parent, data.columns, likely, rng, effort.draws)
     anywhere = mean + np.sqrt(variance) * rng.standard_normal((effort.screen if effort.starts else 0, len(mean)))
@@ -196,11 +186,6 @@ def _chosen(
             _screened(data, candidate, anywhere, effort.starts),
         ]
     )
-
-
-def _in_turn(first: Sequence[float], second: Sequence[float]) -> list[float]:
-    """One of each in turn."""
-    return [value for pair in zip_longest(first, second) for value in pair if value is not None]
 
 
 def _screened(data: FitData, candidate: Candidate, points: Array, count: int, kinds: int = 1) -> Array:

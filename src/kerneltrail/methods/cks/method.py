@@ -51,7 +51,7 @@ class CKSFit:
     @property
     def kernel(self) -> str:
         """The kernel's text as the grammar wrote it, sums inside products in brackets; empty before any row."""
-        return "" if self.hyperparameters.expression is None else self.hyperparameters.expression.text
+        return str(self.hyperparameters.expression or "")
 
     @property
     def composition(self) -> Composition:
@@ -93,14 +93,16 @@ class CKSFit:
 
     def to_json(self) -> dict[str, Any]:
         """As plain values, without the search."""
-        return {
-            "kernel": self.kernel,
-            "theta": list(self.hyperparameters.unconstrained),
-            "average": [
-                {"weight": weight, "kernel": str(kernel.expression), "theta": list(kernel.unconstrained)}
-                for weight, kernel in self.average
-            ],
-        }
+        average = [{"weight": weight, **_plain(kernel)} for weight, kernel in self.average]
+        return {**_plain(self.hyperparameters), "average": average}
+
+
+def _plain(kernel: ExpressionParameters) -> dict[str, Any]:
+    return {"kernel": str(kernel.expression or ""), "theta": list(kernel.unconstrained)}
+
+
+def _read(stored: Mapping[str, Any]) -> ExpressionParameters:
+    return ExpressionParameters(read(text) if (text := str(stored["kernel"])) else None, tuple(stored["theta"]))
 
 
 @dataclass(frozen=True)
@@ -131,17 +133,11 @@ class CKSLearner(PreprocessedLearner):
         tree = search(prepared.whole, self.priors, self.settings, block=prepared.block, progress=self.progress)
         best = tree.best.fitted.kernel
         assert best is not None  # the best node of a search is a fitted one
-        return CKSFit(prepared, best, tree, self._average(tree))
-
-    def _average(self, tree: SearchTree) -> tuple[tuple[float, ExpressionParameters], ...]:
         if self.settings.choose != "average":
-            return ()
-        holdout = self.settings.holdout
-        return tuple(
-            (weight, kernel)
-            for weight, node in tree.weighted(holdout.worth * holdout.origins)
-            if (kernel := node.fitted.kernel) is not None
-        )
+            return CKSFit(prepared, best, tree)
+        weighted = tree.weighted(self.settings.holdout.worth * self.settings.holdout.origins)
+        average = tuple((weight, kernel) for weight, node in weighted if (kernel := node.fitted.kernel) is not None)
+        return CKSFit(prepared, best, tree, average)
 
     def _nothing(self) -> ExpressionParameters:
         """Noise alone, as large as the priors expect signal and noise to be together."""
@@ -154,13 +150,8 @@ class CKSLearner(PreprocessedLearner):
 
     def restore(self, rows: User, stored: Mapping[str, Any]) -> CKSFit:
         """The fit of which `to_json` was kept."""
-        text = str(stored["kernel"])
-        average = tuple(
-            (float(each["weight"]), ExpressionParameters(read(str(each["kernel"])), tuple(each["theta"])))
-            for each in stored.get("average", ())
-        )
-        best = ExpressionParameters(read(text) if text else None, tuple(stored["theta"]))
-        return CKSFit(self.preprocessor.prepare(rows), best, average=average)
+        average = tuple((float(each["weight"]), _read(each)) for each in stored.get("average", ()))
+        return CKSFit(self.preprocessor.prepare(rows), _read(stored), average=average)
 
 
 class CKS(RefittedUser):

@@ -52,11 +52,8 @@ class PeriodGuard:
 
 def allowed(kernel: ExpressionParameters, limits: PeriodLimits) -> bool:
     """Whether every period is one that the guard lets pass."""
-    for slot, value in zip(kernel.layout.slots, kernel.values_array, strict=True):
-        shortest, longest = limits_of(slot, limits)
-        if not shortest <= value <= longest:
-            return False
-    return True
+    ranges = (limits_of(slot, limits) for slot in kernel.layout.slots)
+    return all(low <= value <= high for (low, high), value in zip(ranges, kernel.values_array, strict=True))
 
 
 def limits_of(slot: Slot, limits: PeriodLimits) -> tuple[float, float]:
