@@ -80,11 +80,9 @@ class LinearFit:
 
 @dataclass(frozen=True)
 class LinearRegression(PreprocessedLearner):
-    """Bayesian linear regression with a known prior, about the training group's units; a `Learner` in closed form.
+    """Bayesian linear regression, in the training group's units; a `Learner` in closed form.
 
-    Attributes:
-        reward: the reward model, or None.
-        prior: weights and noise before any row.
+    `prior` is of weights and noise before any row.
     """
 
     reward: Reward | None
@@ -105,7 +103,6 @@ class LinearRegression(PreprocessedLearner):
         """The prior from training users.
 
         Args:
-            cohort: the training users.
             prior: ``group`` learns mean and covariance of the users' weights, and the noise, from the training users
                 (EM of the linear mixed model; HeartSteps built its prior from the study before in the same spirit);
                 ``vague`` is N(0, `variance`·I), with the noise at its prior's median.
@@ -128,17 +125,14 @@ class LinearRegression(PreprocessedLearner):
     def fit(self, rows: User, before: Fit | None) -> LinearFit:
         """The posterior of the weights."""
         prepared = self.preprocessor.prepare(rows)
-        features = design(prepared.rows.X, prepared.rows.covariates, self.reward, _actions(prepared.rows))
+        action = prepared.rows.action if rows.rows else np.empty(0)
+        features = design(prepared.rows.X, prepared.rows.covariates, self.reward, action)
         lines = Composition(tuple(Product((Atom("LIN", name),)) for name in self.covariates))
         return LinearFit(prepared, self.prior.given(features, prepared.rows.y), lines, self.reward)
 
     def restore(self, rows: User, stored: Mapping[str, Any]) -> LinearFit:
         """The same from the rows."""
         return self.fit(rows, None)
-
-
-def _actions(rows: User) -> Array | None:
-    return np.empty(0) if not rows.rows else rows.action
 
 
 def learn_prior(blocks: Sequence[tuple[Array, Array]], start: Weights) -> Weights:

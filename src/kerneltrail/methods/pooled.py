@@ -28,9 +28,7 @@ CONSTANT = 10.0
 class PooledGP(MixtureLearner):
     """A Gaussian process with hyperparameters shared by everybody, in the group's units; a `Learner` in closed form.
 
-    Attributes:
-        hyperparameters: of everybody.
-        log_evidence: summed over the training users, at the optimum.
+    `log_evidence` is summed over the training users, at the optimum.
     """
 
     hyperparameters: Hyperparameters
@@ -55,14 +53,12 @@ class PooledGP(MixtureLearner):
         """Fit on the training users.
 
         Args:
-            cohort: the training users.
             kernel: the composition; LIN and SE on every covariate if None.
             population_mean: subtract a ridge regression on all training rows first; else their mean alone.
             priors: over hyperparameters; the paper's if None.
             reward: adds an action's advantage (the population mean has it too).
             constant: prior variance of a constant of one's own; if None, 10 without a population mean, else none.
-            starts, screen: of the search.
-            seed: of its starts.
+            starts, screen, seed: of the search.
         """
         if constant is None:
             constant = 0.0 if population_mean else CONSTANT

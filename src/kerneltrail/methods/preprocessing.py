@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Literal, Protocol
+from typing import Literal
 
 import numpy as np
 
@@ -13,19 +13,13 @@ from kerneltrail.data import Batching, Cohort, Scaler, Schema, User
 from kerneltrail.data.scaling import TargetScaling
 from kerneltrail.errors import DataError
 from kerneltrail.gp import LinearBlock, Posterior, Prediction, Reward, prior_only
+from kerneltrail.gp.population import PopulationMean
 from kerneltrail.kernels import Hyperparameters, Priors
 from kerneltrail.methods.protocol import Array
 from kerneltrail.trajectory.map_table import block_of
 
 Scaled = Literal["user", "group", "none"]
 Preparation = Literal["automatic", "covariates", "none"]
-
-
-class Mean(Protocol):
-    """A known function that the target varies around."""
-
-    def at(self, X: Array, action: Array | None) -> Array:
-        """Its value at scaled rows, in the scaled target's units."""
 
 
 @dataclass(frozen=True)
@@ -37,14 +31,14 @@ class Preprocessor:
         before: the training group's scaler, used under ``user`` scaling before the first row.
         reward: the reward model, or one of a constant alone; None for neither.
         takes_action: whether the reward model needs the action.
-        mean: the population mean, or None for zero.
+        mean: the population mean of the scaled target at scaled rows, or None for zero.
     """
 
     schema: Schema
     before: Scaler
     reward: Reward | None = None
     takes_action: bool = False
-    mean: Mean | None = None
+    mean: PopulationMean | None = None
 
     @classmethod
     def of(
@@ -59,7 +53,6 @@ class Preprocessor:
         """The preprocessor that a training cohort sets.
 
         Args:
-            cohort: the training users.
             scaling: ``user`` scales covariates on the user's own rows so far, ``group`` as the training users',
                 ``none`` not at all. If None: ``none`` where the cohort is not scaled, else ``user`` (method §8.4).
             target_scaling: of the target; the cohort's if None.
@@ -124,9 +117,7 @@ class PreparedRows:
         """Rows in data units, scaled, and the linear block's features at them."""
         scaled = self.scaler.transform(X)
         reward = self.preprocessor.reward
-        if reward is None:
-            return scaled, None
-        return scaled, reward.design(scaled, self.rows.covariates, action)
+        return scaled, None if reward is None else reward.design(scaled, self.rows.covariates, action)
 
     def in_data_units(self, said: Prediction, scaled: Array, action: Array | None) -> Prediction:
         """A prediction of the scaled rest as one of the target."""
