@@ -20,17 +20,10 @@ from kerneltrail.methods.registry import register_learner
 class SingleKernel(MixtureLearner):
     """One composition for all times, its hyperparameters fitted to each user's rows by MAP; a `Learner`.
 
-    Every batch is fitted afresh, so that it does not matter how the rows came.
-
-    Attributes:
-        preprocessor: how rows are seen.
-        composition: the kernel.
-        prior: over its hyperparameters: given ones, or what training users say of them.
-        starts, screen: of each search.
-        seed: of its starts.
+    Every batch is fitted afresh, so that it does not matter how the rows came. The prior over hyperparameters is a
+    given one, or what training users say of them; `starts`, `screen` and `seed` are of each search.
     """
 
-    preprocessor: Preprocessor
     composition: Composition
     prior: Prior
     starts: int = 2

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
-from numpy.typing import NDArray
 
 from kerneltrail.data import Cohort
 from kerneltrail.errors import DataError
 from kerneltrail.kernels import Composition, Pool, Priors
 from kerneltrail.methods.preprocessing import Preprocessor
+from kerneltrail.methods.protocol import Array
 from kerneltrail.trajectory.candidates import support
 from kerneltrail.trajectory.group import Group, group_of
 from kerneltrail.trajectory.map_table import MapSettings, MapTable
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -37,12 +35,7 @@ class CandidateSearch:
 
 
 class CandidateEvidences:
-    """The training users' evidences under every candidate, at every batch.
-
-    Attributes:
-        table: the fits.
-        masks: the candidates.
-    """
+    """The training users' evidences under every candidate mask, at every batch, with the table of fits behind them."""
 
     def __init__(
         self, cohort: Cohort, preprocessor: Preprocessor, pool: Pool, priors: Priors, search: CandidateSearch
@@ -54,33 +47,21 @@ class CandidateEvidences:
         self.table = MapTable(users, pool, priors, search.maps, preprocessor.reward)
         self.masks = support(self.table, search.largest, search.width, workers=search.workers)
 
-    @property
-    def pool(self) -> Pool:
-        """What masks mean."""
-        return self.table.pool
-
     def at(self, t: int) -> Array:
         """Log Laplace evidences at batch t (from 1), of the users who have got there, (users, candidates)."""
-        rows = [
-            [float(self.table.get(m, mask).log_laplace[t - 1]) for mask in self.masks]
-            for m, user in enumerate(self.table.users)
-            if user.batches >= t
-        ]
-        return np.array(rows)
+        return self._evidences([m for m, user in enumerate(self.table.users) if user.batches >= t], t - 1)
 
     def last(self) -> Array:
         """The same at every user's last batch."""
-        return np.array(
-            [
-                [float(self.table.get(m, mask).log_laplace[-1]) for mask in self.masks]
-                for m in range(len(self.table.users))
-            ]
-        )
+        return self._evidences(range(len(self.table.users)), -1)
+
+    def _evidences(self, who: Iterable[int], at: int) -> Array:
+        return np.array([[float(self.table.get(m, mask).log_laplace[at]) for mask in self.masks] for m in who])
 
     @property
     def log_h0(self) -> Array:
         """log H0 of every candidate."""
-        return np.array([self.pool.log_h0(mask) for mask in self.masks])
+        return np.array([self.table.pool.log_h0(mask) for mask in self.masks])
 
     @property
     def batches(self) -> int:
@@ -95,4 +76,4 @@ class CandidateEvidences:
 
     def composition(self, mask: int) -> Composition:
         """The composition of a mask."""
-        return self.pool.composition(mask)
+        return self.table.pool.composition(mask)

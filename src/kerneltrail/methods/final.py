@@ -30,11 +30,8 @@ def final_of_model(
 ) -> SingleKernel:
     """The most frequent last composition of a trajectory model's users; of equally frequent ones, the simplest.
 
-    Args:
-        model: whose graph is used.
-        preprocessor: how rows are seen; the model's own scaling, for its hyperparameters to make sense.
-        transfer: take the users' hyperparameters as prior; else the model's priors.
-        seed: of each user's MAP search.
+    Rows are to be seen in the model's own scaling, for its hyperparameters to make sense. With `transfer` the users'
+    hyperparameters are the prior, else the model's priors.
     """
     ends = Counter(path[-1] for path in model.paths if path)
     most = max(ends.values())

@@ -7,24 +7,15 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from kerneltrail.data import Cohort, User
 from kerneltrail.errors import DataError
 from kerneltrail.gp import Prediction, Reward
 from kerneltrail.gp.population import design
 from kerneltrail.kernels import Atom, Composition, Priors, Product
-from kerneltrail.methods.preprocessing import (
-    PreparedRows,
-    PreprocessedLearner,
-    Preprocessor,
-    group_preprocessor,
-    priors_for,
-)
-from kerneltrail.methods.protocol import Fit
+from kerneltrail.methods.preprocessing import PreparedRows, PreprocessedLearner, group_preprocessor, priors_for
+from kerneltrail.methods.protocol import Array, Fit
 from kerneltrail.methods.registry import register_learner
-
-Array = NDArray[np.float64]
 
 ROUNDS = 200
 """Most rounds of EM: it is far from slow, and its likelihood never falls."""
@@ -32,13 +23,7 @@ ROUNDS = 200
 
 @dataclass(frozen=True, eq=False)
 class Weights:
-    """A Normal over weights, and the noise variance around them.
-
-    Attributes:
-        mean: (q,).
-        covariance: (q, q).
-        noise: σ².
-    """
+    """A Normal over q weights, mean (q,) and covariance (q, q), and the noise variance σ² around them."""
 
     mean: Array
     covariance: Array
@@ -59,12 +44,9 @@ class Weights:
 
 @dataclass(frozen=True)
 class LinearFit:
-    """What a linear regression makes of the rows; a `Fit`.
+    """The posterior of the weights given the rows; a `Fit`.
 
-    Attributes:
-        prepared: the rows.
-        weights: their posterior.
-        composition: LIN on every covariate: what the model is among kernels.
+    Its composition is LIN on every covariate: what the model is among kernels.
     """
 
     prepared: PreparedRows
@@ -98,15 +80,11 @@ class LinearFit:
 
 @dataclass(frozen=True)
 class LinearRegression(PreprocessedLearner):
-    """Bayesian linear regression with a known prior; a `Learner` in closed form.
+    """Bayesian linear regression, in the training group's units; a `Learner` in closed form.
 
-    Attributes:
-        preprocessor: how rows are seen, always by the training group's scaler: the prior is about its units.
-        reward: the reward model, or None.
-        prior: weights and noise before any row.
+    `prior` is of weights and noise before any row.
     """
 
-    preprocessor: Preprocessor
     reward: Reward | None
     prior: Weights
 
@@ -125,7 +103,6 @@ class LinearRegression(PreprocessedLearner):
         """The prior from training users.
 
         Args:
-            cohort: the training users.
             prior: ``group`` learns mean and covariance of the users' weights, and the noise, from the training users
                 (EM of the linear mixed model; HeartSteps built its prior from the study before in the same spirit);
                 ``vague`` is N(0, `variance`·I), with the noise at its prior's median.
@@ -148,17 +125,14 @@ class LinearRegression(PreprocessedLearner):
     def fit(self, rows: User, before: Fit | None) -> LinearFit:
         """The posterior of the weights."""
         prepared = self.preprocessor.prepare(rows)
-        features = design(prepared.rows.X, prepared.rows.covariates, self.reward, _actions(prepared.rows))
+        action = prepared.rows.action if rows.rows else np.empty(0)
+        features = design(prepared.rows.X, prepared.rows.covariates, self.reward, action)
         lines = Composition(tuple(Product((Atom("LIN", name),)) for name in self.covariates))
         return LinearFit(prepared, self.prior.given(features, prepared.rows.y), lines, self.reward)
 
     def restore(self, rows: User, stored: Mapping[str, Any]) -> LinearFit:
         """The same from the rows."""
         return self.fit(rows, None)
-
-
-def _actions(rows: User) -> Array | None:
-    return np.empty(0) if not rows.rows else rows.action
 
 
 def learn_prior(blocks: Sequence[tuple[Array, Array]], start: Weights) -> Weights:

@@ -7,26 +7,17 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from kerneltrail.data import Cohort, User
 from kerneltrail.gp import Prediction
 from kerneltrail.kernels import Composition
-from kerneltrail.methods.protocol import Fit
+from kerneltrail.methods.protocol import Array, Fit
 from kerneltrail.methods.registry import register_learner
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
 class MeanFit:
-    """A constant prediction; a `Fit`.
-
-    Attributes:
-        mean: of the rows seen.
-        variance: of that mean.
-        noise: variance of a row around it.
-    """
+    """A constant prediction; a `Fit`: the mean of the rows seen, its own variance, and that of a row around it."""
 
     mean: float
     variance: float

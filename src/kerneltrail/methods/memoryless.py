@@ -8,7 +8,6 @@ from kerneltrail.data import User
 from kerneltrail.kernels import Hyperparameters, Pool, Priors
 from kerneltrail.methods.candidate_fits import CandidateSearch
 from kerneltrail.methods.mixture import Mixture, MixtureLearner
-from kerneltrail.methods.preprocessing import Preprocessor
 from kerneltrail.methods.protocol import Fit
 from kerneltrail.methods.registry import register_learner
 from kerneltrail.trajectory.candidates import support
@@ -20,17 +19,10 @@ class Memoryless(MixtureLearner):
     """The posterior over a pool's compositions given one user's rows; a `Learner`.
 
     p(K|y) ∝ H0(K)·p(y|K), p(y|K) by Laplace, normalised over the candidates that a search finds promising: what
-    sampling compositions for the user alone would converge to. Restarted on every cumulative set.
-
-    Attributes:
-        preprocessor: how rows are seen.
-        pool: products with H0.
-        priors: over hyperparameters.
-        search: how candidates are found.
-        average: whether predictions are averaged over compositions, or come from the selected one.
+    sampling compositions for the user alone would converge to. Restarted on every cumulative set. Predictions are
+    averaged over compositions, or without `average` come from the selected one.
     """
 
-    preprocessor: Preprocessor
     pool: Pool
     priors: Priors
     search: CandidateSearch = field(default_factory=CandidateSearch)
@@ -41,25 +33,18 @@ class Memoryless(MixtureLearner):
     def fit(self, rows: User, before: Fit | None) -> Mixture:
         """The candidates weighed by H0 times their evidence; before any row, single products by H0."""
         prepared = self.preprocessor.prepare(rows)
-        if not rows.rows:
-            masks = [1 << i for i in range(len(self.pool))]
-            compositions = [self.pool.composition(mask) for mask in masks]
-            means = [Hyperparameters(each, tuple(self.priors.moments(each)[0])) for each in compositions]
-            return self._weighed(Mixture.weighed(prepared, means, [self.pool.log_h0(mask) for mask in masks]))
-        # One name for everybody: starts are seeded by the content of the rows, and the name is none of it.
-        table = MapTable(
-            [prepared.whole.with_name("one")], self.pool, self.priors, self.search.maps, self.preprocessor.reward
-        )
-        found = support(table, self.search.largest, self.search.width)
-        fits = [table.get(0, mask) for mask in found]
-        members = [
-            Hyperparameters(self.pool.composition(mask), tuple(fit.theta[-1]))
-            for mask, fit in zip(found, fits, strict=True)
-        ]
-        log = [self.pool.log_h0(mask) + float(fit.log_laplace[-1]) for mask, fit in zip(found, fits, strict=True)]
-        return self._weighed(Mixture.weighed(prepared, members, log))
-
-    def _weighed(self, mixture: Mixture) -> Mixture:
+        if rows.rows:
+            # One name for everybody: starts are seeded by the content of the rows, and the name is none of it.
+            one = prepared.whole.with_name("one")
+            table = MapTable([one], self.pool, self.priors, self.search.maps, self.preprocessor.reward)
+            fits = {mask: table.get(0, mask) for mask in support(table, self.search.largest, self.search.width)}
+            found = {mask: (fit.theta[-1], float(fit.log_laplace[-1])) for mask, fit in fits.items()}
+        else:
+            singles = [1 << i for i in range(len(self.pool))]
+            found = {mask: (self.priors.moments(self.pool.composition(mask))[0], 0.0) for mask in singles}
+        members = [Hyperparameters(self.pool.composition(mask), tuple(theta)) for mask, (theta, _) in found.items()]
+        log = [self.pool.log_h0(mask) + evidence for mask, (_, evidence) in found.items()]
+        mixture = Mixture.weighed(prepared, members, log)
         if self.average:
             return mixture
         best = next(member for member in mixture.members if member.composition == mixture.composition)

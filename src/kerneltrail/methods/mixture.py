@@ -8,14 +8,12 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from kerneltrail.data import User
 from kerneltrail.gp import Posterior, Prediction
 from kerneltrail.kernels import Composition, Hyperparameters, parse
 from kerneltrail.methods.preprocessing import PreparedRows, PreprocessedLearner
-
-Array = NDArray[np.float64]
+from kerneltrail.methods.protocol import Array
 
 SMALL = 1e-3
 """A member less probable than this cannot be seen in the average, and is left out."""
@@ -25,11 +23,7 @@ SMALL = 1e-3
 class Mixture:
     """Gaussian processes with known hyperparameters on the same rows, with weights that add up to 1; a `Fit`.
 
-    Attributes:
-        prepared: the rows.
-        members: hyperparameters of each.
-        weights: of each.
-        composition: what is said to be selected.
+    `composition` is what is said to be selected.
     """
 
     prepared: PreparedRows

@@ -10,10 +10,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.signal import lombscargle
 
-Array = NDArray[np.float64]
+from kerneltrail.data import User
+from kerneltrail.methods.protocol import Array
+
+PeriodLimits = Mapping[str, tuple[float, float]]
+"""Shortest and longest period allowed, by covariate."""
+
 Periods = Mapping[str, tuple[float, ...]]
 """Likely periods by covariate, the likeliest first."""
 
@@ -29,13 +33,8 @@ def likely_periods(
 ) -> tuple[float, ...]:
     """Periods at the highest peaks of the Lomb–Scargle periodogram of y over x, once a polynomial trend is removed.
 
-    Args:
-        x: covariate, (n,), in any order, with any gaps.
-        y: target, (n,).
-        shortest: no shorter period is tried.
-        longest: no longer period is tried, nor any beyond the range.
-        count: how many.
-        degree: of the trend.
+    x may be in any order, with any gaps. No period is tried that is shorter than `shortest`, longer than `longest` or
+    beyond the range; `count` says how many are wanted, `degree` is the trend's.
     """
     values = np.unique(x)
     spread = float(values[-1] - values[0]) if len(values) else 0.0
@@ -56,3 +55,11 @@ def likely_periods(
     places = np.flatnonzero(peak)
     best = places[np.argsort(-power[places], kind="stable")[:count]]
     return tuple(float(1.0 / frequency[i]) for i in best)
+
+
+def periods_within(rows: User, target: Array, limits: PeriodLimits) -> Periods:
+    """Likely periods of a target on each covariate of some rows; none where there are no limits."""
+    return {
+        name: likely_periods(column, target, *limits.get(name, (0.0, np.inf)))
+        for name, column in zip(rows.covariates, rows.X.T, strict=True)
+    }

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import ndtri
 
 from kerneltrail.data import Cohort, User
@@ -17,34 +15,22 @@ from kerneltrail.gp.map import Prior
 from kerneltrail.gp.population import PopulationMean
 from kerneltrail.gp.quasi_newton import minimise
 from kerneltrail.kernels import Atom, Composition, Hyperparameters, Priors, Product, parse
-from kerneltrail.methods.mixture import Mixture
-from kerneltrail.methods.preprocessing import (
-    PreparedRows,
-    PreprocessedLearner,
-    Preprocessor,
-    group_preprocessor,
-    priors_for,
-)
-from kerneltrail.methods.protocol import Fit
+from kerneltrail.methods.mixture import Mixture, MixtureLearner
+from kerneltrail.methods.preprocessing import PreparedRows, group_preprocessor, priors_for
+from kerneltrail.methods.protocol import Array, Fit
 from kerneltrail.methods.registry import register_learner
-
-Array = NDArray[np.float64]
 
 CONSTANT = 10.0
 """Prior variance of a user's own constant, where there is no population mean: as in the reward model."""
 
 
 @dataclass(frozen=True)
-class PooledGP(PreprocessedLearner):
-    """A Gaussian process with hyperparameters shared by everybody; a `Learner` in closed form.
+class PooledGP(MixtureLearner):
+    """A Gaussian process with hyperparameters shared by everybody, in the group's units; a `Learner` in closed form.
 
-    Attributes:
-        preprocessor: how rows are seen, always by the training group's scaler.
-        hyperparameters: of everybody.
-        log_evidence: summed over the training users, at the optimum.
+    `log_evidence` is summed over the training users, at the optimum.
     """
 
-    preprocessor: Preprocessor
     hyperparameters: Hyperparameters
     log_evidence: float
 
@@ -67,14 +53,12 @@ class PooledGP(PreprocessedLearner):
         """Fit on the training users.
 
         Args:
-            cohort: the training users.
             kernel: the composition; LIN and SE on every covariate if None.
             population_mean: subtract a ridge regression on all training rows first; else their mean alone.
             priors: over hyperparameters; the paper's if None.
             reward: adds an action's advantage (the population mean has it too).
             constant: prior variance of a constant of one's own; if None, 10 without a population mean, else none.
-            starts, screen: of the search.
-            seed: of its starts.
+            starts, screen, seed: of the search.
         """
         if constant is None:
             constant = 0.0 if population_mean else CONSTANT
@@ -93,10 +77,6 @@ class PooledGP(PreprocessedLearner):
     def fit(self, rows: User, before: Fit | None) -> Mixture:
         """The posterior given the user's rows."""
         return Mixture.single(self.preprocessor.prepare(rows), self.hyperparameters)
-
-    def restore(self, rows: User, stored: Mapping[str, Any]) -> Mixture:
-        """The same from the rows."""
-        return self.fit(rows, None)
 
 
 def additive(covariates: Sequence[str]) -> Composition:

@@ -5,29 +5,21 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Literal, Protocol
+from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from kerneltrail.data import Batching, Cohort, Scaler, Schema, User
 from kerneltrail.data.scaling import TargetScaling
 from kerneltrail.errors import DataError
 from kerneltrail.gp import LinearBlock, Posterior, Prediction, Reward, prior_only
+from kerneltrail.gp.population import PopulationMean
 from kerneltrail.kernels import Hyperparameters, Priors
+from kerneltrail.methods.protocol import Array
 from kerneltrail.trajectory.map_table import block_of
 
-Array = NDArray[np.float64]
 Scaled = Literal["user", "group", "none"]
 Preparation = Literal["automatic", "covariates", "none"]
-
-
-class Mean(Protocol):
-    """A known function that the target varies around."""
-
-    def at(self, X: Array, action: Array | None) -> Array:
-        """Its value at scaled rows, in the scaled target's units."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -39,14 +31,14 @@ class Preprocessor:
         before: the training group's scaler, used under ``user`` scaling before the first row.
         reward: the reward model, or one of a constant alone; None for neither.
         takes_action: whether the reward model needs the action.
-        mean: the population mean, or None for zero.
+        mean: the population mean of the scaled target at scaled rows, or None for zero.
     """
 
     schema: Schema
     before: Scaler
     reward: Reward | None = None
     takes_action: bool = False
-    mean: Mean | None = None
+    mean: PopulationMean | None = None
 
     @classmethod
     def of(
@@ -61,7 +53,6 @@ class Preprocessor:
         """The preprocessor that a training cohort sets.
 
         Args:
-            cohort: the training users.
             scaling: ``user`` scales covariates on the user's own rows so far, ``group`` as the training users',
                 ``none`` not at all. If None: ``none`` where the cohort is not scaled, else ``user`` (method §8.4).
             target_scaling: of the target; the cohort's if None.
@@ -96,13 +87,7 @@ class Preprocessor:
 
 @dataclass(frozen=True)
 class PreparedRows:
-    """A user's rows as a learner takes them.
-
-    Attributes:
-        preprocessor: how they were prepared.
-        scaler: between data units and these rows.
-        rows: scaled, the population mean subtracted.
-    """
+    """A user's rows as a learner takes them: scaled, the population mean subtracted; the scaler leads back."""
 
     preprocessor: Preprocessor
     scaler: Scaler
@@ -132,9 +117,7 @@ class PreparedRows:
         """Rows in data units, scaled, and the linear block's features at them."""
         scaled = self.scaler.transform(X)
         reward = self.preprocessor.reward
-        if reward is None:
-            return scaled, None
-        return scaled, reward.design(scaled, self.rows.covariates, action)
+        return scaled, None if reward is None else reward.design(scaled, self.rows.covariates, action)
 
     def in_data_units(self, said: Prediction, scaled: Array, action: Array | None) -> Prediction:
         """A prediction of the scaled rest as one of the target."""
@@ -176,8 +159,9 @@ def priors_for(schema: Schema) -> Priors:
     return Priors.synthetic() if schema.scaling == "none" else Priors.heartsteps()
 
 
+@dataclass(frozen=True, eq=False)  # those that are equal say so themselves: some hold arrays
 class PreprocessedLearner:
-    """What learners with a preprocessor have in common."""
+    """What learners with a preprocessor, which says how rows are seen, have in common."""
 
     preprocessor: Preprocessor
 

@@ -30,34 +30,27 @@ class FollowedUser(Protocol):
     @property
     def name(self) -> str:
         """Of the user."""
-        ...
 
     @property
     def rows(self) -> int:
         """Number of rows seen."""
-        ...
 
     @property
     def batches(self) -> int:
         """Number of batches seen."""
-        ...
 
     def update(self, X: ArrayLike, y: ArrayLike, *, action: ArrayLike | None = None) -> object:
         """One batch more: X (b, d) in the order of the training cohort's covariates, y (b,)."""
-        ...
 
     def predict(self, X: ArrayLike, *, action: ArrayLike | None = None) -> Prediction:
         """Mean and variance at the rows of X in the target's units; before any row, what is believed beforehand."""
-        ...
 
     @property
     def composition(self) -> Composition:
         """The composition selected; it may be empty."""
-        ...
 
     def copy(self) -> Self:
         """An independent copy."""
-        ...
 
 
 class Traits(Protocol):
@@ -66,17 +59,14 @@ class Traits(Protocol):
     @property
     def covariates(self) -> tuple[str, ...]:
         """Columns of X, in order."""
-        ...
 
     @property
     def takes_action(self) -> bool:
         """Whether `update` and `predict` need the action."""
-        ...
 
     @property
     def in_pieces(self) -> bool:
         """Whether rows given in several batches end in the same state as the same rows given in one."""
-        ...
 
 
 @runtime_checkable
@@ -85,15 +75,12 @@ class Method(Traits, Protocol):
 
     def __call__(self, name: str = "new") -> FollowedUser:
         """Somebody whose rows are yet to come."""
-        ...
 
     def save(self, followed: FollowedUser) -> bytes:
         """A followed user as bytes, without the method."""
-        ...
 
     def load(self, data: bytes) -> FollowedUser:
         """The user that `save` of the same method kept: as if never stopped, bit for bit."""
-        ...
 
 
 class Fit(Protocol):
@@ -102,15 +89,12 @@ class Fit(Protocol):
     @property
     def composition(self) -> Composition:
         """The composition selected; it may be empty."""
-        ...
 
     def predict(self, X: Array, action: Array | None) -> Prediction:
         """Mean and variance in data units, at rows that were checked."""
-        ...
 
     def to_json(self) -> dict[str, Any]:
         """What cannot be computed from the rows again without the history, as plain values."""
-        ...
 
 
 def hyperparameter_count(followed: FollowedUser | Fit) -> int:
@@ -140,8 +124,6 @@ class Learner(Traits, Protocol):
 
         Nobody is told how `before` came about: a learner that was stopped and restored must not differ.
         """
-        ...
 
     def restore(self, rows: User, stored: Mapping[str, Any]) -> Fit:
         """The fit to these rows of which `to_json` was kept."""
-        ...

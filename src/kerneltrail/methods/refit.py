@@ -4,37 +4,31 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from copy import copy
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from kerneltrail.data import User
 from kerneltrail.errors import DataError, ModelFileError
 from kerneltrail.gp import Prediction
 from kerneltrail.gp.posterior import rows_of
 from kerneltrail.kernels import Composition
-from kerneltrail.methods.protocol import Fit, FollowedUser, Learner, hyperparameter_count, probabilities_of
-
-Array = NDArray[np.float64]
+from kerneltrail.methods.protocol import Array, Fit, FollowedUser, Learner, hyperparameter_count, probabilities_of
 
 SCHEMA = 1
 """Version of the stored form of a user."""
 
 
 class RefittedUser:
-    """Somebody followed by a learner; a `FollowedUser`. An update that is refused leaves everything as it was.
-
-    Attributes:
-        learner: how rows are made sense of.
-        name: of the user.
-    """
+    """Somebody followed by a learner; a `FollowedUser`. An update that is refused leaves everything as it was."""
 
     def __init__(self, learner: Learner, name: str) -> None:
         self.learner = learner
         self.name = name
-        self._seen = _nobody(learner.covariates, name)
+        self._seen = User(name, learner.covariates, np.empty((0, len(learner.covariates))), np.empty(0), ())
         self._fit: Fit = learner.fit(self._seen, None)
 
     @classmethod
@@ -82,16 +76,8 @@ class RefittedUser:
 
     def update(self, X: ArrayLike, y: ArrayLike, *, action: ArrayLike | None = None) -> Fit:
         """One batch more, in data units; the action is left aside by learners that do not take it."""
-        target = np.array(y, dtype=np.float64, ndmin=1)
-        chosen = self._action(action)
-        batch = User(
-            self.name,
-            self.learner.covariates,
-            np.array(X, dtype=np.float64, ndmin=2),
-            target,
-            (len(target),),
-            action=chosen,
-        )
+        rows, target = np.array(X, dtype=np.float64, ndmin=2), np.array(y, dtype=np.float64, ndmin=1)
+        batch = User(self.name, self.learner.covariates, rows, target, (len(target),), action=self._action(action))
         seen = self._seen.extend(batch)
         fit = self.learner.fit(seen, self._fit)
         self._seen, self._fit = seen, fit
@@ -114,19 +100,12 @@ class RefittedUser:
 
     def copy(self) -> RefittedUser:
         """An independent copy; all parts are immutable, so it is cheap."""
-        other = RefittedUser.__new__(RefittedUser)
-        other.__dict__.update(self.__dict__)
-        return other
+        return copy(self)
 
 
 @dataclass(frozen=True)
 class RefittingMethod:
-    """The method of a learner.
-
-    Attributes:
-        method: its name in the registry.
-        learner: how rows are made sense of.
-    """
+    """The method of a learner, with its name in the registry."""
 
     method: str
     learner: Learner
@@ -191,7 +170,3 @@ class RefittingMethod:
             return RefittedUser.resume(self.learner, seen, content["fit"])
         except (KeyError, TypeError, ValueError, AttributeError, IndexError, OverflowError) as problem:
             raise ModelFileError(f"the stored user is damaged: {problem!r}") from None
-
-
-def _nobody(covariates: tuple[str, ...], name: str) -> User:
-    return User(name, covariates, np.empty((0, len(covariates))), np.empty(0), ())

@@ -53,11 +53,8 @@ def methods() -> tuple[str, ...]:
 def build(name: str, cohort: Cohort, settings: Mapping[str, Any] | None = None, *, seed: int = 0) -> Method:
     """The method of that name, learnt from training users: `build("se-ard", train)("ann")` follows Ann.
 
-    Args:
-        name: one of `methods()`.
-        cohort: the training users.
-        settings: by name, as in the builder's signature; `SHARED` ones are left aside where they have no use.
-        seed: of everything random.
+    Settings are by name, as in the builder's signature; `SHARED` ones are left aside where they have no use. The seed
+    is that of everything random.
     """
     return prepared(name, settings, seed=seed)(cohort)
 

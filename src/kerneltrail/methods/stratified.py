@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from kerneltrail.data import Cohort, User
 from kerneltrail.kernels import Composition, Pool, Priors
@@ -13,25 +12,17 @@ from kerneltrail.methods.ard import fitted
 from kerneltrail.methods.candidate_fits import CandidateEvidences, CandidateSearch
 from kerneltrail.methods.mixture import SMALL, Mixture, MixtureLearner
 from kerneltrail.methods.preprocessing import Preprocessor
-from kerneltrail.methods.protocol import Fit
+from kerneltrail.methods.protocol import Array, Fit
 from kerneltrail.methods.registry import register_learner
 from kerneltrail.trajectory.group import Group
-
-Array = NDArray[np.float64]
 
 
 def step_distribution(log_evidence: Array, log_h0: Array, alpha: float, *, rounds: int = 500) -> Array:
     """p(K) at one time step, learnt from the users who have got there.
 
-    One restaurant for the step, whoever the parent: users draw from π ~ Dirichlet(α·H0). Alternate
-    r[m,K] ∝ π_K·p(y_m|K) and π_K = (α·H0(K) + Σ_m r[m,K])/(α + M): the urn's predictive probability at the
-    expected counts.
-
-    Args:
-        log_evidence: (users, candidates).
-        log_h0: (candidates,), need not be normalised over them.
-        alpha: concentration.
-        rounds: at most.
+    One restaurant for the step, whoever the parent: users draw from π ~ Dirichlet(α·H0). Alternate r[m,K] ∝
+    π_K·p(y_m|K) and π_K = (α·H0(K) + Σ_m r[m,K])/(α + M): the urn's predictive probability at the expected counts.
+    `log_evidence` is (users, candidates); `log_h0` need not be normalised over the candidates.
     """
     h0 = np.exp(log_h0 - log_h0.max())
     h0 /= h0.sum()
@@ -57,17 +48,10 @@ def responsibilities(log_evidence: Array, pi: Array) -> Array:
 class Stratified(MixtureLearner):
     """Selection by the step's distribution and the user's evidence; a `Learner`.
 
-    Past the last step of training, the last distribution goes on.
-
-    Attributes:
-        preprocessor: how rows are seen.
-        compositions: the candidates that matter at some step.
-        groups: what training users say of their hyperparameters.
-        steps: p(K) for each step, (T, candidates).
-        starts, screen, seed: of each MAP search.
+    `steps` is p(K) for each step over the compositions that matter at some step, (T, candidates); past the last step of
+    training, the last distribution goes on. `groups` are what training users say of the compositions' hyperparameters.
     """
 
-    preprocessor: Preprocessor
     compositions: tuple[Composition, ...]
     groups: tuple[Group, ...]
     steps: Array
@@ -99,15 +83,8 @@ class Stratified(MixtureLearner):
         groups = [
             evidences.group(mask, np.flatnonzero(own[:, i] > 0.5).tolist() or None) for i, mask in enumerate(masks)
         ]
-        return cls(
-            preprocessor,
-            tuple(evidences.composition(mask) for mask in masks),
-            tuple(groups),
-            table,
-            starts,
-            screen,
-            seed,
-        )
+        compositions = tuple(evidences.composition(mask) for mask in masks)
+        return cls(preprocessor, compositions, tuple(groups), table, starts, screen, seed)
 
     def fit(self, rows: User, before: Fit | None) -> Mixture:
         """The candidates weighed by the step's distribution times their evidence on all rows seen."""

@@ -22,9 +22,7 @@ from kerneltrail.trajectory.settings import Settings
 class TrajectoryMethod:
     """A trajectory model as a `Method`; its followed users are `NewUser`s.
 
-    Attributes:
-        model: what was learnt.
-        changes: of the model's settings of selection, for the users followed.
+    `changes` are of the model's settings of selection, for the users followed.
     """
 
     model: TrajectoryModel

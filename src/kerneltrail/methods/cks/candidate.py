@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
 from kerneltrail.errors import NumericalError
 from kerneltrail.gp import Inputs, evidence_of, find_map, inputs_for
@@ -17,8 +16,7 @@ from kerneltrail.kernels import Priors, layout_of
 from kerneltrail.methods.cks.evidence import CovarianceTree, Rows
 from kerneltrail.methods.cks.expression import Expression, Leaf, Sum, Times
 from kerneltrail.methods.cks.layout import expression_layout
-
-Array = NDArray[np.float64]
+from kerneltrail.methods.protocol import Array
 
 
 @dataclass(frozen=True)
@@ -45,14 +43,7 @@ def is_plain(expression: Expression) -> bool:
 
 @dataclass(frozen=True)
 class Candidate:
-    """An expression before its fit.
-
-    Attributes:
-        rows: what is to be explained.
-        priors: over hyperparameters.
-        expression: the kernel.
-        tol: error allowed in a log evidence.
-    """
+    """An expression before its fit to some rows; `tol` is the error allowed in a log evidence."""
 
     rows: Rows
     priors: Priors

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
 from kerneltrail.data import User
 from kerneltrail.errors import NumericalError
@@ -16,19 +15,14 @@ from kerneltrail.gp.inputs import REACH
 from kerneltrail.gp.numerics import LOG_2PI, factorise, outer_minus_inverse, solve_lower, solve_upper
 from kerneltrail.methods.cks.expression import Expression, Leaf, Sum
 from kerneltrail.methods.cks.layout import ExpressionLayout, ExpressionParameters, expression_layout
-
-Array = NDArray[np.float64]
+from kerneltrail.methods.protocol import Array
 
 
 @dataclass(frozen=True)
 class _Cell:
-    """One node of the tree, evaluated.
+    """One node of the tree, evaluated: its covariance with amplitudes, and its parts.
 
-    Attributes:
-        matrix: its covariance, amplitudes included.
-        parts: its parts.
-        leaf: which atom it is; -1 for sums and products.
-        unit: an atom's covariance without amplitude.
+    `leaf` says which atom it is, -1 for sums and products; `unit` is an atom's covariance without amplitude.
     """
 
     matrix: Array
@@ -38,12 +32,7 @@ class _Cell:
 
 
 class CovarianceTree:
-    """An expression's covariance between rows.
-
-    Args:
-        expression: the kernel.
-        covariates: names of the columns of rows.
-    """
+    """An expression's covariance between rows whose columns are the covariates."""
 
     def __init__(self, expression: Expression, covariates: tuple[str, ...]) -> None:
         self.expression = expression
@@ -124,12 +113,7 @@ class CovarianceTree:
 
 @dataclass(frozen=True)
 class Rows:
-    """Rows to be explained by expressions.
-
-    Attributes:
-        user: the rows.
-        block: a linear block of a reward model, or None.
-    """
+    """Rows to be explained by expressions, with the linear block of a reward model if there is one."""
 
     user: User
     block: LinearBlock | None = None
@@ -137,10 +121,7 @@ class Rows:
     @cached_property
     def linear(self) -> Array | None:
         """The linear block's covariance, (n, n)."""
-        if self.block is None:
-            return None
-        weighted = self.block.weighted
-        return weighted @ weighted.T
+        return None if self.block is None else (weighted := self.block.weighted) @ weighted.T
 
     def _factor(self, tree: CovarianceTree, vector: Array) -> tuple[_Cell, Array]:
         """The evaluated tree and the Cholesky factor of the covariance with noise."""
@@ -156,7 +137,7 @@ class Rows:
     def log_evidence(self, tree: CovarianceTree, vector: Array) -> float:
         """log p(y|X,θ)."""
         _, lower = self._factor(tree, vector)
-        return _log_density(lower, solve_lower(lower, self.user.y))
+        return log_density(lower, solve_lower(lower, self.user.y))
 
     def slope(self, tree: CovarianceTree, vector: Array) -> tuple[float, Array]:
         """log p(y|X,θ) and its gradient, ½ tr((αα' - K⁻¹) dK/du) (Rasmussen and Williams 2006, eq. 5.9)."""
@@ -166,10 +147,11 @@ class Rows:
         with np.errstate(all="ignore"):
             gradient = 0.5 * tree.contract(cells, matrix, vector, self.user.X)
         gradient[-1] = 0.5 * np.exp(vector[-1]) * np.trace(matrix)
-        return _log_density(lower, z), gradient
+        return log_density(lower, z), gradient
 
 
-def _log_density(lower: Array, z: Array) -> float:
+def log_density(lower: Array, z: Array) -> float:
+    """log N(y; 0, LL'), z = L⁻¹y."""
     return float(-0.5 * z @ z - np.log(np.diagonal(lower)).sum() - 0.5 * len(z) * LOG_2PI)
 
 

@@ -21,15 +21,8 @@ from kerneltrail.kernels.text import parse_as
 class Expression(ABC):
     """An atom, a sum or a product of expressions; build them with `leaf`, `plus` and `times`."""
 
-    @property
-    @abstractmethod
-    def parts(self) -> tuple[Expression, ...]:
-        """What is added or multiplied; nothing for an atom."""
-
-    @property
-    @abstractmethod
-    def size(self) -> int:
-        """Number of atoms."""
+    parts: tuple[Expression, ...]
+    """What is added or multiplied; nothing for an atom."""
 
     @property
     @abstractmethod
@@ -40,6 +33,11 @@ class Expression(ABC):
     @abstractmethod
     def composition(self) -> Composition:
         """What it multiplies out to."""
+
+    @cached_property
+    def size(self) -> int:
+        """Number of atoms."""
+        return len(self.leaves)
 
     @property
     def leaves(self) -> tuple[Leaf, ...]:
@@ -62,29 +60,18 @@ class Expression(ABC):
 class Leaf(Expression):
     """One atom.
 
-    Attributes:
-        atom: the atom.
-        origin: which atom of the expression before a step this is, from left to right; None if it is new. It takes no
-            part in comparisons.
+    `origin` is which atom of the expression before a step this is, from left to right; None if it is new. It takes no
+    part in comparisons.
     """
 
     atom: Atom
     origin: int | None = field(default=None, compare=False)
+    parts = ()
 
     @property
     def leaves(self) -> tuple[Leaf, ...]:
         """Itself."""
         return (self,)
-
-    @property
-    def parts(self) -> tuple[Expression, ...]:
-        """Nothing: an atom has no parts."""
-        return ()
-
-    @property
-    def size(self) -> int:
-        """One."""
-        return 1
 
     @property
     def text(self) -> str:
@@ -101,17 +88,7 @@ class Leaf(Expression):
 class Sum(Expression):
     """A sum of two or more expressions, none of them a sum; build it with `plus`."""
 
-    terms: tuple[Expression, ...]
-
-    @property
-    def parts(self) -> tuple[Expression, ...]:
-        """What is added."""
-        return self.terms
-
-    @cached_property
-    def size(self) -> int:
-        """Number of atoms."""
-        return sum(part.size for part in self.parts)
+    parts: tuple[Expression, ...]
 
     @cached_property
     def text(self) -> str:
@@ -121,27 +98,14 @@ class Sum(Expression):
     @cached_property
     def composition(self) -> Composition:
         """The parts' products together."""
-        total = Composition()
-        for part in self.parts:
-            total = total + part.composition
-        return total
+        return Composition.sum(*(part.composition for part in self.parts))
 
 
 @dataclass(frozen=True, repr=False)
 class Times(Expression):
     """A product of two or more expressions, none of them a product; build it with `times`."""
 
-    factors: tuple[Expression, ...]
-
-    @property
-    def parts(self) -> tuple[Expression, ...]:
-        """What is multiplied."""
-        return self.factors
-
-    @cached_property
-    def size(self) -> int:
-        """Number of atoms."""
-        return sum(part.size for part in self.parts)
+    parts: tuple[Expression, ...]
 
     @cached_property
     def text(self) -> str:
@@ -151,11 +115,7 @@ class Times(Expression):
     @cached_property
     def composition(self) -> Composition:
         """Every product of one part with every product of the others."""
-        first, *others = self.parts
-        total = first.composition
-        for part in others:
-            total = total * part.composition
-        return total
+        return Composition.product(*(part.composition for part in self.parts))
 
 
 def leaf(kind: str, covariate: str) -> Leaf:
@@ -193,7 +153,7 @@ def plus(*parts: Expression) -> Expression:
     >>> plus(leaf("SE", "x"), plus(leaf("LIN", "x"), leaf("SE", "x"))).text
     'LIN[x] + SE[x] + SE[x]'
     """
-    flat = sorted(_flat(parts, Sum), key=lambda part: part.key)
+    flat = _flat(parts, Sum)
     return _single(flat) or Sum(tuple(flat))
 
 
@@ -204,7 +164,7 @@ def times(*parts: Expression) -> Expression:
     'SE[x]*(LIN[x] + PER[x])'
     """
     kept: list[Expression] = []
-    for part in sorted(_flat(parts, Times), key=lambda part: part.key):
+    for part in _flat(parts, Times):
         if isinstance(part, Leaf) and part.atom.spec.idempotent and part in kept:
             continue
         kept.append(part)
@@ -212,11 +172,9 @@ def times(*parts: Expression) -> Expression:
 
 
 def _flat(parts: Iterable[Expression], operation: type[Sum] | type[Times]) -> list[Expression]:
-    """The parts, with those of the same operation opened."""
-    flat: list[Expression] = []
-    for part in parts:
-        flat.extend(part.parts if isinstance(part, operation) else (part,))
-    return flat
+    """The parts, with those of the same operation opened, in order."""
+    flat = (inner for part in parts for inner in (part.parts if isinstance(part, operation) else (part,)))
+    return sorted(flat, key=lambda part: part.key)
 
 
 def _single(parts: list[Expression]) -> Expression | None:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from itertools import zip_longest
+from itertools import chain, zip_longest
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,12 +16,11 @@ from kerneltrail.methods.cks.candidate import Candidate
 from kerneltrail.methods.cks.evidence import Rows
 from kerneltrail.methods.cks.expression import Expression
 from kerneltrail.methods.cks.layout import ExpressionParameters, expression_layout
-from kerneltrail.methods.cks.period_guard import PeriodLimits, allowed, limits_of
+from kerneltrail.methods.cks.period_guard import allowed, limits_of
 from kerneltrail.methods.cks.starting_points import ColumnMoments, starts_for
-from kerneltrail.methods.periods import Periods
+from kerneltrail.methods.periods import PeriodLimits, Periods
+from kerneltrail.methods.protocol import Array
 from kerneltrail.store.digest import blake
-
-Array = NDArray[np.float64]
 
 APART = 0.3
 """Starts closer than this in every hyperparameter, in prior standard deviations, count as one."""
@@ -54,16 +52,10 @@ class Effort:
 
 @dataclass(frozen=True)
 class FitData:
-    """The rows to be explained, and all that a fit needs beside the kernel.
+    """The rows to be explained, scaled, as one batch, and all that a fit needs beside the kernel.
 
-    Attributes:
-        user: rows, scaled, as one batch.
-        priors: over hyperparameters.
-        limits: the shortest and longest period allowed on each covariate.
-        periods: likely periods on each covariate.
-        block: a linear block, or None.
-        seed: of all random starts.
-        tol: error allowed in a log evidence.
+    `limits` and `periods` are the periods allowed and those likely on each covariate; `seed` is that of all random
+    starts, `tol` the error allowed in a log evidence.
     """
 
     user: User
@@ -83,21 +75,22 @@ class FitData:
     def columns(self) -> dict[str, ColumnMoments]:
         """Where each covariate lies."""
         X = self.user.X
-        return {
-            name: ColumnMoments(float(X[:, i].mean()), float(X[:, i].std()))
-            for i, name in enumerate(self.user.covariates)
-        }
+        names = enumerate(self.user.covariates)
+        return {name: ColumnMoments(float(X[:, i].mean()), float(X[:, i].std())) for i, name in names}
 
     def thinned(self, rows: int) -> FitData:
         """The problem on so many rows, drawn at random and kept in order; itself if there are no more than that.
 
         At random, not every k-th: that would turn short periods into long ones.
         """
-        user = self.user
-        if user.rows <= rows:
+        if self.user.rows <= rows:
             return self
-        chosen = np.sort(self.rng("thin").permutation(user.rows)[:rows])
-        fewer = User(user.name, user.covariates, user.X[chosen], user.y[chosen], (rows,))
+        return self.at(np.sort(self.rng("thin").permutation(self.user.rows)[:rows]))
+
+    def at(self, chosen: NDArray[np.int_]) -> FitData:
+        """The problem on some of the rows."""
+        user = self.user
+        fewer = User(user.name, user.covariates, user.X[chosen], user.y[chosen], (len(chosen),))
         block = None if self.block is None else self.block.at(self.block.features[chosen])
         return replace(self, user=fewer, block=block)
 
@@ -114,14 +107,10 @@ class FitData:
 
 @dataclass(frozen=True)
 class FittedExpression:
-    """A candidate after its fit.
+    """A candidate after its fit to so many rows.
 
-    Attributes:
-        kernel: the expression with its maximum a posteriori hyperparameters; None where there are none to be used.
-        log_likelihood: log p(y|X,θ) there.
-        bic: 2·NLL + p·log n; infinite where there is no fit.
-        rows: n.
-        status: ``fitted``, ``period`` (the guard rejected it) or ``numerical`` (no start could be evaluated).
+    `kernel` has the maximum a posteriori hyperparameters, and is None where there are none to be used: the BIC is then
+    infinite. `status` is ``fitted``, ``period`` (the guard rejected it) or ``numerical`` (no start could be evaluated).
     """
 
     kernel: ExpressionParameters | None
@@ -156,12 +145,8 @@ def fit(
 ) -> FittedExpression:
     """Fit a candidate by MAP from its parent's values and from random restarts.
 
-    Args:
-        data: the rows.
-        expression: the candidate.
-        effort: how hard to search.
-        parent: the fitted expression it was made from, or itself fitted on fewer rows.
-        periods: periods likely in what the parent leaves unexplained, tried besides the problem's own.
+    The parent is the fitted expression it was made from, or itself fitted on fewer rows. `periods` are those likely in
+    what the parent leaves unexplained, tried besides the problem's own.
     """
     rng = data.rng("fit", expression.text, repr(effort))
     candidate = Candidate(data.rows, data.priors, expression, data.tol)
@@ -186,7 +171,8 @@ def _chosen(
     rng: np.random.Generator,
 ) -> Array:
     """The starts that are followed to an optimum."""
-    likely = {name: tuple(_in_turn(data.periods.get(name, ()), periods.get(name, ()))) for name in data.user.covariates}
+    both = {name: zip_longest(data.periods.get(name, ()), periods.get(name, ())) for name in data.user.covariates}
+    likely = {name: tuple(each for each in chain(*pairs) if each is not None) for name, pairs in both.items()}
     mean, variance = candidate.moments
     starts = starts_for(candidate.expression, (mean, variance), parent, data.columns, likely, rng, effort.draws)
     anywhere = mean + np.sqrt(variance) * rng.standard_normal((effort.screen if effort.starts else 0, len(mean)))
@@ -200,11 +186,6 @@ def _chosen(
             _screened(data, candidate, anywhere, effort.starts),
         ]
     )
-
-
-def _in_turn(first: Sequence[float], second: Sequence[float]) -> list[float]:
-    """One of each in turn."""
-    return [value for pair in zip_longest(first, second) for value in pair if value is not None]
 
 
 def _screened(data: FitData, candidate: Candidate, points: Array, count: int, kinds: int = 1) -> Array:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 from kerneltrail.kernels import default_kinds
 from kerneltrail.methods.cks.expression import Expression, Leaf, Sum, leaf, numbered, plus, times
@@ -40,11 +40,5 @@ def expand(expression: Expression, base: Sequence[Leaf]) -> tuple[Expression, ..
     >>> [child.text for child in expand(leaf("SE", "x"), base_expressions(["x"]))]  # doctest: +NORMALIZE_WHITESPACE
     ['LIN[x]', 'PER[x]', 'LIN[x] + SE[x]', 'LIN[x]*SE[x]', 'PER[x] + SE[x]', 'PER[x]*SE[x]', 'SE[x] + SE[x]']
     """
-    return distinct(steps(numbered(expression), base), without=(expression,))
-
-
-def distinct(expressions: Iterable[Expression], without: Iterable[Expression] = ()) -> tuple[Expression, ...]:
-    """Each expression once, smallest first; those of `without` are left out."""
-    left_out = set(without)
-    kept = [each for each in dict.fromkeys(expressions) if each not in left_out]
-    return tuple(sorted(kept, key=lambda each: each.key))
+    found = dict.fromkeys(steps(numbered(expression), base))
+    return tuple(sorted((each for each in found if each != expression), key=lambda each: each.key))

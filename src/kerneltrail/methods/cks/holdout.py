@@ -15,9 +15,8 @@ from kerneltrail.methods.cks.evidence import ExpressionPosterior
 from kerneltrail.methods.cks.expression import numbered
 from kerneltrail.methods.cks.fit import Effort, FitData, FittedExpression, fit
 from kerneltrail.methods.cks.layout import ExpressionParameters
-from kerneltrail.methods.periods import likely_periods
+from kerneltrail.methods.periods import periods_within
 
-Array = NDArray[np.float64]
 Ints = NDArray[np.int_]
 
 LOOK = Effort(draws=8, kept=1, fresh=1)
@@ -102,14 +101,8 @@ def _score(data: FitData, kernel: ExpressionParameters, past: Ints, held: Ints, 
 
 def earlier(data: FitData, past: Ints) -> FitData:
     """The problem on the earlier rows; likely periods are those of these rows."""
-    user = data.user
-    fewer = User(user.name, user.covariates, user.X[past], user.y[past], (len(past),))
-    periods = {
-        name: likely_periods(column, fewer.y, *data.limits.get(name, (0.0, np.inf)))
-        for name, column in zip(fewer.covariates, fewer.X.T, strict=True)
-    }
-    block = None if data.block is None else data.block.at(data.block.features[past])
-    return replace(data, user=fewer, periods=periods, block=block)
+    early = data.at(past)
+    return replace(early, periods=periods_within(early.user, early.user.y, data.limits))
 
 
 def refit(early: FitData, kernel: ExpressionParameters, thin: int) -> FittedExpression:

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import chain, product
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,8 +21,7 @@ from kerneltrail.kernels import Atom, Composition, Hyperparameters, Priors, Prod
 from kerneltrail.kernels.atoms import Hyperparameter
 from kerneltrail.kernels.layout import AMPLITUDE, NOISE, NamedVector, Slot, VectorLayout
 from kerneltrail.methods.cks.expression import Expression, Leaf, Sum
-
-Array = NDArray[np.float64]
+from kerneltrail.methods.protocol import Array
 
 
 @dataclass(frozen=True)
@@ -146,11 +146,9 @@ def expression_layout(expression: Expression | None) -> ExpressionLayout:
 
 @dataclass(frozen=True)
 class ExpressionParameters(NamedVector):
-    """An expression with its hyperparameters: a mapping from names to natural values.
+    """An expression with its hyperparameters: a mapping from names to natural values; None is noise alone.
 
-    Attributes:
-        expression: the kernel; None for noise alone.
-        unconstrained: the vector in the unconstrained space, in the form's order.
+    `unconstrained` is the vector in the unconstrained space, in the layout's order.
     """
 
     expression: Expression | None
@@ -221,9 +219,9 @@ def multiplied_out(kernel: ExpressionParameters) -> tuple[Hyperparameters, ...]:
                 merged[-1] = (atom, atom.spec.merged(merged[-1][1], own))
             else:
                 merged.append((atom, own))
-        product = Product(tuple(atom for atom, _ in merged))
+        atoms = tuple(atom for atom, _ in merged)
         vector = [float(amplitudes[term].sum()), *(value for _, own in merged for value in own), noise]
-        found.append(Hyperparameters(Composition((product,)), tuple(vector)))
+        found.append(Hyperparameters(Composition((Product(atoms),)), tuple(vector)))
     return tuple(found)
 
 
@@ -233,8 +231,5 @@ def _terms(node: Expression, places: Iterator[int]) -> list[list[int]]:
         return [[next(places)]]
     parts = [_terms(part, places) for part in node.parts]
     if isinstance(node, Sum):
-        return [term for part in parts for term in part]
-    total = parts[0]
-    for part in parts[1:]:
-        total = [left + right for left in total for right in part]
-    return total
+        return [*chain(*parts)]
+    return [[*chain(*term)] for term in product(*parts)]

@@ -8,7 +8,6 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from kerneltrail.data import User
 from kerneltrail.gp import Prediction
@@ -28,11 +27,9 @@ from kerneltrail.methods.preprocessing import (
     own_preprocessor,
     priors_for,
 )
-from kerneltrail.methods.protocol import Fit
+from kerneltrail.methods.protocol import Array, Fit
 from kerneltrail.methods.refit import RefittedUser
 from kerneltrail.methods.registry import register_learner
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -54,7 +51,7 @@ class CKSFit:
     @property
     def kernel(self) -> str:
         """The kernel's text as the grammar wrote it, sums inside products in brackets; empty before any row."""
-        return "" if self.hyperparameters.expression is None else self.hyperparameters.expression.text
+        return str(self.hyperparameters.expression or "")
 
     @property
     def composition(self) -> Composition:
@@ -96,14 +93,16 @@ class CKSFit:
 
     def to_json(self) -> dict[str, Any]:
         """As plain values, without the search."""
-        return {
-            "kernel": self.kernel,
-            "theta": list(self.hyperparameters.unconstrained),
-            "average": [
-                {"weight": weight, "kernel": str(kernel.expression), "theta": list(kernel.unconstrained)}
-                for weight, kernel in self.average
-            ],
-        }
+        average = [{"weight": weight, **_plain(kernel)} for weight, kernel in self.average]
+        return {**_plain(self.hyperparameters), "average": average}
+
+
+def _plain(kernel: ExpressionParameters) -> dict[str, Any]:
+    return {"kernel": str(kernel.expression or ""), "theta": list(kernel.unconstrained)}
+
+
+def _read(stored: Mapping[str, Any]) -> ExpressionParameters:
+    return ExpressionParameters(read(text) if (text := str(stored["kernel"])) else None, tuple(stored["theta"]))
 
 
 @dataclass(frozen=True)
@@ -111,14 +110,12 @@ class CKSLearner(PreprocessedLearner):
     """CKS as two functions of the rows; a `Learner`.
 
     Attributes:
-        preprocessor: how rows are scaled, and the linear block.
         priors: over hyperparameters of scaled rows, the same as the other methods'; `wide_priors` if None, which are
             meant for a standardised target.
         settings: budget and effort of each search.
         progress: called after every fit of a candidate.
     """
 
-    preprocessor: Preprocessor
     priors: Priors | None = None
     settings: SearchSettings = field(default_factory=SearchSettings)
     progress: Callable[[SearchProgress], None] | None = field(default=None, compare=False)
@@ -136,17 +133,11 @@ class CKSLearner(PreprocessedLearner):
         tree = search(prepared.whole, self.priors, self.settings, block=prepared.block, progress=self.progress)
         best = tree.best.fitted.kernel
         assert best is not None  # the best node of a search is a fitted one
-        return CKSFit(prepared, best, tree, self._average(tree))
-
-    def _average(self, tree: SearchTree) -> tuple[tuple[float, ExpressionParameters], ...]:
         if self.settings.choose != "average":
-            return ()
-        holdout = self.settings.holdout
-        return tuple(
-            (weight, kernel)
-            for weight, node in tree.weighted(holdout.worth * holdout.origins)
-            if (kernel := node.fitted.kernel) is not None
-        )
+            return CKSFit(prepared, best, tree)
+        weighted = tree.weighted(self.settings.holdout.worth * self.settings.holdout.origins)
+        average = tuple((weight, kernel) for weight, node in weighted if (kernel := node.fitted.kernel) is not None)
+        return CKSFit(prepared, best, tree, average)
 
     def _nothing(self) -> ExpressionParameters:
         """Noise alone, as large as the priors expect signal and noise to be together."""
@@ -159,13 +150,8 @@ class CKSLearner(PreprocessedLearner):
 
     def restore(self, rows: User, stored: Mapping[str, Any]) -> CKSFit:
         """The fit of which `to_json` was kept."""
-        text = str(stored["kernel"])
-        average = tuple(
-            (float(each["weight"]), ExpressionParameters(read(str(each["kernel"])), tuple(each["theta"])))
-            for each in stored.get("average", ())
-        )
-        best = ExpressionParameters(read(text) if text else None, tuple(stored["theta"]))
-        return CKSFit(self.preprocessor.prepare(rows), best, average=average)
+        average = tuple((float(each["weight"]), _read(each)) for each in stored.get("average", ()))
+        return CKSFit(self.preprocessor.prepare(rows), _read(stored), average=average)
 
 
 class CKS(RefittedUser):
@@ -192,16 +178,11 @@ class CKS(RefittedUser):
         scaling: Preparation = "automatic",
         progress: Callable[[SearchProgress], None] | None = None,
     ) -> None:
-        """Somebody whose rows are yet to come.
+        """Somebody whose rows are yet to come; X has the covariates as columns, in order.
 
-        Args:
-            covariates: columns of X, in order.
-            name: of the user.
-            priors: over hyperparameters of scaled rows; if None, `wide_priors` under ``automatic`` scaling, else the
-                paper's.
-            settings: budget and effort of each search.
-            scaling: ``automatic`` scales covariates and target, ``covariates`` those alone, ``none`` nothing.
-            progress: called after every fit of a candidate.
+        Priors are over hyperparameters of scaled rows; if None, `wide_priors` under ``automatic`` scaling, which scales
+        covariates and target, else the paper's: ``covariates`` scales those alone, ``none`` nothing. `settings` and
+        `progress` are those of a `CKSLearner`.
         """
         preprocessor = own_preprocessor(covariates, scaling)
         if priors is None and scaling != "automatic":

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from kerneltrail.kernels.layout import Slot
 from kerneltrail.methods.cks.layout import ExpressionParameters
-
-Array = NDArray[np.float64]
-PeriodLimits = Mapping[str, tuple[float, float]]
-"""Shortest and longest period allowed, by covariate."""
+from kerneltrail.methods.periods import PeriodLimits
+from kerneltrail.methods.protocol import Array
 
 
 @dataclass(frozen=True)
@@ -55,11 +52,8 @@ class PeriodGuard:
 
 def allowed(kernel: ExpressionParameters, limits: PeriodLimits) -> bool:
     """Whether every period is one that the guard lets pass."""
-    for slot, value in zip(kernel.layout.slots, kernel.values_array, strict=True):
-        shortest, longest = limits_of(slot, limits)
-        if not shortest <= value <= longest:
-            return False
-    return True
+    ranges = (limits_of(slot, limits) for slot in kernel.layout.slots)
+    return all(low <= value <= high for (low, high), value in zip(ranges, kernel.values_array, strict=True))
 
 
 def limits_of(slot: Slot, limits: PeriodLimits) -> tuple[float, float]:

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from kerneltrail.data import User
 from kerneltrail.engines import Serial, engine_for, results
@@ -22,12 +21,11 @@ from kerneltrail.methods.cks.fit import Effort, FitData, FittedExpression, fit
 from kerneltrail.methods.cks.grammar import base_expressions, expand
 from kerneltrail.methods.cks.holdout import held_out_score
 from kerneltrail.methods.cks.layout import ExpressionParameters
-from kerneltrail.methods.cks.period_guard import PeriodLimits
 from kerneltrail.methods.cks.search_tree import SearchNode, SearchTree
 from kerneltrail.methods.cks.settings import SearchSettings
-from kerneltrail.methods.periods import Periods, likely_periods
+from kerneltrail.methods.periods import PeriodLimits, Periods, periods_within
+from kerneltrail.methods.protocol import Array
 
-Array = NDArray[np.float64]
 T = TypeVar("T")
 
 
@@ -71,12 +69,8 @@ def search(
 ) -> SearchTree:
     """Search the kernels of the grammar (method §10.1) for one user's rows.
 
-    Args:
-        user: the rows, scaled to what the priors are meant for; batches do not matter.
-        priors: over hyperparameters; `wide_priors` if None.
-        settings: budget and effort.
-        block: a linear block of a reward model.
-        progress: called after every fit.
+    The rows are scaled to what the priors are meant for (`wide_priors` if None); batches do not matter. `block` is the
+    linear block of a reward model; `progress` is called after every fit.
     """
     if not user.rows:
         raise DataError(f"user {user.name!r} has no rows yet, so there is nothing to search by")
@@ -88,10 +82,8 @@ def wide_priors(limits: PeriodLimits) -> Priors:
 
     A lengthscale lies within a few factors of ten of a third of the range, the noise below the target's variance, a
     straight line crosses zero in or near the range. A period lies anywhere from the shortest to the longest that
-    `limits` allow, or the range: both ends are two standard deviations of the logarithm from the middle.
-
-    Args:
-        limits: the shortest and longest period allowed on each scaled covariate.
+    `limits` allow on the scaled covariate, or the range: both ends are two standard deviations of the logarithm from
+    the middle.
     """
     by_kind = {
         "lengthscale": log_normal(-1.0, scale=1.5),
@@ -128,7 +120,7 @@ class _Search:
             user.with_ends((user.rows,)),
             wide_priors(limits) if priors is None else priors,
             limits,
-            self._periods(user, user.y, limits),
+            periods_within(user, user.y, limits),
             block,
             settings.seed,
             settings.tol,
@@ -139,13 +131,6 @@ class _Search:
         self.visited: set[Expression] = set()
         self.fits = 0
         self.engine = engine_for(settings.workers)
-
-    @staticmethod
-    def _periods(user: User, target: Array, limits: PeriodLimits) -> Periods:
-        found = {}
-        for name, column in zip(user.covariates, user.X.T, strict=True):
-            found[name] = likely_periods(column, target, *limits[name])
-        return found
 
     @property
     def elapsed(self) -> float:
@@ -197,7 +182,7 @@ class _Search:
             node = self.nodes[index]
             kernel = node.fitted.kernel
             assert kernel is not None  # only fitted nodes are expanded
-            periods = self._periods(self.data.user, self._left(kernel), self.data.limits)
+            periods = periods_within(self.data.user, self._left(kernel), self.data.limits)
             for child in expand(node.expression, self.base):
                 if child not in known:
                     known.add(child)
@@ -220,8 +205,7 @@ class _Search:
         while waiting and not (self._some and (self.late or self.left == 0)):
             size = self.settings.workers if self.left is None else max(1, min(self.settings.workers, self.left))
             batch, waiting = waiting[:size], waiting[size:]
-            arguments = [(self.fewer, task.expression, self.settings.first, task) for task in batch]
-            for task, fitted in zip(batch, self._map(arguments), strict=True):
+            for task, fitted in zip(batch, self._fits(self.fewer, self.settings.first, batch), strict=True):
                 self.nodes.append(SearchNode(level, task.expression, task.parent, fitted))
                 self.visited.add(task.expression)
             self._tell(level, len(self.nodes) - start, len(tasks))
@@ -230,24 +214,17 @@ class _Search:
 
     def _refit(self, places: range, tasks: Sequence[_Task], level: int) -> None:
         """Fit the best of a level to all rows, more thoroughly."""
-        fitted = [i for i in places if self.nodes[i].fitted.kernel is not None]
-        ranked = sorted(fitted, key=lambda i: (self.nodes[i].bic, self.nodes[i].expression.key))
-        chosen = ranked[: max(self.settings.refits, self.settings.beam)]
+        fitted = self._best_first(i for i in places if self.nodes[i].fitted.kernel is not None)
+        chosen = fitted[: max(self.settings.refits, self.settings.beam)]
         for first in range(0, len(chosen), self.settings.workers):
             # Something has to be fitted to all rows, however late it is.
             if self.late and self._ranked(range(len(self.nodes))):
                 return
             batch = chosen[first : first + self.settings.workers]
-            arguments = [
-                (
-                    self.data,
-                    numbered(self.nodes[i].expression),
-                    self.settings.second,
-                    replace(tasks[i - places.start], start=self.nodes[i].fitted.kernel),
-                )
-                for i in batch
-            ]
-            for i, again in zip(batch, self._map(arguments), strict=True):
+            from_first_look = []
+            for node, task in ((self.nodes[i], tasks[i - places.start]) for i in batch):
+                from_first_look.append(replace(task, expression=numbered(node.expression), start=node.fitted.kernel))
+            for i, again in zip(batch, self._fits(self.data, self.settings.second, from_first_look), strict=True):
                 old = self.nodes[i].fitted
                 # On the same rows the better of the two fits stands, whichever found it.
                 if old.rows < again.rows or again.bic < old.bic:
@@ -265,17 +242,14 @@ class _Search:
             if self.late:
                 return
             batch = chosen[first : first + chunk]
-            kernels = [kernel for i in batch if (kernel := self.nodes[i].fitted.kernel) is not None]
-            for i, score in zip(batch, self._scores(kernels), strict=True):
+            kernels = [(self.nodes[i].fitted.kernel, holdout) for i in batch]  # what is ranked has one
+            for i, score in zip(batch, self._all(held_out_score, kernels, self.data), strict=True):
                 self.nodes[i] = replace(self.nodes[i], held_out=score)
             self._tell(level, min(first + chunk, len(chosen)), len(chosen), judging=True)
 
-    def _scores(self, kernels: Sequence[ExpressionParameters]) -> list[float]:
-        return self._all(held_out_score, [(kernel, self.settings.holdout) for kernel in kernels], self.data)
-
-    def _map(self, arguments: Sequence[tuple[FitData, Expression, Effort, _Task]]) -> list[FittedExpression]:
-        self.fits += len(arguments)
-        return self._all(_fit, [each[1:] for each in arguments], arguments[0][0])
+    def _fits(self, data: FitData, effort: Effort, tasks: Sequence[_Task]) -> list[FittedExpression]:
+        self.fits += len(tasks)
+        return self._all(_fit, [(effort, task) for task in tasks], data)
 
     def _all(self, function: Callable[..., T], arguments: Sequence[tuple[Any, ...]], data: FitData) -> list[T]:
         """A function of the rows and of each of some arguments, in their order."""
@@ -286,8 +260,12 @@ class _Search:
     def _ranked(self, places: range) -> list[int]:
         """The nodes among some that are fitted to all rows, best first."""
         whole = self.data.user.rows
-        fine = [i for i in places if self.nodes[i].fitted.rows == whole and np.isfinite(self.nodes[i].bic)]
-        return sorted(fine, key=lambda i: (self.nodes[i].bic, self.nodes[i].expression.key))
+        return self._best_first(
+            i for i in places if self.nodes[i].fitted.rows == whole and np.isfinite(self.nodes[i].bic)
+        )
+
+    def _best_first(self, places: Iterable[int]) -> list[int]:
+        return sorted(places, key=lambda i: (self.nodes[i].bic, self.nodes[i].expression.key))
 
     def _tell(self, level: int, done: int, total: int, *, judging: bool = False) -> None:
         if self.progress is None:
@@ -297,6 +275,6 @@ class _Search:
         self.progress(SearchProgress(level, done, total, best, self.elapsed, judging))
 
 
-def _fit(data: FitData, expression: Expression, effort: Effort, task: _Task) -> FittedExpression:
+def _fit(data: FitData, effort: Effort, task: _Task) -> FittedExpression:
     """A task's fit; at module level, so that another process can do it."""
-    return fit(data, expression, effort, parent=task.start, periods=task.periods)
+    return fit(data, task.expression, effort, parent=task.start, periods=task.periods)

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from kerneltrail.methods.cks.expression import Expression, Leaf, Sum
 from kerneltrail.methods.cks.layout import ExpressionLayout, ExpressionParameters, expression_layout
+from kerneltrail.methods.protocol import Array
 
-Array = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 
 FAR = 2.0
@@ -92,11 +92,9 @@ def _size_terms(
 
 @dataclass(frozen=True)
 class StartingPoints:
-    """Points from which a candidate's search may start.
+    """Points from which a candidate's search may start, each (m, k).
 
-    Attributes:
-        heir: old values kept and new ones varied, (m, k); none without a parent.
-        fresh: nothing kept, (m, k).
+    Heirs have old values kept and new ones varied, and are none without a parent; in fresh ones nothing is kept.
     """
 
     heir: Array
@@ -112,21 +110,14 @@ def starts_for(
     rng: np.random.Generator,
     draws: int,
 ) -> StartingPoints:
-    """Where to start: at the parent's values, and anew.
+    """Where to start: at the parent's values, and anew; `draws` random ones of each.
 
     Of the heirs, the first has new values at the prior's mean, the second out of the way (a new summand small, a new
     factor almost constant, so that the child starts as good as its parent), the others are draws from the prior. Fresh
     ones are needed because what a part of the parent stood in for may now have a part of its own, and the old one is
     free for something else. Periods that are not inherited are the likely ones, in turn, where there are any.
 
-    Args:
-        child: the candidate.
-        moments: mean and variance of its prior.
-        parent: the fitted expression it was made from; or the child itself, `numbered`, fitted before.
-        columns: where each covariate lies.
-        periods: likely periods on each covariate.
-        rng: source of draws.
-        draws: how many to draw of each.
+    The parent is the fitted expression that the child was made from; or the child itself, `numbered`, fitted before.
     """
     layout = expression_layout(child)
     mean, scale = moments[0], np.sqrt(moments[1])

@@ -11,6 +11,7 @@ draws of ε, so L is a plain deterministic function with a gradient. b_j is at i
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -20,9 +21,9 @@ from numpy.typing import NDArray
 from kerneltrail.gp import Inputs
 from kerneltrail.gp.numerics import LOG_2PI, factorise, outer_minus_inverse, solve_lower, solve_upper
 from kerneltrail.kernels import Composition, Product
+from kerneltrail.methods.cks.evidence import log_density
+from kerneltrail.methods.protocol import Array
 from kerneltrail.methods.shrinkage.scales import best_rates, bound, slopes
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -64,11 +65,7 @@ class Factors:
 class EvidenceLowerBound:
     """One user's rows under the sum of all products of a pool.
 
-    Attributes:
-        inputs: the rows, seen through the sum.
-        mean: prior mean of θ, (k,).
-        variance: prior variance of θ, (k,).
-        draws: fixed standard normal draws, (S, P + 1).
+    `mean` and `variance` are the prior's of θ, (k,); `draws` are fixed standard normal ones, (S, P + 1).
     """
 
     inputs: Inputs
@@ -79,8 +76,7 @@ class EvidenceLowerBound:
     @cached_property
     def places(self) -> NDArray[np.int64]:
         """Where θ stands in the vector of all hyperparameters."""
-        amplitudes = set(self.inputs.layout.amplitude_index)
-        return np.array([i for i in range(self.inputs.layout.size) if i not in amplitudes], dtype=np.int64)
+        return np.delete(np.arange(self.inputs.layout.size), self.inputs.layout.amplitude_index)
 
     @cached_property
     def linear(self) -> Array:
@@ -127,26 +123,22 @@ class EvidenceLowerBound:
 
         d log N/du = ½ tr((αα' - C⁻¹) dC/du), α = C⁻¹y; a draw's C is linear in the kernels, which all draws share.
         """
-        inputs = self.inputs
-        scales = self.log_scales(factors)
         kernels, by_theta = self.kernels(factors.theta, gradient=True)
-        weights = np.exp(scales[:, :1] + scales[:, 1:])  # w_i² of each draw, (S, P)
-        noise = float(np.exp(factors.theta[-1]))
+        weights = self._weights(factors)
         count, products = weights.shape
         flat = np.concatenate([kernels.reshape(products, -1), *(slope.reshape(1, -1) for _, _, slope in by_theta)])
         log = np.empty(count)
         matrices = np.empty((count, flat.shape[1]))  # αα' - C⁻¹ of each draw
-        for s in range(count):
-            lower = factorise(self._total(kernels, weights[s], noise), what=self._what, overwrite=True)
-            z = solve_lower(lower, inputs.y)
-            log[s] = _log_density(lower, z)
+        for s, (lower, z) in enumerate(self._solved(kernels, weights, factors)):
+            log[s] = log_density(lower, z)
             matrices[s] = outer_minus_inverse(lower, solve_upper(lower, z)).reshape(-1)
         sums = 0.5 * (matrices @ flat.T)
         by_scale = weights * sums[:, :products]  # d log N/d log w_i² of each draw
         gradient = np.zeros(len(factors.theta))
         for column, (i, place, _) in enumerate(by_theta, start=products):
             gradient[place] += float(weights[:, i] @ sums[:, column]) / count
-        gradient[-1] = 0.5 * noise * float(matrices[:, :: inputs.rows + 1].sum()) / count
+        noise = float(np.exp(factors.theta[-1]))
+        gradient[-1] = 0.5 * noise * float(matrices[:, :: self.inputs.rows + 1].sum()) / count
         by_log = np.concatenate([by_scale.sum(axis=1, keepdims=True), by_scale], axis=1)
         by_m = by_log.mean(axis=0)
         by_log_v = (by_log * self.draws).mean(axis=0) * 0.5 * np.sqrt(factors.v)
@@ -159,13 +151,10 @@ class EvidenceLowerBound:
     def value(self, factors: Factors) -> float:
         """L alone."""
         kernels, _ = self.kernels(factors.theta, gradient=False)
-        scales = self.log_scales(factors)
-        noise = float(np.exp(factors.theta[-1]))
         total = 0.0
-        for weights in np.exp(scales[:, :1] + scales[:, 1:]):
-            lower = factorise(self._total(kernels, weights, noise), what=self._what, overwrite=True)
-            total += _log_density(lower, solve_lower(lower, self.inputs.y))
-        expected = total / len(scales)
+        for lower, z in self._solved(kernels, self._weights(factors), factors):
+            total += log_density(lower, z)  # one by one: `sum` would round otherwise
+        expected = total / len(self.draws)
         return expected + bound(factors.m, factors.v, factors.rates) + self._log_prior(factors.theta - self.mean)
 
     def explained(self, factors: Factors) -> Array:
@@ -175,36 +164,35 @@ class EvidenceLowerBound:
         plus the mean of V_jj minus the mean of V_jk. What the data deny a kernel is not counted, wide as its prior is.
         """
         kernels, _ = self.kernels(factors.theta, gradient=False)
-        scales = self.log_scales(factors)
-        noise = float(np.exp(factors.theta[-1]))
+        weights = self._weights(factors)
         centred = kernels - kernels.mean(axis=1, keepdims=True)  # HK_i, H = I - 11'/n
         prior = np.einsum("ijj->ij", centred).mean(axis=1)  # tr(HK_i)/n
-        out = np.empty((len(scales), len(kernels)))
-        for s, weights in enumerate(np.exp(scales[:, :1] + scales[:, 1:])):
-            lower = factorise(self._total(kernels, weights, noise), what=self._what, overwrite=True)
-            alpha = solve_upper(lower, solve_lower(lower, self.inputs.y))
-            for i, weight in enumerate(weights):
+        out = np.empty(weights.shape)
+        for s, (lower, z) in enumerate(self._solved(kernels, weights, factors)):
+            alpha = solve_upper(lower, z)
+            for i, weight in enumerate(weights[s]):
                 spread = float(np.mean((centred[i] @ alpha) ** 2))
                 half = solve_lower(lower, centred[i].T)  # L⁻¹K_iH, whose squares add up to tr(HK_iC⁻¹K_iH)
                 denied = float(np.einsum("jk,jk->", half, half)) / self.inputs.rows
                 out[s, i] = weight**2 * spread + max(weight * prior[i] - weight**2 * denied, 0.0)
         return out
 
-    def _total(self, kernels: Array, weights: Array, noise: float) -> Array:
-        total = np.tensordot(weights, kernels, axes=1) + self.linear
-        total.reshape(-1)[:: self.inputs.rows + 1] += noise
-        return total
+    def _weights(self, factors: Factors) -> Array:
+        """w_i² of each draw, (S, P)."""
+        scales = self.log_scales(factors)
+        return np.exp(scales[:, :1] + scales[:, 1:])
+
+    def _solved(self, kernels: Array, weights: Array, factors: Factors) -> Iterator[tuple[Array, Array]]:
+        """The Cholesky factor L of C, and L⁻¹y, for each draw."""
+        what = f"the covariance of shrinkage over {len(self.inputs.atoms)} kernels for user {self.inputs.user!r}"
+        for own in weights:
+            total = np.tensordot(own, kernels, axes=1) + self.linear
+            total.reshape(-1)[:: self.inputs.rows + 1] += float(np.exp(factors.theta[-1]))
+            lower = factorise(total, what=what, overwrite=True)
+            yield lower, solve_lower(lower, self.inputs.y)
 
     def _log_prior(self, off: Array) -> float:
         return float(-0.5 * (off**2 / self.variance + np.log(self.variance) + LOG_2PI).sum())
-
-    @property
-    def _what(self) -> str:
-        return f"the covariance of shrinkage over {len(self.inputs.atoms)} kernels for user {self.inputs.user!r}"
-
-
-def _log_density(lower: Array, z: Array) -> float:
-    return float(-0.5 * z @ z - np.log(np.diagonal(lower)).sum() - 0.5 * len(z) * LOG_2PI)
 
 
 @dataclass(frozen=True)

@@ -9,29 +9,21 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 import numpy as np
-from numpy.typing import NDArray
 
 from kerneltrail.data import User
-from kerneltrail.gp import LinearBlock, find_map
+from kerneltrail.gp import LinearBlock
 from kerneltrail.kernels import Composition, Pool, Priors, layout_of
 from kerneltrail.methods.periods import Periods
-from kerneltrail.methods.shrinkage.starting_points import at_periods
-
-Array = NDArray[np.float64]
+from kerneltrail.methods.protocol import Array
+from kerneltrail.methods.shrinkage.starting_points import at_periods, coarse_map
 
 
 @dataclass
 class SumEvidence:
     """How probable sums of a pool's products are on the same rows, by H0 and Laplace's evidence; each is fitted once.
 
-    Attributes:
-        rows: scaled, as one batch.
-        pool: the products, with the probability H0 includes each by.
-        priors: over hyperparameters, amplitudes included.
-        block: a linear block, or None.
-        periods: likely ones on each covariate.
-        whole: hyperparameters of the sum of all products, from which fits start.
-        seed: of random starts.
+    The rows are scaled, as one batch; H0 is the pool's, and the priors include amplitudes. Fits start from the likely
+    periods on each covariate, from `whole`, the hyperparameters of the sum of all products, and at random by the seed.
     """
 
     rows: User
@@ -52,18 +44,8 @@ class SumEvidence:
             numbers = [self.pool.products.index(product) for product in composition]
             mean, _ = self.priors.moments(composition)
             warm = [self._inherited(composition), at_periods(mean, composition, self.periods)]
-            evidence = find_map(
-                self.rows,
-                composition,
-                self.priors,
-                rng=np.random.default_rng([self.seed, self.rows.rows, *numbers]),
-                starts=2,
-                screen=16,
-                warm=warm,
-                block=self.block,
-                tol=1e-4,
-                accuracy=1e-5,
-            ).log_laplace
+            rng = np.random.default_rng([self.seed, self.rows.rows, *numbers])
+            evidence = coarse_map(self.rows, composition, self.priors, rng, self.block, warm).log_laplace
             included = np.isin(np.arange(len(self.pool)), numbers)
             probable = np.where(included, self.pool.probabilities, 1.0 - np.array(self.pool.probabilities))
             self.known[composition] = evidence + float(np.log(probable).sum())

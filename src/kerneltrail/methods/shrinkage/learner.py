@@ -8,7 +8,6 @@ from functools import cached_property
 from typing import Any, Literal, get_args
 
 import numpy as np
-from numpy.typing import NDArray
 
 from kerneltrail.data import User
 from kerneltrail.errors import DataError
@@ -17,15 +16,13 @@ from kerneltrail.kernels import Composition, Hyperparameters, Pool, Priors, layo
 from kerneltrail.methods.mixture import Mixture
 from kerneltrail.methods.periods import Periods
 from kerneltrail.methods.preprocessing import PreparedRows, PreprocessedLearner, Preprocessor
-from kerneltrail.methods.protocol import Fit
+from kerneltrail.methods.protocol import Array, Fit
 from kerneltrail.methods.registry import register_learner
 from kerneltrail.methods.shrinkage.elbo import ComponentWeight, EvidenceLowerBound, Factors, weights_of
 from kerneltrail.methods.shrinkage.evidence_selection import SumEvidence, select_by_evidence
 from kerneltrail.methods.shrinkage.optima import StartingRound, find_optima, weigh_optima
 from kerneltrail.methods.shrinkage.scales import standard_draws
 from kerneltrail.methods.shrinkage.starting_points import around, greedy, own_map, periods_of, start_of
-
-Array = NDArray[np.float64]
 
 SelectionRule = Literal["share", "evidence"]
 """What decides which components are selected."""
@@ -39,8 +36,6 @@ class ShrinkageFit:
     """What shrinkage makes of the rows; a `Fit`. Predictions come from the whole model, draws of the scales averaged.
 
     Attributes:
-        learner: the settings.
-        prepared: the rows.
         factors: variational factors and hyperparameters: the highest optimum of the bound. What is selected is its.
         bound: the evidence lower bound there; 0 before any row.
         parts: the optima that predictions are averaged over, each with its log weight; one alone unless asked for.
@@ -108,7 +103,6 @@ class Shrinkage(PreprocessedLearner):
     """The shrinkage method; a `Learner`.
 
     Attributes:
-        preprocessor: how rows are seen.
         pool: the products on offer.
         priors: over their hyperparameters; amplitudes have none, the horseshoe takes their place.
         share: least expected share of the signal's variance of a selected component.
@@ -129,7 +123,6 @@ class Shrinkage(PreprocessedLearner):
         seed: of draws and starts.
     """
 
-    preprocessor: Preprocessor
     pool: Pool
     priors: Priors
     share: float = 0.1
@@ -144,6 +137,8 @@ class Shrinkage(PreprocessedLearner):
     iterations: int = 500
     tolerance: float = 1e-7
     seed: int = 0
+
+    in_pieces = False  # each batch starts from the optimum of the one before
 
     def __post_init__(self) -> None:
         if not (0.0 < self.share <= 1.0 and 0.0 <= self.size <= 1.0 and 0.0 < self.clear <= 1.0):
@@ -166,11 +161,6 @@ class Shrinkage(PreprocessedLearner):
         plain = {field.name: getattr(self, field.name) for field in fields(self) if field.name != "seed"}
         return " ".join(f"{name}={value}" for name, value in plain.items() if isinstance(value, int | float | str))
 
-    @property
-    def in_pieces(self) -> bool:
-        """No: each batch starts from the optimum of the one before."""
-        return False
-
     def selects(self, weight: ComponentWeight) -> bool:
         """Whether a component is selected."""
         return (weight.share >= self.share and weight.size >= self.size) or weight.clear >= self.clear
@@ -191,9 +181,8 @@ class Shrinkage(PreprocessedLearner):
         if not rows.rows:
             rows = User(rows.name, rows.covariates, np.zeros((1, len(rows.covariates))), [0.0], (1,))
         inputs = inputs_for(rows, self.whole, block=prepared.block if prepared.rows.rows else None)
-        mean, variance = self.priors.moments(self.whole)
-        keep = [i for i in range(inputs.layout.size) if i not in inputs.layout.amplitude_index]
-        return EvidenceLowerBound(inputs, mean[keep], variance[keep], self.draws)
+        mean, variance = (np.delete(each, inputs.layout.amplitude_index) for each in self.priors.moments(self.whole))
+        return EvidenceLowerBound(inputs, mean, variance, self.draws)
 
     def fit(self, rows: User, before: Fit | None) -> ShrinkageFit:
         """Maximise the bound from several starts; the best bound wins.
@@ -249,12 +238,9 @@ class Shrinkage(PreprocessedLearner):
 
     def _factors(self, stored: Mapping[str, Any]) -> Factors:
         m, v, theta = (np.array(stored[name], dtype=np.float64) for name in ("m", "v", "theta"))
-        if (
-            m.shape != v.shape
-            or len(m) != len(self.pool) + 1
-            or len(theta) + len(self.pool) != layout_of(self.whole).size
-        ):
-            raise DataError(f"the stored factors are not of a pool of {len(self.pool)} products")
+        products = len(self.pool)
+        if m.shape != v.shape or len(m) != products + 1 or len(theta) + products != layout_of(self.whole).size:
+            raise DataError(f"the stored factors are not of a pool of {products} products")
         return Factors(m, v, theta)
 
 

@@ -11,16 +11,14 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.optimize import minimize
 
 from kerneltrail.errors import NumericalError
 from kerneltrail.gp.map import LEAST_CURVATURE
 from kerneltrail.gp.numerics import LOG_2PI
+from kerneltrail.methods.protocol import Array
 from kerneltrail.methods.shrinkage.elbo import EvidenceLowerBound, Factors
 from kerneltrail.methods.shrinkage.starting_points import ASIDE
-
-Array = NDArray[np.float64]
 
 VALLEY = 2.0
 """Nats by which the bound must fall midway between two optima for them to count as two."""
@@ -52,12 +50,7 @@ REFUSED = 1e200
 
 @dataclass(frozen=True)
 class Optimum:
-    """A local optimum of the bound.
-
-    Attributes:
-        factors: where.
-        bound: how high.
-    """
+    """A local optimum of the bound: where it is, and how high."""
 
     factors: Factors
     bound: float
@@ -67,9 +60,7 @@ class Optimum:
 class StartingRound:
     """What one round of starts has to offer.
 
-    Attributes:
-        starts: where to begin.
-        alone: θ with every product at the MAP it has alone, from which hops take theirs.
+    `alone` is θ with every product at the MAP it has alone, from which hops take theirs.
     """
 
     starts: tuple[Factors, ...]
@@ -135,13 +126,8 @@ def find_optima(
 ) -> tuple[Optimum, ...]:
     """All optima found, best first: those of every round, and of every hop from the best so far.
 
-    Args:
-        elbo: the bound.
-        round_of: the starts of a round, by its number from 0.
-        restarts: rounds.
-        hops: searches from a perturbed best optimum, one after the other.
-        rng: of the hops.
-        iterations, tolerance: of each search.
+    `round_of` gives the starts of a round by its number from 0. Hops are searches from the best optimum perturbed by
+    `rng`, one after the other.
     """
     first = round_of(0)
     rounds = [first, *(round_of(number) for number in range(1, restarts))]

@@ -10,9 +10,8 @@ q(φ) has the coordinate update b = 1 + E[1/x] = 1 + exp(-m + v/2). IG(a, b) has
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
-Array = NDArray[np.float64]
+from kerneltrail.methods.protocol import Array
 
 EULER = 0.5772156649015329
 """γ: E[log φ] = log b + γ under IG(1, b)."""

@@ -6,22 +6,21 @@ one takes its place. Draws of the scales change the bound by less than one nat. 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from kerneltrail.data import User
-from kerneltrail.gp import LinearBlock, find_map
+from kerneltrail.gp import LinearBlock, MapResult, find_map
 from kerneltrail.kernels import Composition, Priors, Product, layout_of
 from kerneltrail.methods.cks import Effort, Expression, Leaf, PeriodGuard, plus, times
 from kerneltrail.methods.cks.expression import numbered
 from kerneltrail.methods.cks.fit import FitData as Rows
 from kerneltrail.methods.cks.fit import FittedExpression, fit
-from kerneltrail.methods.periods import Periods, likely_periods
+from kerneltrail.methods.periods import Periods, periods_within
+from kerneltrail.methods.protocol import Array
 from kerneltrail.methods.shrinkage.elbo import Factors
-
-Array = NDArray[np.float64]
 
 ASIDE = 4.0
 """By how much, in log w², products that a greedy start leaves out begin below an equal share."""
@@ -37,11 +36,8 @@ def start_of(theta: Array, products: int, size: float) -> Factors:
 
 def periods_of(rows: User) -> Periods:
     """Likely periods on each covariate, from three mean spacings to half the range."""
-    found = {}
-    for name, column in zip(rows.covariates, rows.X.T, strict=True):
-        spread = float(np.ptp(column))
-        found[name] = likely_periods(column, rows.y, 3.0 * spread / len(column), 0.5 * spread)
-    return found
+    spread = dict(zip(rows.covariates, np.ptp(rows.X, axis=0).tolist(), strict=True))
+    return periods_within(rows, rows.y, {name: (3.0 * s / rows.rows, 0.5 * s) for name, s in spread.items()})
 
 
 def own_map(
@@ -57,17 +53,27 @@ def own_map(
     One kernel alone finds the best of many modes cheaply, from the likely `periods` among others.
     """
     mean, _ = priors.moments(composition)
-    layout = layout_of(composition)
-    for p, product in enumerate(composition):
-        places = [i for i, slot in enumerate(layout.slots) if slot.product == p]
+    for at, product in zip(layout_of(composition).amplitude_index, composition, strict=True):
         alone = Composition((product,))
         centre, _ = priors.moments(alone)
         warm = [at_periods(centre, alone, periods or {}, shift) for shift in range(_most(alone, periods or {}))]
-        found = find_map(
-            rows, alone, priors, rng=rng, starts=2, screen=16, warm=warm, block=block, tol=1e-4, accuracy=1e-5
-        ).hyperparameters
-        mean[places] = found.vector[:-1]
+        own = coarse_map(rows, alone, priors, rng, block, warm).hyperparameters.vector[:-1]
+        mean[at : at + len(own)] = own
     return mean
+
+
+def coarse_map(
+    rows: User,
+    composition: Composition,
+    priors: Priors,
+    rng: np.random.Generator,
+    block: LinearBlock | None,
+    warm: Sequence[Array],
+) -> MapResult:
+    """A composition's MAP, as exact as starts and comparisons of sums need it."""
+    return find_map(
+        rows, composition, priors, rng=rng, starts=2, screen=16, warm=warm, block=block, tol=1e-4, accuracy=1e-5
+    )
 
 
 def at_periods(vector: Array, composition: Composition, periods: Periods, shift: int = 0) -> Array:
@@ -134,11 +140,7 @@ def _joined(before: FittedExpression | None, product: Product) -> Expression:
 def around(found: FittedExpression, composition: Composition, theta: Array, size: float) -> Factors:
     """A start at a greedy sum: its products as they were fitted, all others small, with hyperparameters from `theta`.
 
-    Args:
-        found: the sum.
-        composition: all products.
-        theta: all hyperparameters of these.
-        size: variance of the target.
+    `theta` has all hyperparameters of all products; `size` is the variance of the target.
     """
     assert found.kernel is not None  # whoever asks has checked it
     layout, own = layout_of(composition), found.kernel
@@ -155,6 +157,4 @@ def around(found: FittedExpression, composition: Composition, theta: Array, size
         vector[at : at + count] = own.vector[amplitude : amplitude + count]
         m[1 + p], v[1 + p] = own.vector[amplitude] - m[0], 0.5
     vector[-1] = own.vector[-1]
-    keep = np.ones(layout.size, dtype=bool)
-    keep[list(layout.amplitude_index)] = False
-    return replace(start, m=m, v=v, theta=vector[keep])
+    return replace(start, m=m, v=v, theta=np.delete(vector, layout.amplitude_index))
