@@ -5,15 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-import numpy as np
-from numpy.typing import NDArray
-
 from kerneltrail.data import User
-from kerneltrail.kernels import Composition
+from kerneltrail.kernels import Array, Composition
 from kerneltrail.trajectory.node_fit import NodeFit
-from kerneltrail.trajectory.settings import Memory, Selection
-
-Array = NDArray[np.float64]
+from kerneltrail.trajectory.settings import Memory, Selection, Settings
 
 RECENT = 64
 """Steps of a user that are kept; of earlier ones the first, and how often each node was selected. Somebody who is
@@ -41,7 +36,7 @@ class Step:
 
 @dataclass(frozen=True)
 class UserState:
-    """All there is to know of a followed user but for the model: what a file keeps.
+    """A followed user.
 
     Attributes:
         name: of the user.
@@ -72,6 +67,12 @@ class UserState:
     current: int | None
     first: Step | None
     selected: tuple[int, ...]
+
+    @classmethod
+    def start(cls, name: str, settings: Settings, fits: tuple[NodeFit, ...], prior: Array) -> UserState:
+        """Before any row."""
+        how = (settings.selection, settings.memory, settings.refine)
+        return cls(name, *how, 0, 0, (), fits, None, prior, prior, None, None, (0,) * len(fits))
 
     @property
     def steps(self) -> tuple[Step, ...]:
