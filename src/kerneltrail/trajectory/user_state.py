@@ -17,15 +17,7 @@ followed for years must not grow; whoever wants every step keeps what `update` r
 
 @dataclass(frozen=True)
 class Step:
-    """What happened at one batch.
-
-    Attributes:
-        batch: its number, from 1.
-        rows: rows seen up to and including it.
-        composition: the composition selected.
-        log_evidence: of every candidate, on all rows seen.
-        probabilities: of every node, after this batch.
-    """
+    """What was selected at one batch, counted from 1; evidences of the candidates and probabilities are on all rows."""
 
     batch: int
     rows: int
