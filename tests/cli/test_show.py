@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from cli.invoke import refused, run
-from kerneltrail.trajectory.model_file import save
+from kerneltrail.trajectory.model import save
 from trajectory.small import small_model
 
 

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 if TYPE_CHECKING:
-    from kerneltrail.data.columns import Array
     from kerneltrail.data.table import Table
+    from kerneltrail.kernels import Array
     from kerneltrail.methods.cks import CKSFit, SearchProgress
 
 

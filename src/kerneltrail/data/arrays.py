@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from kerneltrail.errors import DataError
-
-Array = NDArray[np.float64]
+from kerneltrail.kernels import Array
 
 LARGEST = 1e50
 """Larger values are refused: they are no measurements, and up to here the sixth power is still finite."""
@@ -19,12 +18,9 @@ _NO_NUMBERS = {"c": "complex numbers", "m": "durations", "M": "dates and times"}
 
 
 def real_numbers(values: ArrayLike, what: str, columns: Sequence[str] = ()) -> Array:
-    """A new float64 array.
+    """A new float64 array of numbers, truth values, or texts that are numbers.
 
-    Args:
-        values: numbers, truth values, or texts that are numbers.
-        what: how messages call the values, e.g. ``user 'ann': the target``.
-        columns: names of the columns of a table of values, so that messages say which one it is.
+    Messages call the values `what`, e.g. ``user 'ann': the target``, and name the one of `columns` that is to blame.
 
     Raises:
         DataError: for complex numbers, dates, durations, and what is no number at all.

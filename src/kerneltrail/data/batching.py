@@ -9,6 +9,7 @@ from typing import Any
 from kerneltrail.data.frozen_dict import FrozenDict
 from kerneltrail.errors import DataError
 from kerneltrail.names import nearest
+from kerneltrail.store.validate import plain
 
 
 @dataclass(frozen=True)
@@ -55,13 +56,7 @@ class Batching:
         return cls(batch_size, batch_column, None if ends is None else tuple(ends))
 
     def cut(self, user: str, kept: Sequence[bool], labels: Sequence[str] | None) -> tuple[int, ...]:
-        """Where batches of the kept rows end.
-
-        Args:
-            user: the user's name, for messages and `ends_of`.
-            kept: for each of the user's rows in time order, whether it is kept.
-            labels: the batch column's value for each of those rows, if the rule needs it.
-        """
+        """Where batches end: of a user's rows in time order those that are kept; `labels` are the batch column's."""
         total = sum(kept)
         if not total:
             return ()
@@ -89,16 +84,12 @@ class Batching:
 
     def to_json(self) -> dict[str, Any]:
         """As plain values, only what is set."""
-        ends_of = {name: list(rows) for name, rows in self.ends_of.items()}
-        whole = {"size": self.size, "column": self.column, "ends": self.ends and list(self.ends), "ends_of": ends_of}
-        return {key: value for key, value in whole.items() if value}
+        return {key: value for key, value in plain(self).items() if value}
 
     @classmethod
     def from_json(cls, stored: Mapping[str, Any]) -> Batching:
         """The rule that `to_json` described."""
-        ends = stored.get("ends")
-        ends_of = {name: tuple(rows) for name, rows in stored.get("ends_of", {}).items()}
-        return cls(stored.get("size"), stored.get("column"), None if ends is None else tuple(ends), ends_of)
+        return cls(**{key: value for key, value in stored.items() if key in cls.__dataclass_fields__})
 
 
 def _increasing(ends: Sequence[int]) -> tuple[int, ...]:

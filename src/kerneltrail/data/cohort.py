@@ -27,18 +27,14 @@ from kerneltrail.store.digest import digest
 class Cohort:
     """Users with the same columns. Build it with `from_table`, `from_users` or `from_schema`.
 
-    `users` are scaled as the schema says, and are what models see; `raw` are the same users in data units. Iterating,
-    `len` and `cohort["ann"]` are over the scaled ones.
+    `users` are scaled as the schema says, and are what models see; `raw` are the same users in data units, in order
+    of appearance, and `report` says what happened to the table's rows. Iterating, `len` and `cohort["ann"]` are over
+    the scaled ones.
 
     >>> rows = {"who": ["a", "a", "b"], "day": [1, 2, 1], "hour": [8, 20, 14], "steps": [3.0, 5.0, 4.0]}
     >>> cohort = Cohort.from_table(rows, user="who", order="day", target="steps", covariates=["hour"], batch_size=1)
     >>> [user.X[:, 0].tolist() for user in cohort], cohort.scaler.length("hour", 0.25)
     ([[0.0, 1.0], [0.5]], 3.0)
-
-    Attributes:
-        schema: columns, levels, policies and scaler.
-        raw: the users in data units, in order of appearance.
-        report: what happened to the table's rows.
     """
 
     schema: Schema
@@ -87,24 +83,14 @@ class Cohort:
 
         Args:
             rows: a pandas, polars or pyarrow table, a dict of columns, or a path to a CSV or Parquet file.
-            user: column that names the user.
+            user, target, covariates, action, availability, probability, available_only, scaling, target_scaling, units:
+                as in `Schema`; covariates are numbers, unless declared `categorical`.
             order: column of numbers, times or ISO texts that orders a user's rows. Rows are sorted by it; rows with
                 equal values keep the table's order and are counted in the report.
-            target: column to be predicted.
-            covariates: columns to predict it from; numbers, unless declared `categorical`.
-            batch_size: rows per batch; what remains is a batch too. Or say `batch_column` or `ends` (see Batching).
-            batch_column: column whose change of value ends a batch.
-            ends: rows seen after each batch, for everybody or by user.
-            action: column of the action taken, 0 or 1.
-            availability: column that says whether the user was available, 0 or 1.
-            probability: column of the action's randomisation probability.
+            batch_size, batch_column, ends: how batches are cut; one of the three (see Batching).
             categorical: levels by covariate, coded 0, 1, … in the order given.
             missing: what to do about missing values: ``error``, ``drop`` (the row), or by column, where a number or a
                 level to fill in is possible too and columns not named keep ``error``. Nothing is ever filled unasked.
-            available_only: drop the rows at which the user was not available.
-            scaling: ``group``, ``user`` or ``none``.
-            target_scaling: ``none`` or ``standard``.
-            units: unit by covariate or target, for people to read.
             skip_refused: leave out a user with a cell that cannot be used, and say so in the report, in place of
                 refusing the table.
 

@@ -13,9 +13,8 @@ from numpy.typing import NDArray
 from kerneltrail.data.arrays import LARGEST
 from kerneltrail.data.table import Table
 from kerneltrail.errors import DataError
+from kerneltrail.kernels import Array
 from kerneltrail.names import nearest
-
-Array = NDArray[np.float64]
 
 Refusal = Callable[[int, str], None]
 """Told of a cell that cannot be used: its row, and what is wrong with it. It raises, or takes note."""

@@ -237,24 +237,20 @@ def _temperature(table: Table) -> list[Any]:
     return [None if value == _NO_TEMPERATURE else value for value in degrees]
 
 
-def _location(table: Table) -> list[Any]:
-    def level(category: Any) -> str | None:
-        text = "" if category is None else str(category).strip().lower()
-        return text if text in ("home", "work") else None if text in ("", "unknown") else "other"
-
-    return [level(category) for category in table.column("dec.location.category")]
+def _level(column: str, read: Callable[[str], str | None]) -> Callable[[Table], list[Any]]:
+    """A categorical covariate; None is the level ``unknown``."""
+    return lambda table: [read("" if v is None else str(v).strip().lower()) for v in table.column(column)]
 
 
-def _activity(table: Table) -> list[Any]:
+def _location(text: str) -> str | None:
+    return text if text in ("home", "work") else None if text in ("", "unknown") else "other"
+
+
+def _activity(text: str) -> str | None:
     """The phone's recognised activity on the paper's levels; in a vehicle or tilting is neither still nor active."""
-
-    def level(recognised: Any) -> str | None:
-        text = "" if recognised is None else str(recognised).strip().lower()
-        if any(word in text for word in ("foot", "walk", "run", "bicycle")):
-            return "active"
-        return "still" if "still" in text else None
-
-    return [level(recognised) for recognised in table.column("recognized.activity")]
+    if any(word in text for word in ("foot", "walk", "run", "bicycle")):
+        return "active"
+    return "still" if "still" in text else None
 
 
 def _rebuilt_hour(table: Table) -> list[Any]:
@@ -274,8 +270,8 @@ _OFFICIAL = _Source(
         "log_steps30pre": _log_column("jbsteps30pre"),
         "steps30pre": _column("jbsteps30pre"),
         "temperature": _temperature,
-        "location": _location,
-        "activity": _activity,
+        "location": _level("dec.location.category", _location),
+        "activity": _level("recognized.activity", _activity),
         "precip_chance": _column("dec.precipitation.chance"),
         "windspeed": _column("dec.windspeed"),
     },

@@ -19,8 +19,8 @@ from kerneltrail.data.schema import Schema
 from kerneltrail.data.table import Table, read_table
 from kerneltrail.data.user import User
 from kerneltrail.errors import DataError
+from kerneltrail.kernels import Array
 
-Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 
 _LEVELS = "; if it has levels, declare them: categorical={{{name!r}: [...]}}, on the command line --levels {name}=a,b"
@@ -158,7 +158,9 @@ class _Intake:
         return numbers(table, name, _LEVELS.format(name=name) if covariate else "", self._refuse)
 
     def _refuse(self, row: int, problem: str) -> None:
-        problem = f"user {self.names[row]!r}: {problem}"
+        self._leave(row, f"user {self.names[row]!r}: {problem}")
+
+    def _leave(self, row: int, problem: str) -> None:
         if not self.skip_refused:
             raise DataError(problem)
         self.refused.setdefault(self.names[row], problem)
@@ -179,9 +181,7 @@ class _Intake:
                     f"{self.names[row]!r}, and in {int(gaps.sum())} rows altogether; say what to do with "
                     f"missing={{{name!r}: 'drop'}}, or on the command line with --missing drop"
                 )
-                if not self.skip_refused:
-                    raise DataError(problem)
-                self.refused.setdefault(self.names[row], problem)
+                self._leave(row, problem)
             return
         if policy == "drop":
             self.dropped[name] = self._count(gaps)

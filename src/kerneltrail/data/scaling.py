@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from kerneltrail.data.arrays import real_numbers
 from kerneltrail.data.user import User
 from kerneltrail.errors import DataError
+from kerneltrail.kernels import Array
 from kerneltrail.names import index_of, unique
+from kerneltrail.store.validate import plain
 
-Array = NDArray[np.float64]
 Scaling = Literal["group", "user", "none"]
 TargetScaling = Literal["none", "standard"]
 
@@ -31,13 +32,6 @@ class Scaler:
     >>> scaler = Scaler(("hour",), (8.0,), (20.0,))
     >>> scaler.transform([[14.0]]).item(), scaler.length("hour", 0.25), scaler.location("hour", 0.25)
     (0.5, 3.0, 11.0)
-
-    Attributes:
-        covariates: names of the columns.
-        low: smallest value of each covariate.
-        high: largest value of each covariate.
-        shift: what is subtracted from the target.
-        scale: what the target is then divided by.
     """
 
     covariates: tuple[str, ...]
@@ -190,24 +184,12 @@ class Scaler:
 
     def to_json(self) -> dict[str, Any]:
         """As plain lists and numbers; JSON writes the shortest digits that read back as the same float64."""
-        return {
-            "covariates": list(self.covariates),
-            "low": list(self.low),
-            "high": list(self.high),
-            "shift": self.shift,
-            "scale": self.scale,
-        }
+        return dict(plain(self))
 
     @classmethod
     def from_json(cls, stored: Mapping[str, Any]) -> Scaler:
         """The scaler that `to_json` described."""
         try:
-            return cls(
-                tuple(stored["covariates"]),
-                tuple(stored["low"]),
-                tuple(stored["high"]),
-                stored["shift"],
-                stored["scale"],
-            )
+            return cls(*(stored[field.name] for field in fields(cls)))
         except (KeyError, TypeError, ValueError) as problem:
             raise DataError(f"not a stored scaler: {problem!r}") from None

@@ -15,6 +15,7 @@ from kerneltrail.data.table import MISSING
 from kerneltrail.data.user import User
 from kerneltrail.errors import DataError
 from kerneltrail.names import nearest, unique
+from kerneltrail.store.validate import plain
 
 Policy = str | float
 """What to do about a missing value: ``error``, ``drop`` the row, or fill in a number (or a level) stated here."""
@@ -147,35 +148,14 @@ class Schema:
 
     def to_json(self) -> dict[str, Any]:
         """As plain values, for a model file's header."""
-        return {
-            "user": self.user,
-            "order": self.order,
-            "target": self.target,
-            "covariates": list(self.covariates),
-            "batching": self.batching.to_json(),
-            "action": self.action,
-            "availability": self.availability,
-            "probability": self.probability,
-            "levels": {name: list(levels) for name, levels in self.levels.items()},
-            "missing": dict(self.missing),
-            "available_only": self.available_only,
-            "scaling": self.scaling,
-            "target_scaling": self.target_scaling,
-            "units": dict(self.units),
-            "scaler": None if self.scaler is None else self.scaler.to_json(),
-        }
+        return {**plain(self), "batching": self.batching.to_json()}
 
     @classmethod
     def from_json(cls, stored: Mapping[str, Any]) -> Schema:
         """The schema that `to_json` described."""
         try:
-            scaler = stored["scaler"]
-            known = {
-                **stored,
-                "batching": Batching.from_json(stored["batching"]),
-                "scaler": None if scaler is None else Scaler.from_json(scaler),
-            }
-            return cls(**known)
+            scaler = None if stored["scaler"] is None else Scaler.from_json(stored["scaler"])
+            return cls(**{**stored, "batching": Batching.from_json(stored["batching"]), "scaler": scaler})
         except (KeyError, TypeError, AttributeError) as problem:
             raise DataError(f"not a stored schema: {problem!r}") from None
 

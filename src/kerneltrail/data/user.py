@@ -12,10 +12,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from kerneltrail.data.arrays import check_size, real_numbers
 from kerneltrail.errors import DataError
+from kerneltrail.kernels import Array
 from kerneltrail.names import index_of, unique
 from kerneltrail.store.digest import blake, described
-
-Array = NDArray[np.float64]
 
 _TIME = "M"
 """NumPy's letter for a type of times."""
@@ -88,9 +87,12 @@ class User:
         put(self, "y", _sealed(_column(y, rows, who, "the target")))
         check_size(self.y, f"{who}: the target", np.inf)  # one that is far out of scale is refused by what fits it
         put(self, "ends", _checked_ends(ends, rows, who))
-        for label, column in (("action", action), ("availability", availability)):
-            put(self, label, None if column is None else _flags(column, rows, who, label))
-        put(self, "probability", None if probability is None else _shares(probability, rows, who))
+        for label, column, rule in (
+            ("action", action, "be 0 or 1"),
+            ("availability", availability, "be 0 or 1"),
+            ("probability", probability, "lie in [0, 1]"),
+        ):
+            put(self, label, None if column is None else _shares(column, rows, who, label, rule))
         put(self, "order", None if order is None else _ordered(order, rows, who))
 
     @property
@@ -249,19 +251,12 @@ def _column(values: ArrayLike, rows: int, who: str, what: str) -> Array:
     return column
 
 
-def _flags(values: ArrayLike, rows: int, who: str, what: str) -> Array:
+def _shares(values: ArrayLike, rows: int, who: str, what: str, rule: str) -> Array:
     column = _column(values, rows, who, what)
-    bad = np.flatnonzero((column != 0.0) & (column != 1.0))
-    if bad.size:
-        raise DataError(f"{who}: {what} must be 0 or 1, is {column[bad[0]]:g} in row {bad[0] + 1} of {rows}")
-    return _sealed(column)
-
-
-def _shares(values: ArrayLike, rows: int, who: str) -> Array:
-    column = _column(values, rows, who, "probability")
-    bad = np.flatnonzero(~((column >= 0.0) & (column <= 1.0)))
-    if bad.size:
-        raise DataError(f"{who}: probability must lie in [0, 1], is {column[bad[0]]:g} in row {bad[0] + 1} of {rows}")
+    allowed = (column >= 0.0) & (column <= 1.0) if what == "probability" else (column == 0.0) | (column == 1.0)
+    if not allowed.all():
+        bad = int(np.flatnonzero(~allowed)[0])
+        raise DataError(f"{who}: {what} must {rule}, is {column[bad]:g} in row {bad + 1} of {rows}")
     return _sealed(column)
 
 

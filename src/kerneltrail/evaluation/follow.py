@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import MISSING, asdict, dataclass, field, fields, replace
+from dataclasses import MISSING, dataclass, field, fields, replace
 from functools import cache
 from typing import Any, TypeVar, get_type_hints
 
@@ -14,6 +14,7 @@ import numpy as np
 from kerneltrail.data import User
 from kerneltrail.errors import KerneltrailError, NumericalError
 from kerneltrail.evaluation.metrics import brier, scores
+from kerneltrail.evaluation.tables import Row
 from kerneltrail.gp import Prediction
 from kerneltrail.kernels import Composition
 from kerneltrail.methods.protocol import FollowedUser, Method, hyperparameter_count, probabilities_of
@@ -31,7 +32,7 @@ HUGE = 1e100
 
 
 @dataclass(frozen=True)
-class Step:
+class Step(Row):
     """A user followed by a method, after t batches (method §11). What does not apply is NaN, or None for flags.
 
     Attributes:
@@ -97,7 +98,7 @@ class Step:
 
     def to_json(self) -> dict[str, Any]:
         """As plain values; NaN is None, infinity a text."""
-        return {name: _plain(value) for name, value in asdict(self).items()}
+        return {name: _plain(value) for name, value in super().to_json().items()}
 
     @classmethod
     def from_json(cls, stored: Mapping[str, Any]) -> Step:
@@ -127,18 +128,14 @@ def _layout() -> dict[str, Any]:
 
 
 @dataclass(frozen=True)
-class Failure:
+class Failure(Row):
     """Something that raised, and was left out.
 
     Attributes:
-        run: label of the evaluation.
-        method: the method's label.
-        user: the user's name; empty where the method itself could not be built.
-        t: batches seen by then; None where the method could not be built.
+        run, method, user, t: as of a `Step`; no user and no t where the method itself could not be built.
         stage: ``build``, ``update`` or ``predict``. A user whose update fails is left at t; one whose prediction fails
             goes on.
-        type: of the exception.
-        message: what it said.
+        type, message: of the exception.
     """
 
     run: str
@@ -155,10 +152,6 @@ class Failure:
     ) -> Failure:
         """From an exception."""
         return cls("", method, user, t, stage, type(problem).__name__, str(problem))
-
-    def to_json(self) -> dict[str, Any]:
-        """As plain values."""
-        return asdict(self)
 
     def __str__(self) -> str:
         where = f"{self.method}, user {self.user!r} after {self.t} batches" if self.user else self.method
@@ -283,9 +276,10 @@ def left_out(user: User, failure: Failure) -> str:
 
 def _state(user: User, t: int, followed: FollowedUser, truth: Composition | None, seconds: float, cpu: float) -> Step:
     selected, probabilities = followed.composition, probabilities_of(followed)
-    of_truth: dict[str, Any] = {"right": None if truth is None else selected == truth}
+    told: dict[str, Any] = dict.fromkeys(("rmse", "log_density", "coverage50", "coverage90", "predict_seconds"), NAN)
+    told["right"] = None if truth is None else selected == truth
     if truth is not None and probabilities:
-        of_truth |= {"truth_probability": probabilities.get(truth, 0.0), "brier": brier(probabilities, truth)}
+        told |= {"truth_probability": probabilities.get(truth, 0.0), "brier": brier(probabilities, truth)}
     return Step(
         run="",
         method="",
@@ -294,13 +288,8 @@ def _state(user: User, t: int, followed: FollowedUser, truth: Composition | None
         t=t,
         rows=followed.rows,
         predicted=0,
-        rmse=NAN,
-        log_density=NAN,
-        coverage50=NAN,
-        coverage90=NAN,
         seconds=seconds,
         cpu_seconds=cpu,
-        predict_seconds=NAN,
         composition=selected.text,
         products=len(selected),
         hyperparameters=hyperparameter_count(followed),
@@ -309,7 +298,7 @@ def _state(user: User, t: int, followed: FollowedUser, truth: Composition | None
         change=None,
         changed=None,
         probability=max(probabilities.values(), default=NAN),
-        **of_truth,
+        **told,
     )
 
 
@@ -328,8 +317,6 @@ def _timed(work: Callable[[], T]) -> tuple[T, float, float]:
 
 
 def _plain(value: Any) -> Any:
-    if isinstance(value, tuple):
-        return list(value)
     if isinstance(value, float) and not math.isfinite(value):
         return None if math.isnan(value) else str(value)
     return value

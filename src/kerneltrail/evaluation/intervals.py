@@ -3,36 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike
+
+from kerneltrail.evaluation.tables import Row
 
 DRAWS = 2000
 """Bootstrap draws: the ends of a 90 % interval then move by about a fiftieth of its width from seed to seed."""
 
 
 @dataclass(frozen=True)
-class Interval:
-    """A mean with a bootstrap interval.
-
-    Attributes:
-        mean: over users.
-        low, high: ends of the interval.
-        level: its nominal coverage.
-        users: how many there were.
-    """
+class Interval(Row):
+    """A mean over `users` persons, with the ends of a bootstrap interval of nominal coverage `level`."""
 
     mean: float
     low: float
     high: float
     level: float
     users: int
-
-    def to_json(self) -> dict[str, Any]:
-        """As plain values."""
-        return asdict(self)
 
 
 def over_users(
@@ -51,9 +41,7 @@ def over_users(
     Args:
         values: one for each user, or several for users who were followed in several runs.
         persons: whose each value is; a person is resampled with all values. None for one value a person.
-        level: nominal coverage.
-        draws: bootstrap draws.
-        seed: of the draws.
+        level, draws, seed: nominal coverage, and of the bootstrap.
 
     >>> over_users([1.0, 1.0, 4.0], ["ann", "ann", "bob"]).users
     2

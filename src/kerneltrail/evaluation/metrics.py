@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from kerneltrail.evaluation.tables import Row
 from kerneltrail.gp import Prediction
-from kerneltrail.kernels import Composition
-
-Array = NDArray[np.float64]
+from kerneltrail.kernels import Array, Composition
 
 WITHIN = {50: 0.6744897501960817, 90: 1.6448536269514722}
 """Standard deviations on either side that hold so many per cent of a Normal."""
@@ -65,14 +64,10 @@ def brier(probabilities: Mapping[Composition, float], truth: Composition) -> flo
 
 
 @dataclass(frozen=True)
-class Bin:
-    """Selections whose probability lay between `low` (excluded) and `high`.
+class Bin(Row):
+    """`count` selections whose probability lay between `low` (excluded) and `high`.
 
-    Attributes:
-        low, high: its ends.
-        count: how many selections there were.
-        said: their mean probability.
-        right: the share of them that was right; calibrated if equal to `said`.
+    `said` is their mean probability, `right` the share of them that was right: equal if calibrated.
     """
 
     low: float
@@ -80,10 +75,6 @@ class Bin:
     count: int
     said: float
     right: float
-
-    def to_json(self) -> dict[str, Any]:
-        """As plain values."""
-        return asdict(self)
 
 
 def reliability(selections: Iterable[tuple[float, bool]], edges: Sequence[float] = EDGES) -> tuple[Bin, ...]:

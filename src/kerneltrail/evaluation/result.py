@@ -18,7 +18,7 @@ from typing import Any
 from kerneltrail.errors import DataError
 from kerneltrail.evaluation.follow import METRICS, Failure, Step
 from kerneltrail.evaluation.intervals import Interval, over_users
-from kerneltrail.evaluation.tables import csv_text, parquet_table
+from kerneltrail.evaluation.tables import Row, csv_text, parquet_table
 from kerneltrail.names import nearest
 from kerneltrail.store.atomic import write
 from kerneltrail.store.cache import Format, json_format
@@ -32,15 +32,8 @@ NAME = "evaluation.json"
 
 
 @dataclass(frozen=True)
-class Average:
-    """The mean of one metric over users, with a bootstrap interval.
-
-    Attributes:
-        method, t, metric: of what.
-        mean, low, high, level: the mean, the ends of the interval and its nominal coverage.
-        users: persons averaged over.
-        values: users times runs.
-    """
+class Average(Row):
+    """The mean of one metric over users, as an `Interval`; `values` are users times runs."""
 
     method: str
     t: int
@@ -52,22 +45,10 @@ class Average:
     users: int
     values: int
 
-    def to_json(self) -> dict[str, Any]:
-        """As plain values."""
-        return asdict(self)
-
 
 @dataclass(frozen=True)
-class Difference:
-    """The mean of first - second over the same users, with a bootstrap interval over users.
-
-    Attributes:
-        first, second: labels of the methods.
-        t, metric: of what.
-        mean, low, high, level: the mean difference, the ends of the interval and its nominal coverage.
-        users: persons that both have a value for.
-        values: users times runs.
-    """
+class Difference(Row):
+    """The mean of first - second over the users that both have a value for, as in `Average`."""
 
     first: str
     second: str
@@ -84,10 +65,6 @@ class Difference:
     def interval(self) -> Interval:
         """The mean with its interval."""
         return Interval(self.mean, self.low, self.high, self.level, self.users)
-
-    def to_json(self) -> dict[str, Any]:
-        """As plain values."""
-        return asdict(self)
 
 
 @dataclass(frozen=True)
@@ -141,7 +118,7 @@ class Evaluation:
         Users are resampled with all their runs: the same rows in two runs are one person.
         """
         return tuple(
-            Average(method, t, metric, *_numbers(interval), len(values))
+            Average(method, t, metric, **asdict(interval), values=len(values))
             for method in self.methods
             for t in self.times
             for metric, values, interval in _measured(((s, None) for s in self.at(method, t)), level)
@@ -158,7 +135,7 @@ class Evaluation:
         if first not in self.methods:
             raise DataError(f"no method {first!r} was evaluated; {nearest(first, self.methods)}")
         return tuple(
-            Difference(first, second, t, metric, *_numbers(interval), len(values))
+            Difference(first, second, t, metric, **asdict(interval), values=len(values))
             for second in self.methods
             if second != first
             for t in self.times
@@ -167,8 +144,7 @@ class Evaluation:
 
     def to_json(self) -> dict[str, Any]:
         """As plain values."""
-        steps, failures = ([row.to_json() for row in rows] for rows in (self.steps, self.failures))
-        return {"schema": SCHEMA, "about": self.about, "steps": steps, "failures": failures}
+        return {"schema": SCHEMA, "about": self.about, "steps": _rows(self.steps), "failures": _rows(self.failures)}
 
     @classmethod
     def from_json(cls, stored: Any) -> Evaluation:
@@ -192,19 +168,13 @@ class Evaluation:
             against: the method that differences are taken from; ``trajectory``, or else the first, if None.
         """
         goal = Path(folder)
-        tables: dict[str, tuple[type, list[dict[str, Any]]]] = {
-            "steps": (Step, [step.to_json() for step in self.steps]),
-            "summary": (Average, [row.to_json() for row in self.summary()]),
-            "paired": (Difference, [row.to_json() for row in self.paired(against)]),
-            "failures": (Failure, [row.to_json() for row in self.failures]),
-        }
-        written = [
-            write(goal / f"{name}.csv", csv_text([each.name for each in fields(kind)], rows))
-            for name, (kind, rows) in tables.items()
-        ]
+        content, written = self.to_json(), []
+        content |= {"summary": _rows(self.summary()), "paired": _rows(self.paired(against))}
+        for name, kind in (("steps", Step), ("summary", Average), ("paired", Difference), ("failures", Failure)):
+            columns = [each.name for each in fields(kind)]
+            written.append(write(goal / f"{name}.csv", csv_text(columns, content[name])))
         if find_spec("pyarrow") is not None and self.steps:
             written.append(write(goal / "steps.parquet", parquet_table(self.steps)))
-        content = {**self.to_json(), **{name: rows for name, (_, rows) in tables.items()}}
         text = json.dumps(content, indent=1, ensure_ascii=False, allow_nan=False)
         return (*written, write(goal / NAME, text + "\n"))
 
@@ -238,6 +208,10 @@ def merged(evaluations: Iterable[Evaluation]) -> Evaluation:
     )
 
 
+def _rows(rows: Iterable[Row]) -> list[dict[str, Any]]:
+    return [row.to_json() for row in rows]
+
+
 def _pairs(first: Iterable[Step], second: Iterable[Step]) -> Iterator[tuple[Step, Step]]:
     other = {(step.run, step.user): step for step in second}
     for step in first:
@@ -257,7 +231,3 @@ def _measured(pairs: Iterable[tuple[Step, Step | None]], level: float) -> Iterat
                 persons.append(step.person)
         if values:
             yield metric, values, over_users(values, persons, level=level)
-
-
-def _numbers(interval: Interval) -> tuple[float, float, float, float, int]:
-    return interval.mean, interval.low, interval.high, interval.level, interval.users

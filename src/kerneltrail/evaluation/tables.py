@@ -8,8 +8,18 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields
 from typing import Any
 
+from kerneltrail.store.validate import plain
+
 FORMULA = ("=", "+", "-", "@", "\t", "\r")
 """A text that begins with one of these is run by a spreadsheet as a formula."""
+
+
+class Row:
+    """A dataclass whose instances are rows of tables."""
+
+    def to_json(self) -> dict[str, Any]:
+        """As plain values."""
+        return dict(plain(self))
 
 
 def csv_text(columns: Sequence[str], rows: Iterable[Mapping[str, Any]]) -> str:

@@ -36,13 +36,7 @@ Truth = Mapping[str, Composition]
 
 @dataclass(frozen=True)
 class Progress:
-    """How far an evaluation is.
-
-    Attributes:
-        stage: ``build`` (methods) or ``follow`` (users times methods).
-        done, total: how many.
-        said: what comes next, or has just been done.
-    """
+    """How far the stage ``build`` (methods) or ``follow`` (users times methods) is; `said` is what is at hand."""
 
     stage: str
     done: int

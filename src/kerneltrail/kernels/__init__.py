@@ -2,6 +2,7 @@
 
 from kerneltrail.kernels.atoms import ATOMS, Atom, AtomKind, Hyperparameter, default_kinds, register
 from kerneltrail.kernels.composition import Composition, Product
+from kerneltrail.kernels.fourier import Array
 from kerneltrail.kernels.layout import Hyperparameters, Layout, layout_of
 from kerneltrail.kernels.pool import Pool, by_order
 from kerneltrail.kernels.priors import Prior, Priors, log_normal, normal
@@ -9,6 +10,7 @@ from kerneltrail.kernels.text import parse
 
 __all__ = [
     "ATOMS",
+    "Array",
     "Atom",
     "AtomKind",
     "Composition",

@@ -17,8 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 from kerneltrail.errors import KernelError
 from kerneltrail.kernels.atoms import Atom, Hyperparameter
 from kerneltrail.kernels.composition import Composition, Product
-
-Array = NDArray[np.float64]
+from kerneltrail.kernels.fourier import Array
 
 AMPLITUDE = Hyperparameter("amplitude", "amplitude", fallback=(1.0, 0.5))
 """σ_f² of a product."""
@@ -202,12 +201,7 @@ def layout_of(composition: Composition) -> Layout:
 
 @dataclass(frozen=True)
 class Hyperparameters(NamedVector):
-    """A composition's hyperparameters as one value: a mapping from names to natural values.
-
-    Attributes:
-        composition: the kernel they belong to.
-        unconstrained: the vector in the unconstrained space, in the layout's order.
-    """
+    """A composition's hyperparameters as one value: a mapping from names to natural values."""
 
     composition: Composition
     unconstrained: tuple[float, ...]

@@ -159,17 +159,3 @@ def likeness(covariate: str, lengthscale: float, unit: str) -> tuple[str, str]:
     if lengthscale < 0.5:
         return f"the same {covariate} ({named})", f"{covariate} stays the same ({named})"
     return f"a similar {covariate} ({named}; {extent})", f"{covariate} stays similar ({named}; {extent})"
-
-
-__all__ = [
-    "Phrase",
-    "Unit",
-    "every",
-    "levels_of",
-    "likeness",
-    "listing",
-    "number",
-    "place",
-    "quantity",
-    "singular",
-]

@@ -185,10 +185,7 @@ class Pool:
     def log_h0(self, mask: int, *, parent: int = 0, keep: float | None = None) -> float:
         """log H0 of a bit mask (method (6)).
 
-        Args:
-            mask: the composition.
-            parent: the composition that is being left.
-            keep: if given, products already in `parent` are included with this probability instead (parent bias).
+        With `keep`, products in `parent`, which is being left, are included with that probability (parent bias).
         """
         if not mask and not self.allow_empty:
             return -math.inf

@@ -11,24 +11,16 @@ from types import MappingProxyType
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from kerneltrail.errors import KernelError
 from kerneltrail.kernels.composition import Composition
+from kerneltrail.kernels.fourier import Array
 from kerneltrail.kernels.layout import AMPLITUDE, NOISE, Slot, layout_of
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
 class Prior:
-    """A Normal in the unconstrained space. Build it with `normal` or `log_normal`.
-
-    Attributes:
-        family: ``Normal`` for real hyperparameters, ``LogNormal`` for positive ones.
-        mean: mean of the unconstrained value.
-        variance: variance of the unconstrained value.
-    """
+    """Mean and variance of the unconstrained value. Build it with `normal` or, if positive, with `log_normal`."""
 
     family: Literal["Normal", "LogNormal"]
     mean: float

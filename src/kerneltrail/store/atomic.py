@@ -19,13 +19,8 @@ def write(
 ) -> Path:
     """Write a file beside its goal, down to the disk, then rename it: a reader sees the old file or the new one.
 
-    Folders on the way are made. Whatever fails, nothing is left beside the goal, and what stood there is untouched.
-
-    Args:
-        path: the goal.
-        content: text is written as UTF-8.
-        shown: the path that an error names instead.
-        error: the class of that error.
+    Folders on the way are made. Whatever fails, nothing is left beside the goal, and what stood there is untouched; an
+    `error` names the goal, or the path `shown` in its place. Text is written as UTF-8.
     """
     goal = Path(path)
     beside = goal.with_name(f".{uuid.uuid4().hex}.tmp")  # a name of its own: the goal's may be as long as names can be
@@ -59,11 +54,7 @@ def read(path: str | os.PathLike[str], *, error: type[KerneltrailError] = DataEr
 
 
 def check_writable(path: str | os.PathLike[str]) -> None:
-    """Refuse a path that cannot be written now, rather than after a long computation.
-
-    Raises:
-        DataError: where the path cannot be written.
-    """
+    """Refuse a path that cannot be written now, rather than after a long computation."""
     goal = Path(path)
     if goal.is_dir():
         raise DataError(f"{goal} cannot be written: it is a folder")

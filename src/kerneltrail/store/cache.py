@@ -88,11 +88,7 @@ class Cache:
         return self.folder / f"{name}{ENTRY}"
 
     def read(self, name: str, format: Format[T]) -> Entry[T] | None:
-        """The entry of a name; None if there is none.
-
-        Raises:
-            DataError: naming the file, if it is damaged.
-        """
+        """The entry of a name; None if there is none. A damaged file is refused by name."""
         path = self.path(name)
         try:
             data = path.read_bytes()
@@ -138,11 +134,7 @@ class Log:
     path: Path
 
     def append(self, value: Any) -> None:
-        """Add a value, down to the disk; where that fails, the file is as it was before.
-
-        Raises:
-            DataError: naming the file, if it cannot be written.
-        """
+        """Add a value, down to the disk; where that fails, the file is as it was before."""
         text = json.dumps(value).encode()
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
@@ -161,10 +153,9 @@ class Log:
             raise DataError(f"{self.path} cannot be written: {problem.strerror or problem}") from None
 
     def read(self) -> Iterator[Any]:
-        """All values. A last line that was cut short is removed for good, so that appending stays sound.
+        """All values; a damaged line is refused.
 
-        Raises:
-            DataError: naming the file and the line that is damaged.
+        A last line that was cut short is removed for good, so that appending stays sound.
         """
         if not self.path.exists():
             return

@@ -18,7 +18,7 @@ from safetensors.numpy import save as save_arrays
 
 from kerneltrail.errors import ModelFileError
 from kerneltrail.store.digest import blake
-from kerneltrail.store.validate import conform, reading
+from kerneltrail.store.validate import conform, plain, reading
 
 SCHEMA = 1
 """Version of the layout. It changes whenever an older reader would misread a file, or a newer one an older file."""
@@ -38,14 +38,8 @@ def pack(kind: str, content: Mapping[str, Any], arrays: Arrays) -> bytes:
     turned = [name for name, a in arrays.items() if a.flags.f_contiguous and not a.flags.c_contiguous]
     stored = {name: np.ascontiguousarray(a.T if name in turned else a) for name, a in arrays.items()}
     inner = {"content": content, "turned": turned}
-    head = {
-        "kind": kind,
-        "schema": SCHEMA,
-        "version": version("kerneltrail"),
-        "digest": digest_of(inner, stored),
-        **inner,
-    }
-    return save_arrays(stored, metadata={_KEY: _dumps(head)})
+    about = {"kind": kind, "schema": SCHEMA, "version": version("kerneltrail"), "digest": digest_of(inner, stored)}
+    return save_arrays(stored, metadata={_KEY: _dumps(about | inner)})
 
 
 def unpack(data: bytes, kind: str, shown: str) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
@@ -114,14 +108,10 @@ def digest_of(content: Mapping[str, Any], arrays: Arrays) -> str:
 
 def _dumps(value: Any) -> str:
     """JSON with the shortest digits that read back to the same float64."""
-    return json.dumps(value, ensure_ascii=False, default=_plain)
+    return json.dumps(value, ensure_ascii=False, default=_kept)
 
 
-def _plain(value: Any) -> Any:
-    if isinstance(value, np.generic):
-        return value.item()
-    if isinstance(value, np.ndarray):
-        return value.tolist()
-    if isinstance(value, Mapping):
-        return dict(value)
+def _kept(value: Any) -> Any:
+    if isinstance(value, np.generic | np.ndarray | Mapping):
+        return plain(value)
     raise ModelFileError(f"a {type(value).__name__} cannot be kept in a model file: {value!r}")

@@ -45,10 +45,7 @@ def seed_of(text: str) -> int:
 
 
 def digest(*values: Any) -> str:
-    """A digest of values, in 32 letters: equal for equal values, in every process, whatever the order of keys.
-
-    Raises:
-        DataError: for a value whose content cannot be told, such as a function.
+    """A digest of `described` values, in 32 letters: equal for equal ones in every process, whatever the order of keys.
 
     >>> digest({"a": 1, "b": (2.0, None)}) == digest({"b": [2.0, None], "a": 1})
     True
@@ -60,10 +57,8 @@ def digest(*values: Any) -> str:
 def described(value: Any) -> Any:
     """A value as plain JSON, for digests, and for people to read what was asked for.
 
-    Rooms register their own values with it: a user is its fingerprint, a kernel its text.
-
-    Raises:
-        DataError: for a value whose content cannot be told, such as a function.
+    Rooms register their own values with it: a user is its fingerprint, a kernel its text. One whose content cannot be
+    told, such as a function, is refused.
     """
     if is_dataclass(value) and not isinstance(value, type):
         told = {field.name: described(getattr(value, field.name)) for field in fields(value) if field.compare}
@@ -71,47 +66,15 @@ def described(value: Any) -> Any:
     raise DataError(f"a setting of type {type(value).__name__} cannot be described, so its results cannot be kept")
 
 
-@described.register(type(None))
-@described.register(bool)
-@described.register(int)
-@described.register(str)
-def _itself(value: Any) -> Any:
-    return value
-
-
-@described.register
-def _(value: float) -> Any:
-    return value if np.isfinite(value) else str(value)
-
-
-@described.register
-def _(value: np.generic) -> Any:
-    return described(value.item())
-
-
-@described.register
-def _(value: np.ndarray) -> Any:
-    return {"array": [str(value.dtype), list(value.shape), blake(value).hex()]}
-
-
-@described.register
-def _(value: PurePath) -> Any:
-    return str(value)
-
-
-@described.register
-def _(value: Mapping) -> Any:  # type: ignore[type-arg]
-    return {str(key): described(value[key]) for key in sorted(value, key=str)}
-
-
-@described.register
-def _(value: Set) -> Any:  # type: ignore[type-arg]
-    return sorted((described(item) for item in value), key=repr)
-
-
-@described.register
-def _(value: Sequence) -> Any:  # type: ignore[type-arg]
-    return [described(item) for item in value]
+for _kind in (type(None), bool, int, str):
+    described.register(_kind, lambda value: value)
+described.register(float, lambda value: value if np.isfinite(value) else str(value))
+described.register(np.generic, lambda value: described(value.item()))
+described.register(np.ndarray, lambda value: {"array": [str(value.dtype), list(value.shape), blake(value).hex()]})
+described.register(PurePath, str)
+described.register(Mapping, lambda value: {str(key): described(value[key]) for key in sorted(value, key=str)})
+described.register(Set, lambda value: sorted((described(item) for item in value), key=repr))
+described.register(Sequence, lambda value: [described(item) for item in value])
 
 
 def content_digest(path: str | Path) -> str:
@@ -125,10 +88,8 @@ def content_digest(path: str | Path) -> str:
 def code(layer: str, method: str | None = None) -> str:
     """A digest of the code of a layer and of all before it: what `fit` computes depends on ``code("trajectory")``.
 
-    Args:
-        layer: one of `LAYERS`.
-        method: a package of ``methods``, such as ``cks``: then those of other methods do not count. Modules that lie
-            directly in ``methods`` belong to every method.
+    With `method`, a package of ``methods`` such as ``cks``, those of other methods do not count. Modules that lie
+    directly in ``methods`` belong to every method.
     """
     files: list[Path] = []
     for room in LAYERS[: LAYERS.index(layer) + 1]:

@@ -168,11 +168,7 @@ def parse_text(text: str, language: Language, source: str) -> dict[str, Any]:
 
 
 def read_json(path: str | os.PathLike[str]) -> Any:
-    """The value in a JSON file that a program wrote.
-
-    Raises:
-        DataError: naming the file, if there is none, or it holds something else.
-    """
+    """The value in a JSON file that a program wrote."""
     try:
         return json.loads(read(path))
     except RecursionError:

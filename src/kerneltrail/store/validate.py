@@ -47,6 +47,21 @@ def reading(shown: str, error: type[KerneltrailError] = DataError) -> Iterator[N
         raise error(f"{shown} is damaged: {type(problem).__name__}: {short(str(problem), 300)}") from None
 
 
+def plain(value: Any) -> Any:
+    """A value as JSON has it: dataclasses and mappings as dicts, tuples and arrays as lists, NumPy's numbers as plain.
+
+    >>> plain({"a": (np.float64(1.0), np.arange(2))})
+    {'a': [1.0, [0, 1]]}
+    """
+    if isinstance(value, np.generic | np.ndarray):
+        return value.tolist()
+    if is_dataclass(value):
+        return {field.name: plain(getattr(value, field.name)) for field in fields(value)}
+    if isinstance(value, Mapping):
+        return {key: plain(item) for key, item in value.items()}
+    return [plain(item) for item in value] if isinstance(value, list | tuple) else value
+
+
 def conform(value: Any, kind: Any, place: str = "it") -> None:
     """Refuse a value of a JSON file that is not of a kind.
 

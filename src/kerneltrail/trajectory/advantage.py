@@ -5,22 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import ndtr, ndtri
 
 from kerneltrail.errors import DataError
-
-Array = NDArray[np.float64]
+from kerneltrail.kernels import Array
 
 
 @dataclass(frozen=True)
 class Advantage:
-    """The advantage of acting at m contexts, a Normal at each, in the target's units.
-
-    Attributes:
-        mean: (m,).
-        variance: (m,).
-    """
+    """The advantage of acting at m contexts, in the target's units: a Normal at each, means and variances (m,)."""
 
     mean: Array
     variance: Array

@@ -6,10 +6,12 @@ A key that is not known is refused with its place and the nearest one that is; n
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import reduce
 from math import comb
+from operator import or_
 from typing import TYPE_CHECKING, Any, Literal, TypedDict, get_type_hints
 
 from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, ValidationError, create_model, model_validator
@@ -18,7 +20,7 @@ from kerneltrail.data import Cohort
 from kerneltrail.data.heartsteps import heartsteps_pool
 from kerneltrail.errors import ConfigError, KerneltrailError
 from kerneltrail.gp import Reward
-from kerneltrail.kernels import ATOMS, Pool, Prior, Priors, Product, by_order, default_kinds, log_normal, normal, parse
+from kerneltrail.kernels import ATOMS, Pool, Prior, Priors, by_order, default_kinds, log_normal, normal, parse
 from kerneltrail.kernels.layout import AMPLITUDE, NOISE
 from kerneltrail.kernels.pool import COMPOUND, SIMPLE
 from kerneltrail.names import nearest
@@ -29,9 +31,6 @@ from kerneltrail.trajectory.settings import Settings
 
 PRODUCTS = 10_000
 """The most products that a pool may be generated with."""
-
-Rule = Callable[[Product], float]
-"""An inclusion probability for every product."""
 
 
 class Section(BaseModel):
@@ -74,16 +73,16 @@ class PoolSection(Section):
     def build(self, covariates: tuple[str, ...]) -> Pool:
         """The pool for data with these covariates."""
         rule = by_order(self.inclusion.simple, self.inclusion.compound)
-        listed = [Pool.of(each.kernel, probability=_either(each.probability, rule)) for each in self.kernels]
+        listed = [
+            Pool.of(each.kernel, probability=rule if each.probability is None else each.probability)
+            for each in self.kernels
+        ]
         stated = [(each.kernel, each.probability) for each in self.kernels if each.probability is not None]
         own = {str(product): probability for text, probability in stated for product in parse(text)}
         parts = listed
         if not listed or {"preset", "covariates", "kinds", "order"} & self.model_fields_set:
             parts = [*self._generated(covariates), *listed]
-        pool = parts[0]
-        for part in parts[1:]:
-            pool = pool | part
-        pool = pool.with_probabilities(own).with_probabilities(self.inclusion.overrides)
+        pool = reduce(or_, parts).with_probabilities(own).with_probabilities(self.inclusion.overrides)
         for name in pool.covariates:
             _known_name(name, covariates, "pool reads", "the data have")
         return pool.with_empty(self.allow_empty)
@@ -282,10 +281,6 @@ def read_config(path: str | os.PathLike[str]) -> Config:
     """
     text, format = read_text(path)
     return Config.parse(text, format=format, source=os.fspath(path))
-
-
-def _either(probability: float | None, rule: Rule) -> float | Rule:
-    return rule if probability is None else probability
 
 
 def _known_name(name: str, known: tuple[str, ...], what: str, those: str) -> None:

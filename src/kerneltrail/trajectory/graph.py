@@ -7,21 +7,16 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
 from kerneltrail.data import Scaler, Schema
 from kerneltrail.errors import DataError
 from kerneltrail.gp import Reward
 from kerneltrail.gp.population import PopulationMean
-from kerneltrail.kernels import Composition, Pool, Priors
+from kerneltrail.kernels import Array, Composition, Pool, Priors
 from kerneltrail.trajectory.evidence import EVIDENCES, PathEvidence
 from kerneltrail.trajectory.group import Node
 from kerneltrail.trajectory.sampler.urn import ROOT, Counts, Paths, Urn
 from kerneltrail.trajectory.settings import Settings
 from kerneltrail.trajectory.structure import Structure
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

@@ -10,15 +10,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from kerneltrail.errors import KernelError
 from kerneltrail.gp.map import Prior
-from kerneltrail.kernels import Composition
+from kerneltrail.kernels import Array, Composition
 from kerneltrail.trajectory.map_table import MapTable
 from kerneltrail.trajectory.sampler.urn import Paths
-
-Array = NDArray[np.float64]
 
 MEAN_WEIGHT = 0.25
 """How many users the prior's mean is worth: it is vague, so one user's well-determined value should outweigh it."""
@@ -29,14 +26,7 @@ SPREAD_WEIGHT = 1.0
 
 @dataclass(frozen=True)
 class Group:
-    """A Normal over one composition's unconstrained hyperparameters, independent between them.
-
-    Attributes:
-        composition: the kernel.
-        mean: (k,).
-        variance: (k,).
-        users: how many users it was learnt from.
-    """
+    """A Normal over a composition's k unconstrained hyperparameters, independent between them, learnt from `users`."""
 
     composition: Composition
     mean: Array

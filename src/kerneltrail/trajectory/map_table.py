@@ -12,17 +12,15 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
 from kerneltrail.data import User
 from kerneltrail.engines import Serial, engine_for, results
 from kerneltrail.errors import DataError
 from kerneltrail.gp import LinearBlock, MapResult, Reward, find_map_path, keep_freed_memory
 from kerneltrail.gp.map import Prior
-from kerneltrail.kernels import Composition, Pool
+from kerneltrail.kernels import Array, Composition, Pool
 from kerneltrail.store.digest import code, digest, seed_of
 
-Array = NDArray[np.float64]
 Progress = Callable[[int, int], None]
 """Called with (done, total)."""
 
@@ -105,15 +103,9 @@ def _fits(table: MapTable, user: int, mask: int) -> Fits:
 
 
 class MapTable:
-    """Fits by (user, mask), computed on demand or ahead of time in parallel.
+    """Fits by (user, mask of the pool), computed on demand or ahead of time in parallel.
 
-    Attributes:
-        users: the pilot users.
-        pool: what masks mean.
-        prior: over hyperparameters.
-        settings: of the searches.
-        reward: the reward model, if there is one.
-        on_new: called with (table, pairs) whenever fits have been computed, to keep them.
+    `on_new` is called with (table, pairs) whenever fits have been computed, to keep them.
     """
 
     def __init__(

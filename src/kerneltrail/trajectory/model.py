@@ -6,7 +6,7 @@ import os
 from typing import Any
 
 from kerneltrail.errors import ModelFileError
-from kerneltrail.store.atomic import read
+from kerneltrail.store.atomic import read, write
 from kerneltrail.store.cache import Format
 from kerneltrail.trajectory import model_file
 from kerneltrail.trajectory.graph import LearntGraph
@@ -29,22 +29,20 @@ class TrajectoryModel(LearntGraph):
         return NewUser.from_bytes(read(path, error=ModelFileError), self, os.fspath(path))
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Keep the model in one file, which `TrajectoryModel.load` reads back bit for bit."""
-        model_file.save(self, path)
+        """Keep the model in one file, which `TrajectoryModel.load` reads back bit for bit.
+
+        Raises:
+            ModelFileError: if it cannot be written; what stood there before is untouched then.
+        """
+        write(path, model_file.to_bytes(self), error=ModelFileError)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> TrajectoryModel:
         """The model that `save` kept."""
-        return model_file.load(path, cls)
+        return model_file.from_bytes(read(path, error=ModelFileError), cls, os.fspath(path))
 
 
-def save(model: TrajectoryModel, path: str | os.PathLike[str]) -> None:
-    """Keep a model in one file.
-
-    Raises:
-        ModelFileError: if it cannot be written; what stood there before is untouched then.
-    """
-    model.save(path)
+save = TrajectoryModel.save
 
 
 def load(path: str | os.PathLike[str]) -> TrajectoryModel:

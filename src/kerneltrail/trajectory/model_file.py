@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, replace
 from itertools import pairwise
 from typing import Any, TypeVar, get_type_hints
@@ -16,7 +15,6 @@ from kerneltrail.errors import ModelFileError
 from kerneltrail.gp import Reward
 from kerneltrail.gp.population import PopulationMean
 from kerneltrail.kernels import Composition, Pool, Prior, Priors, layout_of, parse
-from kerneltrail.store.atomic import read, write
 from kerneltrail.store.container import Arrays, digest_of, pack, unpack
 from kerneltrail.store.digest import described
 from kerneltrail.store.validate import Malformed, array, conform, reading
@@ -50,25 +48,6 @@ LAYOUT: dict[str, Any] = {
     "provenance": dict[str, Any],
 }  # fmt: skip
 """The content of a model's file."""
-
-
-def save(model: LearntGraph, path: str | os.PathLike[str]) -> None:
-    """Keep a model in one file.
-
-    Raises:
-        ModelFileError: if it cannot be written; what stood there before is untouched then.
-    """
-    write(path, to_bytes(model), error=ModelFileError)
-
-
-def load(path: str | os.PathLike[str], kind: type[Model]) -> Model:
-    """The model in a file, made as a `kind`: equal to the one that was saved, and behaving the same, bit for bit.
-
-    Raises:
-        ModelFileError: if there is no such file, or it is not a model, cut short, damaged, of another schema version,
-            or made of kernels that are not registered here.
-    """
-    return from_bytes(read(path, error=ModelFileError), kind, os.fspath(path))
 
 
 def to_bytes(model: LearntGraph) -> bytes:
@@ -116,36 +95,29 @@ def _encode(model: LearntGraph) -> tuple[dict[str, Any], dict[str, NDArray[Any]]
         arrays[f"nodes.{i}.variance"] = node.group.variance
     content = {
         "schema": model.schema.to_json(),
-        "pool": {
-            "products": [str(product) for product in pool.products],
-            "probabilities": list(pool.probabilities),
-            "allow_empty": pool.allow_empty,
-        },
+        "pool": {**_stored(pool, LAYOUT["pool"]), "products": [str(product) for product in pool.products]},
         "priors": _encode_priors(model.priors),
         "settings": model.settings.to_json(),
         "users": list(model.users),
         "batches": [len(path) for path in model.paths],
         "compositions": [pool.composition(mask).text for mask in place],
-        "structures": [{"nodes": s.nodes, "edges": s.edges, "visits": s.visits} for s in model.structures],
+        "structures": [_stored(s, ("nodes", "edges", "visits")) for s in model.structures],
         "nodes": [
             {"composition": place[node.mask], "users": list(node.users), "group": node.group.users}
             for node in model.nodes
         ],
         "reward": None if model.reward is None else asdict(model.reward),
-        "diagnostics": {
-            "sweeps": model.diagnostics.sweeps,
-            "traces": list(model.diagnostics.traces),
-            "rhat": dict(model.diagnostics.rhat),
-            "ess": dict(model.diagnostics.ess),
-            "acceptance": dict(model.diagnostics.acceptance),
-            "seconds": dict(model.diagnostics.seconds),
-        },
+        "diagnostics": {**_stored(model.diagnostics, LAYOUT["diagnostics"]), "traces": list(model.diagnostics.traces)},
         "provenance": dict(model.provenance),
     }
     if model.mean is not None:
         arrays["mean.weights"] = model.mean.weights
         content["mean"] = {"penalty": model.mean.penalty}
     return content, arrays
+
+
+def _stored(value: object, names: Iterable[str]) -> dict[str, Any]:
+    return {name: getattr(value, name) for name in names}
 
 
 def _encode_priors(priors: Priors) -> dict[str, Any]:
@@ -166,6 +138,8 @@ def _decode(content: Mapping[str, Any], arrays: Arrays, kind: type[Model]) -> Mo
     nodes = tuple(_decode_node(i, stored, compositions, masks, arrays) for i, stored in enumerate(content["nodes"]))
     structures = _decode_structures(content, masks, arrays)
     reward, chains = content["reward"], content["diagnostics"]
+    shape = (None, chains["sweeps"])
+    traces = {name: array(arrays, f"diagnostics.traces.{name}", shape) for name in chains["traces"]}
     model = kind(
         schema=Schema.from_json(content["schema"]),
         pool=pool,
@@ -175,16 +149,7 @@ def _decode(content: Mapping[str, Any], arrays: Arrays, kind: type[Model]) -> Mo
         structures=structures,
         nodes=nodes,
         reward=None if reward is None else Reward(**reward),
-        diagnostics=Diagnostics(
-            sweeps=chains["sweeps"],
-            rhat=chains["rhat"],
-            ess=chains["ess"],
-            acceptance=chains["acceptance"],
-            traces={
-                name: array(arrays, f"diagnostics.traces.{name}", (None, chains["sweeps"])) for name in chains["traces"]
-            },
-            seconds=chains["seconds"],
-        ),
+        diagnostics=Diagnostics(**{**{key: chains[key] for key in LAYOUT["diagnostics"]}, "traces": traces}),
         provenance=content["provenance"],
         mean=_decode_mean(content, arrays),
     )

@@ -14,14 +14,14 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from kerneltrail.data import User
 from kerneltrail.data.arrays import real_numbers
 from kerneltrail.errors import DataError, ModelFileError, TrajectoryError
 from kerneltrail.gp import LinearBlock, Prediction
 from kerneltrail.gp.posterior import rows_of
-from kerneltrail.kernels import Composition, Hyperparameters
+from kerneltrail.kernels import Array, Composition, Hyperparameters
 from kerneltrail.store.atomic import write
 from kerneltrail.trajectory import user_file
 from kerneltrail.trajectory.advantage import Advantage, mixed
@@ -31,8 +31,6 @@ from kerneltrail.trajectory.node_fit import NodeFit, NodePosterior
 from kerneltrail.trajectory.sampler.urn import ROOT
 from kerneltrail.trajectory.settings import Memory, Selection
 from kerneltrail.trajectory.user_state import RECENT, Step, UserState
-
-Array = NDArray[np.float64]
 
 
 class NewUser:
@@ -57,23 +55,8 @@ class NewUser:
             if change not in ("selection", "memory", "refine"):
                 raise TrajectoryError(f"{change!r} cannot be changed for a new user; selection, memory and refine can")
         settings = replace(model.settings, **changes)
-        prior = model.transitions[0]
-        state = UserState(
-            name=name,
-            selection=settings.selection,
-            memory=settings.memory,
-            refine=settings.refine,
-            rows=0,
-            batches=0,
-            history=(),
-            fits=tuple(map(NodeFit.start, model.nodes)),
-            kept=None,
-            prior=prior,
-            weights=prior,
-            current=None,
-            first=None,
-            selected=(0,) * len(model.nodes),
-        )
+        fits = tuple(map(NodeFit.start, model.nodes))
+        state = UserState.start(name, settings, fits, model.transitions[0])
         return cls(model, state)
 
     @classmethod

@@ -10,18 +10,15 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
 from kerneltrail.data import User
 from kerneltrail.errors import KernelError
 from kerneltrail.gp import LinearBlock, OnlineState, Posterior, Prediction, prior_only
 from kerneltrail.gp.map import LEAST_CURVATURE
 from kerneltrail.gp.numerics import LOG_2PI
-from kerneltrail.kernels import Hyperparameters
+from kerneltrail.kernels import Array, Hyperparameters
 from kerneltrail.trajectory.evidence.base import TOLERANCE, PathEvidence
 from kerneltrail.trajectory.group import Node
-
-Array = NDArray[np.float64]
 
 FEATURES = ((TOLERANCE, 400), (1e-2, 1500))
 """Error allowed and most features of a frozen node. A product over two covariates needs hundreds: less exactly there,
@@ -34,10 +31,7 @@ class NodeFit:
 
     Attributes:
         node: the composition with its group.
-        theta: the user's hyperparameters under it, unconstrained, (k,).
-        log_evidence: of all rows seen; 0 before any.
-        precision: curvature of the log posterior at `theta` when it was last refined, (k, k); None where the evidence
-            has no Laplace factor.
+        theta, log_evidence, precision: as of `NodeEstimate`, when it was last refined; the evidence follows all rows.
         refined: number of rows it was last refined with.
         online: sums that have replaced the rows, or None while they are kept.
     """

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
-from types import MappingProxyType
-from typing import Any, Literal
+from typing import Any, Literal, get_args, get_type_hints
 
+from kerneltrail.data.frozen_dict import FrozenDict
 from kerneltrail.errors import TrajectoryError
 from kerneltrail.trajectory.candidates import Scope
 from kerneltrail.trajectory.evidence import EVIDENCES
@@ -84,8 +84,8 @@ class Settings:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "moves", tuple(self.moves))
-        frozen = {name: MappingProxyType(dict(options)) for name, options in self.options.items()}
-        object.__setattr__(self, "options", MappingProxyType(frozen))
+        frozen = FrozenDict({name: FrozenDict(options) for name, options in self.options.items()})
+        object.__setattr__(self, "options", frozen)
         for name in (*self.moves, *self.options):
             _ = MOVES[name]  # refuses one that there is not
         idle = [name for name in self.options if name not in self.moves]
@@ -94,24 +94,17 @@ class Settings:
         for name, least in (("largest", 1), ("width", 1), ("chains", 1), ("sweeps", 8), ("check", 8), ("refine", 0)):
             if getattr(self, name) < least:
                 raise TrajectoryError(f"{name} must be at least {least}, got {getattr(self, name)}")
-        for name, allowed in (
-            ("evidence", tuple(EVIDENCES)),
-            ("selection", ("filter", "greedy")),
-            ("memory", ("newest", "all")),
-            ("start", ("apart", "best")),
-            ("margin_of", ("joint", "likelihood")),
-            ("scope", ("each", "together")),
-            ("mean", ("none", "population")),
-        ):
+        hints = get_type_hints(Settings)
+        choices = {
+            name: get_args(hints[name]) for name in ("selection", "memory", "start", "margin_of", "scope", "mean")
+        }
+        for name, allowed in {"evidence": tuple(EVIDENCES), **choices}.items():
             if getattr(self, name) not in allowed:
                 raise TrajectoryError(f"{name} must be one of {', '.join(allowed)}, got {getattr(self, name)!r}")
         if not 0 <= self.constant < float("inf"):
             raise TrajectoryError(f"constant is a variance, 0 for no constant at all; got {self.constant}")
         if self.margin < 0 or self.rhat <= 1.0:
             raise TrajectoryError("margin must not be negative, and rhat must be above 1")
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return _from_plain, (self.to_json(),)  # mapping proxies do not travel between processes
 
     @classmethod
     def published(cls, **changes: Any) -> Settings:
@@ -158,7 +151,3 @@ class Settings:
             )
         maps = MapSettings(**dict(stored.get("maps", {})))
         return cls(**{**dict(stored), "maps": maps})
-
-
-def _from_plain(stored: Mapping[str, Any]) -> Settings:
-    return Settings.from_json(stored)

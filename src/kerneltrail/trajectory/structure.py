@@ -11,15 +11,7 @@ from kerneltrail.trajectory.sampler.urn import Counts, Paths
 
 @dataclass(frozen=True)
 class Structure:
-    """A sampled set of paths, seen as a graph.
-
-    Attributes:
-        paths: the composition of every customer, as masks.
-        log_joint: of these paths.
-        nodes: number of compositions in use.
-        edges: number of distinct transitions in use.
-        visits: how often these very paths were sampled.
-    """
+    """A sampled set of paths (masks), seen as a graph of so many compositions and transitions; and how often it was."""
 
     paths: Paths
     log_joint: float

@@ -26,9 +26,13 @@ from kerneltrail.trajectory.settings import Memory, Selection
 from kerneltrail.trajectory.user_state import RECENT, Step, UserState
 
 _ONLINE = {"rows": int, "tol": float, "max_rank": int, "widening_error": float}
-LAYOUT: dict[str, Any] = {
+_PLAIN: dict[str, Any] = {
     "name": str, "selection": Selection, "memory": Memory, "refine": int, "rows": int, "batches": int,
-    "current": int | None, "judges": list[Any], "kept": dict[str, Any] | None, "history": list[Any],
+    "current": int | None,
+}  # fmt: skip
+"""What the file holds as the state does."""
+LAYOUT: dict[str, Any] = {
+    **_PLAIN, "judges": list[Any], "kept": dict[str, Any] | None, "history": list[Any],
 }  # fmt: skip
 """The content of a user's file, besides its model's fingerprint."""
 
@@ -38,13 +42,7 @@ def to_bytes(state: UserState, model: LearntGraph) -> bytes:
     arrays: dict[str, NDArray[Any]] = {"prior": state.prior, "weights": state.weights}
     content = {
         "model": fingerprint(model),
-        "name": state.name,
-        "selection": state.selection,
-        "memory": state.memory,
-        "refine": state.refine,
-        "rows": state.rows,
-        "batches": state.batches,
-        "current": state.current,
+        **{name: getattr(state, name) for name in _PLAIN},
         "judges": [_encode_fit(fit, f"judges.{i}", arrays) for i, fit in enumerate(state.fits)],
         "kept": _encode_rows(state.kept, arrays),
         "history": _encode_history(state.steps, model, arrays),
@@ -65,12 +63,7 @@ def from_bytes(data: bytes, model: LearntGraph, shown: str) -> UserState:
             raise Malformed(f"the selected node is number {current} of {count}")
         steps = _decode_history(content["history"], model, arrays)
         return UserState(
-            name=content["name"],
-            selection=content["selection"],
-            memory=content["memory"],
-            refine=content["refine"],
-            rows=content["rows"],
-            batches=content["batches"],
+            **{name: content[name] for name in _PLAIN},
             history=steps[-RECENT:],
             fits=tuple(
                 _decode_fit(stored, node, model, f"judges.{i}", arrays)
@@ -79,7 +72,6 @@ def from_bytes(data: bytes, model: LearntGraph, shown: str) -> UserState:
             kept=_decode_rows(content["kept"], model, arrays),
             prior=_shares(arrays, "prior", count),
             weights=_shares(arrays, "weights", count),
-            current=current,
             first=steps[0] if steps else None,
             selected=_decode_selected(content.get("selected"), steps, model),
         )
@@ -105,12 +97,8 @@ def _encode_fit(fit: NodeFit, place: str, arrays: dict[str, NDArray[Any]]) -> di
         arrays[f"{place}.box"] = np.array([online.basis.low, online.basis.high])
         if online.linear is not None:
             arrays[f"{place}.linear"] = online.linear
-        stored["online"] = {
-            "rows": online.rows,
-            "tol": online.basis.tol,
-            "max_rank": online.max_rank,
-            "widening_error": online.widening_error,
-        }
+        values = (online.rows, online.basis.tol, online.max_rank, online.widening_error)
+        stored["online"] = dict(zip(_ONLINE, values, strict=True))
     return stored
 
 
@@ -165,13 +153,9 @@ def _encode_history(
     history: tuple[Step, ...], model: LearntGraph, arrays: dict[str, NDArray[Any]]
 ) -> list[dict[str, Any]]:
     nodes = [node.composition for node in model.nodes]
-    shape = (len(history), len(nodes))
-    arrays["history.log_evidence"] = np.array(
-        [[step.log_evidence.get(node, np.nan) for node in nodes] for step in history], dtype=np.float64
-    ).reshape(shape)
-    arrays["history.probabilities"] = np.array(
-        [[step.probabilities[node] for node in nodes] for step in history], dtype=np.float64
-    ).reshape(shape)
+    for name in ("log_evidence", "probabilities"):
+        values = [[getattr(step, name).get(node, np.nan) for node in nodes] for step in history]
+        arrays[f"history.{name}"] = np.array(values, dtype=np.float64).reshape(len(history), len(nodes))
     return [
         {
             "batch": step.batch,

@@ -5,15 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-import numpy as np
-from numpy.typing import NDArray
-
 from kerneltrail.data import User
-from kerneltrail.kernels import Composition
+from kerneltrail.kernels import Array, Composition
 from kerneltrail.trajectory.node_fit import NodeFit
-from kerneltrail.trajectory.settings import Memory, Selection
-
-Array = NDArray[np.float64]
+from kerneltrail.trajectory.settings import Memory, Selection, Settings
 
 RECENT = 64
 """Steps of a user that are kept; of earlier ones the first, and how often each node was selected. Somebody who is
@@ -22,15 +17,7 @@ followed for years must not grow; whoever wants every step keeps what `update` r
 
 @dataclass(frozen=True)
 class Step:
-    """What happened at one batch.
-
-    Attributes:
-        batch: its number, from 1.
-        rows: rows seen up to and including it.
-        composition: the composition selected.
-        log_evidence: of every candidate, on all rows seen.
-        probabilities: of every node, after this batch.
-    """
+    """What was selected at one batch, counted from 1; evidences of the candidates and probabilities are on all rows."""
 
     batch: int
     rows: int
@@ -41,7 +28,7 @@ class Step:
 
 @dataclass(frozen=True)
 class UserState:
-    """All there is to know of a followed user but for the model: what a file keeps.
+    """A followed user.
 
     Attributes:
         name: of the user.
@@ -72,6 +59,12 @@ class UserState:
     current: int | None
     first: Step | None
     selected: tuple[int, ...]
+
+    @classmethod
+    def start(cls, name: str, settings: Settings, fits: tuple[NodeFit, ...], prior: Array) -> UserState:
+        """Before any row."""
+        how = (settings.selection, settings.memory, settings.refine)
+        return cls(name, *how, 0, 0, (), fits, None, prior, prior, None, None, (0,) * len(fits))
 
     @property
     def steps(self) -> tuple[Step, ...]:

@@ -5,17 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import numpy as np
-from numpy.typing import NDArray
 
 from kerneltrail.data.cohort import Cohort
 from kerneltrail.data.frozen_dict import FrozenDict
-from kerneltrail.data.simulate.truth import LOG_SD, Simulation, TrueKernel, as_rng, draw_target
+from kerneltrail.data.simulate.truth import LOG_SD, Simulation, TrueKernel, as_rng, draw_group, draw_target, truth_of
 from kerneltrail.data.user import User
 from kerneltrail.engines.threads import one_blas_thread
 from kerneltrail.errors import DataError
-from kerneltrail.kernels import Composition, Hyperparameters, parse
-
-Array = NDArray[np.float64]
+from kerneltrail.kernels import Array, Hyperparameters, parse
 
 COVARIATES = ("hour", "log_steps30pre", "temperature")
 UNITS = {"hour": "hours", "log_steps30pre": "log steps", "temperature": "°C", "log_steps30": "log steps"}
@@ -27,31 +24,20 @@ _SLOTS = np.array([8.5, 12.5, 15.5, 18.5, 21.0])
 
 # Half of the users follow the clock, the others the weather; all keep moving when they move already. Amplitudes are
 # variances of the log step count, whose noise in HeartSteps is large: a standard deviation of about 2.6.
-_TRUE_KERNELS = (
+_TRUE_KERNELS = tuple(
     TrueKernel(
-        parse("LIN[log_steps30pre] + SE[hour]"),
+        parse(f"LIN[log_steps30pre] + SE[{name}]"),
         {
             "LIN[log_steps30pre].amplitude": 0.08,
             "LIN[log_steps30pre].location": 2.0,
-            "SE[hour].amplitude": 2.0,
-            "SE[hour].lengthscale": 3.0,
+            f"SE[{name}].amplitude": 2.0,
+            f"SE[{name}].lengthscale": lengthscale,
             "noise": 1.0,
         },
         location_sd=LOG_SD,
         fixed=(),
-    ),
-    TrueKernel(
-        parse("LIN[log_steps30pre] + SE[temperature]"),
-        {
-            "LIN[log_steps30pre].amplitude": 0.08,
-            "LIN[log_steps30pre].location": 2.0,
-            "SE[temperature].amplitude": 2.0,
-            "SE[temperature].lengthscale": 6.0,
-            "noise": 1.0,
-        },
-        location_sd=LOG_SD,
-        fixed=(),
-    ),
+    )
+    for name, lengthscale in (("hour", 3.0), ("temperature", 6.0))
 )
 
 
@@ -73,22 +59,18 @@ def mhealth(
         raise DataError("a trial needs at least one user on each side, one day, and one row a batch")
     rng = as_rng(seed)
     users: list[User] = []
-    truth: dict[str, Composition] = {}
     drawn: dict[str, Hyperparameters] = {}
     advantages: dict[str, Mapping[str, float]] = {}
     for label, size in (("train", train), ("test", test)):
-        for number in range(size):
-            name = f"{label}-{number + 1:0{max(2, len(str(size)))}d}"
-            kernel = _TRUE_KERNELS[0 if 2 * number < size else 1]
-            stream = np.random.default_rng(rng.integers(0, 2**63, size=4))
-            truth[name], drawn[name] = kernel.composition, kernel.draw(stream)
+        for name, own, stream in draw_group(rng, _TRUE_KERNELS, label, size):
+            drawn[name] = own
             # A prompt helps most those who sit still, and users differ in how much.
             advantages[name] = FrozenDict({"1": 0.8 + 0.2 * stream.standard_normal(), "log_steps30pre": -0.1})
             with one_blas_thread():
-                users.append(_user(name, drawn[name], advantages[name], days, batch_size, stream))
+                users.append(_user(name, own, advantages[name], days, batch_size, stream))
     cohort = Cohort.from_users(users, target="log_steps30", units=UNITS)
     parts = cohort.split(test=[user.name for user in users if user.name.startswith("test")])
-    return Simulation(*parts, FrozenDict(truth), FrozenDict(drawn), _MEAN, FrozenDict(advantages))
+    return Simulation(*parts, truth_of(drawn), FrozenDict(drawn), _MEAN, FrozenDict(advantages))
 
 
 def _user(

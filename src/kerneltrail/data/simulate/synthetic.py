@@ -10,11 +10,11 @@ import numpy as np
 
 from kerneltrail.data.cohort import Cohort
 from kerneltrail.data.frozen_dict import FrozenDict
-from kerneltrail.data.simulate.truth import LOG_SD, Simulation, TrueKernel, as_rng, user
+from kerneltrail.data.simulate.truth import LOG_SD, Simulation, TrueKernel, as_rng, draw_group, truth_of, user
 from kerneltrail.data.user import User
 from kerneltrail.engines.threads import one_blas_thread
 from kerneltrail.errors import DataError
-from kerneltrail.kernels import Composition, Hyperparameters, parse
+from kerneltrail.kernels import Hyperparameters, parse
 
 # method §9.1: medians of the synthetic priors (method §3.1) are exp(0) for lengthscales and exp(1) for amplitudes and
 # periods. The location's prior is N(0, 0.1), with median 0; it has no logarithm, so the spread of 0.1 is taken as it
@@ -116,20 +116,15 @@ def _simulate(
         raise DataError(f"a simulation needs at least one user on each side, got {train} and {test}")
     rng = as_rng(seed)
     ends = np.cumsum(batches).tolist()
-    truth: dict[str, Composition] = {}
     drawn: dict[str, Hyperparameters] = {}
 
     def group(label: str, size: int) -> Cohort:
         users: list[User] = []
-        for number in range(size):
-            name = f"{label}-{number + 1:0{max(2, len(str(size)))}d}"
-            kernel = kernels[0 if 2 * number < size else 1]
-            # A stream for each: how many numbers one user takes does not shift what the next one gets.
-            stream = np.random.default_rng(rng.integers(0, 2**63, size=4))
-            truth[name], drawn[name] = kernel.composition, kernel.draw(stream)
+        for name, own, stream in draw_group(rng, kernels, label, size):
+            drawn[name] = own
             x = stream.uniform(*bounds, size=(ends[-1], 1))
-            users.append(user(kernel.composition, drawn[name], x, stream, name=name, covariates=("x",), ends=ends))
+            users.append(user(own.composition, own, x, stream, name=name, covariates=("x",), ends=ends))
         return Cohort.from_users(users, target="y", scaling="none")
 
     with one_blas_thread():
-        return Simulation(group("train", train), group("test", test), FrozenDict(truth), FrozenDict(drawn))
+        return Simulation(group("train", train), group("test", test), truth_of(drawn), FrozenDict(drawn))

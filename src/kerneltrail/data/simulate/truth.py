@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from kerneltrail.data.cohort import Cohort
 from kerneltrail.data.frozen_dict import FrozenDict
 from kerneltrail.data.user import User
 from kerneltrail.errors import DataError
-from kerneltrail.kernels import Composition, Hyperparameters
+from kerneltrail.kernels import Array, Composition, Hyperparameters
 from kerneltrail.names import index_of
-
-Array = NDArray[np.float64]
 
 LOG_SD = 0.1
 """Spread of positive hyperparameters between users: standard deviation of the logarithm (method §9.1)."""
@@ -75,6 +73,24 @@ class Simulation:
 def as_rng(seed: int | np.random.Generator) -> np.random.Generator:
     """A generator: the one given (and then advanced), or a new one from a seed."""
     return seed if isinstance(seed, np.random.Generator) else np.random.default_rng(seed)
+
+
+def draw_group(
+    rng: np.random.Generator, kernels: Sequence[TrueKernel], label: str, size: int
+) -> Iterator[tuple[str, Hyperparameters, np.random.Generator]]:
+    """Users of a group: name, hyperparameters, and a stream. The first half has the first kernel, the rest the second.
+
+    A stream for each: how many numbers one user takes does not shift what the next one gets.
+    """
+    for number in range(size):
+        stream = np.random.default_rng(rng.integers(0, 2**63, size=4))
+        drawn = kernels[0 if 2 * number < size else 1].draw(stream)
+        yield f"{label}-{number + 1:0{max(2, len(str(size)))}d}", drawn, stream
+
+
+def truth_of(drawn: Mapping[str, Hyperparameters]) -> Mapping[str, Composition]:
+    """The true kernel of each user."""
+    return FrozenDict({name: own.composition for name, own in drawn.items()})
 
 
 def covariance(hyperparameters: Hyperparameters, X: Array, covariates: Sequence[str]) -> Array:

@@ -12,15 +12,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
-import numpy as np
-from numpy.typing import NDArray
-
 from kerneltrail.errors import KernelError
-from kerneltrail.kernels.fourier import NO_FAMILY, Series
+from kerneltrail.kernels.fourier import NO_FAMILY, Array, Series
 from kerneltrail.kernels.phrases import Phrase
 from kerneltrail.registry import Registry
-
-Array = NDArray[np.float64]
 
 Foreign = tuple[str | Callable[..., Any], dict[str, float]]
 """A kernel of another library: its class, or the class's name there, and the values to give it by name."""

@@ -10,8 +10,8 @@ import numba
 import numpy as np
 
 from kerneltrail.errors import KernelError
-from kerneltrail.kernels.atoms.base import Array, AtomKind, Foreign, Hyperparameter, register
-from kerneltrail.kernels.fourier import BESSEL, Series, periodic_series
+from kerneltrail.kernels.atoms.base import AtomKind, Foreign, Hyperparameter, register
+from kerneltrail.kernels.fourier import BESSEL, Array, Series, periodic_series
 from kerneltrail.kernels.phrases import Phrase, every, listing, quantity
 
 

@@ -9,8 +9,8 @@ from typing import Any
 import numba
 import numpy as np
 
-from kerneltrail.kernels.atoms.base import Array, AtomKind, Foreign, Hyperparameter, register
-from kerneltrail.kernels.fourier import GAUSSIAN, Series, gaussian_series
+from kerneltrail.kernels.atoms.base import AtomKind, Foreign, Hyperparameter, register
+from kerneltrail.kernels.fourier import GAUSSIAN, Array, Series, gaussian_series
 from kerneltrail.kernels.phrases import Phrase, likeness, quantity
 
 

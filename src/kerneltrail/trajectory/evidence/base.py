@@ -13,17 +13,15 @@ from collections.abc import Sequence
 from typing import ClassVar, NamedTuple, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
 from kerneltrail.data import User
 from kerneltrail.errors import TrajectoryError
 from kerneltrail.gp import LinearBlock, find_map
+from kerneltrail.kernels import Array
 from kerneltrail.registry import Registry
 from kerneltrail.trajectory.group import Node
 from kerneltrail.trajectory.map_table import MapTable
 from kerneltrail.trajectory.sampler.urn import Paths
-
-Array = NDArray[np.float64]
 
 TOLERANCE = 1e-4
 """Error allowed in a log evidence of a followed user: far below what could change a choice."""

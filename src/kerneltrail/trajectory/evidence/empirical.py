@@ -9,18 +9,16 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import logsumexp
 
 from kerneltrail.data import User
 from kerneltrail.gp import LinearBlock, log_evidence
+from kerneltrail.kernels import Array
 from kerneltrail.store.digest import seed_of
 from kerneltrail.trajectory.evidence.base import TOLERANCE, NodeEstimate, PathEvidence
 from kerneltrail.trajectory.group import Node
 from kerneltrail.trajectory.map_table import MapTable, block_of
 from kerneltrail.trajectory.sampler.urn import Paths
-
-Array = NDArray[np.float64]
 
 PRIOR_DRAWS = 32
 """Hyperparameter vectors drawn from the prior for a composition that nobody is assigned to."""

@@ -8,16 +8,12 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-import numpy as np
-from numpy.typing import NDArray
-
+from kerneltrail.kernels import Array
 from kerneltrail.trajectory.evidence.base import PathEvidence
 from kerneltrail.trajectory.evidence.quadratic import Quadratic
 from kerneltrail.trajectory.group import group_of, last_use
 from kerneltrail.trajectory.map_table import MapTable
 from kerneltrail.trajectory.sampler.urn import Paths
-
-Array = NDArray[np.float64]
 
 
 class _Cache(NamedTuple):

@@ -16,12 +16,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from kerneltrail.gp.map import LEAST_CURVATURE
+from kerneltrail.kernels import Array
 from kerneltrail.trajectory.map_table import Fits
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

@@ -217,7 +217,7 @@ def run_chains(
         ready = {len(chain.log_joint) for chain in chains} == {done}
         rhat = worst_rhat(chains, settings.margin, prior) if ready and done else float("nan")
         if progress is not None and done:
-            first = _state(chains[0])
+            first = State(chains[0].paths, chains[0].log_joint[-1])
             progress(FitProgress("chains", done, settings.sweeps, first.log_joint, first.nodes, first.edges, rhat))
         if ready and (done >= settings.sweeps or (done >= 2 * settings.check and rhat < settings.rhat)):
             return chains
@@ -231,7 +231,3 @@ def run_chains(
             if keeper is not None:
                 keeper.write_chain(number, chain.to_json())
         done = goal
-
-
-def _state(chain: Chain) -> State:
-    return State(chain.paths, chain.log_joint[-1], chain.tables)

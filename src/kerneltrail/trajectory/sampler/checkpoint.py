@@ -25,11 +25,7 @@ T = TypeVar("T")
 
 
 class Checkpoint:
-    """A folder that belongs to one fit: same users, pool, priors, settings and code.
-
-    Attributes:
-        folder: where the files are.
-    """
+    """A folder that belongs to one fit: same users, pool, priors, settings and code."""
 
     def __init__(self, folder: str | os.PathLike[str], key: str) -> None:
         self.folder = Path(folder)

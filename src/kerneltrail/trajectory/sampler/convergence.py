@@ -9,40 +9,28 @@ for one chain, whose halves are compared here.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 import numpy as np
 from arviz_stats.base import array_stats
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.special import ndtri
 from scipy.stats import rankdata
 
 from kerneltrail.errors import TrajectoryError
+from kerneltrail.kernels import Array
 from kerneltrail.trajectory.sampler.joint import State
 from kerneltrail.trajectory.sampler.urn import Paths
 from kerneltrail.trajectory.structure import choose
 
-Array = NDArray[np.float64]
+if TYPE_CHECKING:
+    from kerneltrail.trajectory.sampler.chains import Chain
 
 STILL = 1e-9
 """A trace that varies by less stands still."""
 
 
-class Trail(Protocol):
-    """What a chain has seen, sweep by sweep."""
-
-    @property
-    def log_joint(self) -> Sequence[float]:
-        """After every sweep."""
-        ...
-
-    @property
-    def visited(self) -> Sequence[Paths]:
-        """The paths after every sweep."""
-        ...
-
-
-def late_states(chains: Sequence[Trail], rescore: Callable[[Paths], float] | None = None) -> list[State]:
+def late_states(chains: Sequence[Chain], rescore: Callable[[Paths], float] | None = None) -> list[State]:
     """The states of the later half of the sweeps; the first half is warm-up.
 
     `rescore`, if given, replaces the log joint that the chains noted: where that is not a function of the paths alone.
@@ -57,7 +45,7 @@ def late_states(chains: Sequence[Trail], rescore: Callable[[Paths], float] | Non
     return [State(paths, scores.get(paths, log)) for paths, log in late]
 
 
-def traces_of(chains: Sequence[Trail], chosen: Paths, *, first: int = 0) -> dict[str, Array]:
+def traces_of(chains: Sequence[Chain], chosen: Paths, *, first: int = 0) -> dict[str, Array]:
     """Log joint, number of edges and agreement with the chosen paths from sweep `first` on, each (chains, sweeps)."""
     visited = [[State(paths, 0.0) for paths in chain.visited[first:]] for chain in chains]
     return {
@@ -77,7 +65,7 @@ def sizes(traces: Mapping[str, Array]) -> dict[str, float]:
     return {name: float(bulk_ess(v)) if np.ptp(v) > STILL else float(v.size) for name, v in traces.items()}
 
 
-def worst_rhat(chains: Sequence[Trail], margin: float, prior: Callable[[Paths], float] | None = None) -> float:
+def worst_rhat(chains: Sequence[Chain], margin: float, prior: Callable[[Paths], float] | None = None) -> float:
     """The largest R-hat of the three over the later half of the sweeps: what decides whether chains go on.
 
     Agreement is with the structure that would be chosen now, by the log joint that the chains noted; where the margin
@@ -96,10 +84,7 @@ def split_rhat(draws: ArrayLike) -> float:
     """Rank-normalised split R-hat: the larger of that of the draws and of their distance to the median.
 
     The first says whether the chains agree on where the distribution is, the second on how wide it is. NaN where
-    nothing varies at all; infinite where every chain stands still, at different values.
-
-    Args:
-        draws: shape [chains, sweeps], at least 4 sweeps.
+    nothing varies at all; infinite where every chain stands still, at different values. Draws are [chains, sweeps].
     """
     values = _checked(draws)
     half = values.shape[1] // 2
@@ -111,11 +96,7 @@ def split_rhat(draws: ArrayLike) -> float:
 
 
 def bulk_ess(draws: ArrayLike) -> float:
-    """Effective sample size of the rank-normalised split chains: how many independent draws they are worth.
-
-    Args:
-        draws: shape [chains, sweeps], at least 4 sweeps.
-    """
+    """Effective sample size of the rank-normalised split chains: how many independent draws they are worth."""
     values = _checked(draws)
     if np.ptp(values) == 0.0:
         return float("nan")

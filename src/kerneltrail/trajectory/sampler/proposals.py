@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
 
@@ -20,18 +19,6 @@ ADD = 0.3
 """P(add) away from the smallest and the largest composition (paper, Appendix A.1)."""
 
 LOG_2 = math.log(2.0)
-
-
-class Source(Protocol):
-    """A distribution over compositions that can be drawn from and evaluated."""
-
-    def sample(self, rng: np.random.Generator) -> int:
-        """A composition."""
-        ...
-
-    def log_prob(self, mask: int) -> float:
-        """The log probability with which `sample` returns it."""
-        ...
 
 
 def index(rng: np.random.Generator, n: int) -> int:
@@ -72,7 +59,7 @@ def subset(rng: np.random.Generator, n: int, size: int) -> tuple[int, ...]:
     return tuple(sorted(rest[:size]))
 
 
-def mask(rng: np.random.Generator, source: Source) -> int:
+def mask(rng: np.random.Generator, source: Fresh) -> int:
     """A composition from a source."""
     return source.sample(rng)
 

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from kerneltrail.errors import TrajectoryError
+from kerneltrail.store.validate import plain
 from kerneltrail.trajectory.sampler.joint import Joint, State
 from kerneltrail.trajectory.sampler.moves import EXACT, MOVES, Move, MoveInfo
 
@@ -18,12 +19,7 @@ from kerneltrail.trajectory.sampler.moves import EXACT, MOVES, Move, MoveInfo
 class Sweep:
     """A sequence of moves on one target; itself a step function.
 
-    A name may appear more than once. Options are by name, and hold for each of its appearances.
-
-    Attributes:
-        joint: the target.
-        moves: names out of `MOVES`.
-        options: keyword arguments by name of move.
+    A name of `MOVES` may appear more than once. Options are by name, and hold for each of its appearances.
 
     >>> from kerneltrail.kernels import Pool
     >>> from kerneltrail.trajectory import Urn
@@ -72,7 +68,7 @@ class Sweep:
 
 def rng_state(rng: np.random.Generator) -> dict[str, Any]:
     """The generator's state as plain numbers and text, for JSON."""
-    return dict(_plain(rng.bit_generator.state))
+    return dict(plain(rng.bit_generator.state))
 
 
 def rng_from(state: Mapping[str, Any]) -> np.random.Generator:
@@ -94,11 +90,3 @@ def rng_from(state: Mapping[str, Any]) -> np.random.Generator:
 def spawn(seed: int, chains: int) -> Sequence[np.random.Generator]:
     """Independent generators, one per chain, from one seed."""
     return [np.random.default_rng(child) for child in np.random.SeedSequence(seed).spawn(chains)]
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, Mapping):
-        return {str(key): _plain(item) for key, item in value.items()}
-    if isinstance(value, np.ndarray):
-        return value.tolist()
-    return value.item() if isinstance(value, np.generic) else value

@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -280,8 +280,5 @@ class Urn:
         return np.exp([[self.log_mass(parent, child) for child in masks] for parent in parents])
 
     def __reduce__(self) -> tuple[object, ...]:
-        return (_make, (self.pool, self.alpha, self.keep))  # for worker processes; the memory is not sent along
-
-
-def _make(pool: Pool, alpha: float, keep: float | None) -> Urn:
-    return Urn(pool, alpha=alpha, keep=keep)
+        # For worker processes; the memory is not sent along.
+        return partial(Urn, alpha=self.alpha, keep=self.keep), (self.pool,)

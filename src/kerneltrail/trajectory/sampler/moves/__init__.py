@@ -2,10 +2,9 @@
 
 from kerneltrail.trajectory.sampler.moves.base import MOVES, Move, MoveInfo, Workspace
 from kerneltrail.trajectory.sampler.moves.path import Path
-from kerneltrail.trajectory.sampler.moves.plate import Plate
+from kerneltrail.trajectory.sampler.moves.plate import Plate, Run
 from kerneltrail.trajectory.sampler.moves.published import PublishedPlate, PublishedSeat
 from kerneltrail.trajectory.sampler.moves.rename import Rename
-from kerneltrail.trajectory.sampler.moves.run import Run
 from kerneltrail.trajectory.sampler.moves.seat import Seat
 
 for _move in (Seat, Plate, Run, Path, Rename, PublishedSeat, PublishedPlate):

@@ -10,6 +10,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import fields
+from functools import cached_property
 from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
@@ -18,6 +19,7 @@ from kerneltrail.errors import TrajectoryError
 from kerneltrail.kernels import Pool
 from kerneltrail.registry import Registry
 from kerneltrail.trajectory.sampler.joint import Joint, State
+from kerneltrail.trajectory.sampler.proposals import Toggle
 from kerneltrail.trajectory.sampler.urn import ROOT, Counts, Shift
 
 
@@ -58,6 +60,11 @@ class Move(ABC):
     def __call__(self, rng: np.random.Generator, state: State) -> tuple[State, MoveInfo]:
         """Make one pass."""
 
+    @cached_property
+    def toggle(self) -> Toggle:
+        """One product more or less, within the target's pool."""
+        return Toggle.of(self.joint.urn.pool)
+
     @classmethod
     def make(cls, joint: Joint, options: Mapping[str, Any] | None = None) -> Self:
         """The move on a target, with its options checked."""
@@ -66,7 +73,7 @@ class Move(ABC):
     @classmethod
     def option_names(cls) -> tuple[str, ...]:
         """What can be said of it."""
-        return tuple(field.name for field in fields(cls) if field.init and field.name != "joint")  # type: ignore[arg-type]
+        return tuple(field.name for field in fields(cls) if field.name != "joint")  # type: ignore[arg-type]
 
     @classmethod
     def check(cls, options: Mapping[str, Any], pool: Pool) -> dict[str, Any]:

@@ -46,7 +46,6 @@ class Path(Move):
     """One pass over all users.
 
     Attributes:
-        joint: the target.
         fresh: slots for compositions that nobody else uses. A path with more such compositions stays as it is, so alone
             the move reaches everything only with as many slots as batches.
         library: compositions that are always candidates. With all of the pool's, no slots are needed.

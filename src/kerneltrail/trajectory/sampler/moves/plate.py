@@ -24,7 +24,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
@@ -32,7 +32,6 @@ import numpy as np
 from kerneltrail.trajectory.sampler import proposals
 from kerneltrail.trajectory.sampler.joint import Joint, State
 from kerneltrail.trajectory.sampler.moves.base import Move, MoveInfo, Workspace
-from kerneltrail.trajectory.sampler.proposals import Toggle
 from kerneltrail.trajectory.sampler.urn import Shift, Urn
 
 Customer = tuple[int, int]
@@ -43,7 +42,6 @@ class Plate(Move):
     """A fixed number of tables, each drawn anew, each proposed one product more or less.
 
     Attributes:
-        joint: the target.
         steps: tables per pass; fixed in advance, since a number that depended on the state would bias the chain.
         runs: whether customers bring along those that follow them at the same composition (`Run`).
     """
@@ -54,10 +52,6 @@ class Plate(Move):
 
     joint: Joint
     steps: int = 8
-    toggle: Toggle = field(init=False, repr=False)
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "toggle", Toggle.of(self.joint.urn.pool))
 
     def __call__(self, rng: np.random.Generator, state: State) -> tuple[State, MoveInfo]:
         """Plate `steps` tables."""
@@ -112,6 +106,14 @@ class Plate(Move):
             return any((m, t - 1) in members for m, t in table)
         ends = ((work.paths[m], heads.ends[m, t]) for m, t in table)
         return parent == new or any(end < len(path) and path[end] == new for path, end in ends)
+
+
+@dataclass(frozen=True)
+class Run(Plate):
+    """`Plate` with blocks made of runs: a customer with those that follow it at the same composition."""
+
+    name = "run"
+    runs = True
 
 
 @dataclass(frozen=True)

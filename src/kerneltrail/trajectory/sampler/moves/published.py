@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -19,7 +19,6 @@ import numpy as np
 from kerneltrail.trajectory.sampler import proposals
 from kerneltrail.trajectory.sampler.joint import Joint, State
 from kerneltrail.trajectory.sampler.moves.base import Move, MoveInfo
-from kerneltrail.trajectory.sampler.proposals import Toggle
 from kerneltrail.trajectory.sampler.urn import ROOT, Counts, Paths, Urn, transitions
 
 Table = tuple[int, int]
@@ -97,7 +96,6 @@ class PublishedSeat(Move):
     """Seat every customer by evidence × Chinese-restaurant weight, Neal's algorithm 8; next customers left out.
 
     Attributes:
-        joint: the prior and the evidences.
         auxiliary: number of empty tables on offer, each with a composition from H0.
         library: compositions to which H0 is restricted; all if empty. Where few compositions of a large pool have an
             evidence at all, draws from the whole of H0 are wasted.
@@ -154,7 +152,6 @@ class PublishedPlate(Move):
     """Metropolis–Hastings on each table's composition; target H0 × evidences of the customers seated there.
 
     Attributes:
-        joint: the prior and the evidences.
         steps: proposals per table.
         inverted: use the Hastings ratio upside down, as the authors' code does (method §14). For comparison only.
     """
@@ -165,10 +162,6 @@ class PublishedPlate(Move):
     joint: Joint
     steps: int = 5
     inverted: bool = False
-    toggle: Toggle = field(init=False, repr=False)
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "toggle", Toggle.of(self.joint.urn.pool))
 
     def __call__(self, rng: np.random.Generator, state: State) -> tuple[State, MoveInfo]:
         """Plate every table that is there at the beginning of the pass."""

@@ -12,7 +12,7 @@ ratio is q(k'→k)/q(k→k').
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -20,7 +20,6 @@ import numpy as np
 from kerneltrail.trajectory.sampler import proposals
 from kerneltrail.trajectory.sampler.joint import Joint, State
 from kerneltrail.trajectory.sampler.moves.base import Move, MoveInfo, Workspace
-from kerneltrail.trajectory.sampler.proposals import Toggle
 
 
 @dataclass(frozen=True)
@@ -28,7 +27,6 @@ class Rename(Move):
     """A fixed number of proposals.
 
     Attributes:
-        joint: the target.
         steps: proposals per pass.
         library: if given, every second proposal (by a fair coin) is one of these instead of one product more or less.
     """
@@ -39,10 +37,6 @@ class Rename(Move):
     joint: Joint
     steps: int = 4
     library: tuple[int, ...] = ()
-    toggle: Toggle = field(init=False, repr=False)
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "toggle", Toggle.of(self.joint.urn.pool))
 
     def __call__(self, rng: np.random.Generator, state: State) -> tuple[State, MoveInfo]:
         """Propose `steps` transpositions."""

@@ -40,7 +40,6 @@ class Seat(Move):
     """One pass over all customers.
 
     Attributes:
-        joint: the target.
         fresh: slots for compositions that nobody uses; with none, only E is reached.
         library: compositions that are always candidates. All of the pool's makes each step full Gibbs.
     """
