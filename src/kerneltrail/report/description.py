@@ -6,11 +6,12 @@ amplitudes become sizes in the target's unit, and the products are sorted by how
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import prod, sqrt
-from typing import Protocol, overload
+from typing import Protocol
 
+from kerneltrail.data import Scaler
 from kerneltrail.errors import KernelError
 from kerneltrail.gp import Posterior
 from kerneltrail.kernels import Atom, Hyperparameters, Product
@@ -34,22 +35,6 @@ class Scale(Protocol):
         ...
 
 
-class Unscaled:
-    """The scale of data that were not scaled."""
-
-    def length(self, covariate: str, value: float) -> float:
-        """The distance itself."""
-        return value
-
-    def location(self, covariate: str, value: float) -> float:
-        """The point itself."""
-        return value
-
-    def target_size(self, value: float) -> float:
-        """The standard deviation itself."""
-        return value
-
-
 @dataclass(frozen=True)
 class Sentence:
     """What one product says.
@@ -68,27 +53,11 @@ class Sentence:
         return self.text
 
 
-@dataclass(frozen=True)
-class Description(Sequence[Sentence]):
+class Description(tuple[Sentence, ...]):
     """The sentences of a composition, the product that matters most first, the noise last. Prints one on a line."""
 
-    sentences: tuple[Sentence, ...]
-
-    @overload
-    def __getitem__(self, index: int) -> Sentence: ...
-    @overload
-    def __getitem__(self, index: slice) -> tuple[Sentence, ...]: ...
-    def __getitem__(self, index: int | slice) -> Sentence | tuple[Sentence, ...]:
-        return self.sentences[index]
-
-    def __iter__(self) -> Iterator[Sentence]:
-        return iter(self.sentences)
-
-    def __len__(self) -> int:
-        return len(self.sentences)
-
     def __str__(self) -> str:
-        return "\n".join(sentence.text for sentence in self.sentences)
+        return "\n".join(sentence.text for sentence in self)
 
 
 def describe(
@@ -119,17 +88,13 @@ def describe(
     """
     composition = hyperparameters.composition
     given = _shares(hyperparameters, shares)
-    speaker = _Speaker(hyperparameters, target, units or {}, scale or Unscaled(), levels or {})
-    amplitudes = speaker.amplitudes
-    order = sorted(range(len(composition)), key=lambda p: (-(given[p] if given else amplitudes[p]), p))
-    sentences = [
-        Sentence(
-            speaker.product(p, share=given[p] if given else None, first=place == 0),
-            composition.products[p],
-            given[p] if given else None,
-        )
-        for place, p in enumerate(order)
-    ]
+    scale = scale or Scaler.identity(composition.covariates)
+    speaker = _Speaker(hyperparameters, target, units or {}, scale, levels or {})
+    sizes = speaker.amplitudes if given is None else given
+    sentences = []
+    for p in sorted(range(len(composition)), key=lambda p: -sizes[p]):
+        share = None if given is None else given[p]
+        sentences.append(Sentence(speaker.product(p, share, first=not sentences), composition.products[p], share))
     if not sentences:
         sentences = [Sentence(f"No structure has been found yet in {target}; there is only noise.")]
     return Description((*sentences, Sentence(speaker.noise())))
@@ -209,7 +174,7 @@ class _Speaker:
     def amplitudes(self) -> list[float]:
         return [float(self.values[i]) for i in self.layout.amplitude_index]
 
-    def product(self, p: int, *, share: float | None, first: bool) -> str:
+    def product(self, p: int, share: float | None, *, first: bool) -> str:
         will = f"{_capitalised(self.target)} will {'' if first else 'also '}"
         parts = self._parts(p)
         return f"{will}{_joined(parts)}. {self._size(p, _leader(parts))}{_percentage(share)}."
@@ -311,4 +276,4 @@ def _capitalised(target: str) -> str:
     return target[0].upper() + target[1:] if plain else target
 
 
-__all__ = ["Description", "Scale", "Sentence", "Unscaled", "describe"]
+__all__ = ["Description", "Scale", "Sentence", "describe"]
