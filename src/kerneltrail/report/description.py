@@ -91,7 +91,7 @@ def describe(
     scale = scale or Scaler.identity(composition.covariates)
     speaker = _Speaker(hyperparameters, target, units or {}, scale, levels or {})
     sizes = speaker.amplitudes if given is None else given
-    sentences = []
+    sentences: list[Sentence] = []
     for p in sorted(range(len(composition)), key=lambda p: -sizes[p]):
         share = None if given is None else given[p]
         sentences.append(Sentence(speaker.product(p, share, first=not sentences), composition.products[p], share))
