@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from math import prod, sqrt
 from typing import Protocol
 
-from kerneltrail.data import Scaler
+from kerneltrail.data import Scaler, Schema
 from kerneltrail.errors import KernelError
 from kerneltrail.gp import Posterior
 from kerneltrail.kernels import Atom, Hyperparameters, Product
@@ -37,13 +37,7 @@ class Scale(Protocol):
 
 @dataclass(frozen=True)
 class Sentence:
-    """What one product says.
-
-    Attributes:
-        text: the words, ending in a full stop.
-        product: the product, or None for the noise and for "no structure".
-        share: its share of the variance, where it was given.
-    """
+    """What one product says, or without one the noise or "no structure"; with its share of the variance, if given."""
 
     text: str
     product: Product | None = None
@@ -100,14 +94,20 @@ def describe(
     return Description((*sentences, Sentence(speaker.noise())))
 
 
+def describe_by_schema(
+    hyperparameters: Hyperparameters, schema: Schema, scale: Scale, shares: Sequence[float] | None = None
+) -> Description:
+    """The same with the names, units and levels of a table's schema."""
+    target, units, levels = schema.target, schema.units, schema.levels
+    return describe(hyperparameters, target=target, units=units, shares=shares, scale=scale, levels=levels)
+
+
 def explain(user: NewUser) -> Description:
     """What the composition selected for a followed user says, in data units, the most important part first.
 
     How sure the selection is comes first; then a sentence per product, by its share of the variance over the rows seen.
     """
-    model = user.model
-    scaler, schema = model.scaler, model.schema
-    fitted = user.hyperparameters
+    model, fitted = user.model, user.hyperparameters
     if fitted is None:
         return Description((Sentence(f"No rows of {user.name} have been seen yet."),))
     posterior = user.node_posterior().posterior
@@ -115,8 +115,7 @@ def explain(user: NewUser) -> Description:
     if isinstance(posterior, Posterior):
         all_shares = posterior.shares()
         shares = [all_shares[product] for product in fitted.composition]
-    units, levels = schema.units, schema.levels
-    sentences = describe(fitted, target=schema.target, units=units, shares=shares, scale=scaler, levels=levels)
+    sentences = describe_by_schema(fitted, model.schema, model.scaler, shares)
     sure = user.probabilities[user.composition]
     lead = f"After {user.rows} rows, {user.composition.text or 'noise alone'} is selected for {user.name}"
     return Description((Sentence(f"{lead} (probability {sure:.2f})."), *sentences))

@@ -12,7 +12,7 @@ from markupsafe import Markup
 from kerneltrail.data import Scaler
 from kerneltrail.data.units import in_data_units
 from kerneltrail.kernels import Hyperparameters, Pool
-from kerneltrail.report.description import Description, describe
+from kerneltrail.report.description import Description, describe_by_schema
 from kerneltrail.report.graph_structure import Graph, wrapped
 from kerneltrail.report.templating import render
 from kerneltrail.trajectory.group import Node
@@ -91,14 +91,8 @@ def common_scaler(model: TrajectoryModel) -> Scaler:
 
 def describe_node(model: TrajectoryModel, node: Node) -> Description:
     """What a node says, in data units, at the centre of its group."""
-    schema = model.schema
-    return describe(
-        Hyperparameters(node.composition, tuple(node.group.mean)),
-        target=schema.target,
-        units=schema.units,
-        scale=common_scaler(model),
-        levels=schema.levels,
-    )
+    centre = Hyperparameters(node.composition, tuple(node.group.mean))
+    return describe_by_schema(centre, model.schema, common_scaler(model))
 
 
 def model_json(model: TrajectoryModel) -> dict[str, Any]:
