@@ -109,8 +109,7 @@ class TableOptions:
 def with_table_options(*required: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Decorator of a command with a parameter ``table: TableOptions``: on the command line that is all its options.
 
-    Args:
-        required: fields that this command cannot do without.
+    The command cannot do without those that are `required`.
     """
     options = [
         option.replace(default=inspect.Parameter.empty if option.name in required else option.default)
