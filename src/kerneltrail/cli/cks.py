@@ -14,12 +14,8 @@ if TYPE_CHECKING:
     from kerneltrail.methods.cks import CKSFit, SearchProgress
 
 
-class Choose(StrEnum):
-    """What decides among the best kernels (`SearchSettings.choose`)."""
-
-    holdout = "holdout"
-    bic = "bic"
-    average = "average"
+Choose = StrEnum("Choose", ["holdout", "bic", "average"])
+"""What decides among the best kernels (`SearchSettings.choose`)."""
 
 
 def cks(
@@ -76,8 +72,7 @@ def cks(
     table = read_table(data)
     names = _names(table, target, covariates)
     X, y = _numbers(table, (*names, target))
-    asked = None if predict is None else read_table(predict)
-    at = None if asked is None else _all_numbers(asked, names)
+    at = None if predict is None else _all_numbers(read_table(predict), names)
     for path in (out, tree):
         if path is not None:
             check_writable(path)
@@ -92,7 +87,7 @@ def cks(
         user.update(X, y)
     found = user.found
     assert found.tree is not None  # there were rows
-    if out is not None and asked is not None and at is not None:
+    if out is not None and at is not None:
         said = user.predict(at)
         rows = [
             {**dict(zip(names, row, strict=True)), "mean": mean, "sd": sd}

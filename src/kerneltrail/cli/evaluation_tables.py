@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from rich.box import SIMPLE_HEAD
@@ -12,7 +12,7 @@ from rich.table import Table
 from kerneltrail.studies.bench.benchmark import duration
 
 if TYPE_CHECKING:
-    from kerneltrail.evaluation import Average, Difference, Evaluation
+    from kerneltrail.evaluation import Difference, Evaluation
 
 FEW = 5
 """With fewer test users than this, a bootstrap over them says next to nothing, and the reader is told so."""
@@ -36,7 +36,7 @@ def show(evaluation: Evaluation) -> None:
     for made in tables(evaluation, times):
         console.print(made)
     if len(times) < len(evaluation.times):
-        console.print(f"Batches {_between(times)} of 0 to {evaluation.times[-1]}; all are in summary.csv.")
+        console.print(f"Batches {', '.join(map(str, times))} of 0 to {evaluation.times[-1]}; all are in summary.csv.")
     if 0 < (users := max((row.users for row in evaluation.summary()), default=0)) < FEW:
         who = "one test user" if users == 1 else f"{users} test users"
         console.print(f"Only {who}: an interval over so few is hardly more than their range. Test more (--runs).")
@@ -49,27 +49,19 @@ def tables(evaluation: Evaluation, times: Sequence[int]) -> list[Table]:
     for metric, (title, said) in SHOWN.items():
         own = [row for row in averages if row.metric == metric]
         if own:
-            made.append(_averages(title, own, times, said))
+            made.append(_table(title, {(row.method, row.t): said(row.mean) for row in own}, times))
     for metric, better in (("rmse", "below 0 is better"), ("log_density", "above 0 is better")):
         own_pairs = [row for row in pairs if row.metric == metric]
         if own_pairs:
             title = f"{own_pairs[0].first} minus each: {SHOWN[metric][0]}; {better}; with 90 % intervals over users"
-            made.append(_differences(title, own_pairs, times))
+            made.append(_table(title, {(row.second, row.t): _cell(row) for row in own_pairs}, times))
     return made
 
 
-def _averages(title: str, rows: Iterable[Average], times: Sequence[int], said: Callable[[float], str]) -> Table:
-    cells = {(row.method, row.t): said(row.mean) for row in rows}
-    return _table(title, cells, times)
-
-
-def _differences(title: str, rows: Iterable[Difference], times: Sequence[int]) -> Table:
+def _cell(row: Difference) -> str:
     """Mean, low and high under each other; bold where the interval leaves 0 out."""
-    cells = {}
-    for row in rows:
-        style = "dim" if row.low <= 0.0 <= row.high else "bold"
-        cells[row.second, row.t] = f"[{style}]{row.mean:+.3f}[/]\n[dim]{row.low:+.3f}\n{row.high:+.3f}[/]"
-    return _table(title, cells, times)
+    style = "dim" if row.low <= 0.0 <= row.high else "bold"
+    return f"[{style}]{row.mean:+.3f}[/]\n[dim]{row.low:+.3f}\n{row.high:+.3f}[/]"
 
 
 def _table(title: str, cells: dict[tuple[str, int], str], times: Sequence[int]) -> Table:
@@ -91,7 +83,3 @@ def _some(times: Sequence[int]) -> list[int]:
         return list(times)
     rest, places = times[4:], MOST - 4
     return [*times[:4], *(rest[round((i + 1) * len(rest) / places) - 1] for i in range(places))]
-
-
-def _between(times: Iterable[int]) -> str:
-    return ", ".join(map(str, times))

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from kerneltrail.cli.table_options import Workers
+
 if TYPE_CHECKING:
     from kerneltrail.cli.terminal import ProgressDisplay
     from kerneltrail.studies.experiments import StageProgress
@@ -24,7 +26,7 @@ def experiment(
     seed: Annotated[int, typer.Option("--seed", min=0, help="Seed of everything random.")] = 0,
     quick: Annotated[bool, typer.Option("--quick", help="A smaller version, of three minutes at most.")] = False,
     data: Annotated[Path | None, typer.Option("--data", help="Your copy of the data, where one is needed.")] = None,
-    workers: Annotated[int | None, typer.Option("--workers", min=1, help="Processes; all cores by default.")] = None,
+    workers: Workers = None,
 ) -> None:
     """Run an experiment of the paper and write everything into a folder: results.json, tables, figures, a page.
 

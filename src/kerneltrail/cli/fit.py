@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from kerneltrail.trajectory.model import TrajectoryModel
     from kerneltrail.trajectory.sampler.chains import FitProgress
 
-
 STAGES = {"fits": "fitting candidates", "chains": "sampling paths"}
 """What the stages of a fit are called for people."""
 
@@ -116,16 +115,14 @@ def _with_reward(config: Config, features: str | None, action: str | None) -> Co
 
 def standing(progress: FitProgress) -> str:
     """Where the chains stand, in a few words."""
-    parts = []
-    if progress.log_joint is not None:
-        parts.append(f"log joint {progress.log_joint:.1f}")
-    if progress.nodes is not None:
-        parts.append(f"{progress.nodes} nodes")
-    if progress.edges is not None:
-        parts.append(f"{progress.edges} edges")
-    if progress.rhat is not None and progress.rhat == progress.rhat:  # not a number before the second look
-        parts.append(f"R-hat {progress.rhat:.3f}")
-    return ", ".join(parts)
+    known = {
+        "log joint {:.1f}": progress.log_joint,
+        "{} nodes": progress.nodes,
+        "{} edges": progress.edges,
+        "R-hat {:.3f}": progress.rhat,
+    }
+    # R-hat is not a number before the second look.
+    return ", ".join(text.format(value) for text, value in known.items() if value is not None and value == value)
 
 
 def chain_lines(model: TrajectoryModel) -> list[str]:

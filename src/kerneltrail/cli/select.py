@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -17,11 +16,7 @@ if TYPE_CHECKING:
     from kerneltrail.trajectory.user_state import Step
 
 
-class Selection(StrEnum):
-    """How users are followed."""
-
-    filter = "filter"
-    greedy = "greedy"
+Selection = StrEnum("Selection", ["filter", "greedy"])
 
 
 def select(
@@ -69,19 +64,15 @@ def select(
         if path is not None:
             check_writable(path)
     changes = {} if selection is None else {"selection": selection.value}
-    steps: list[dict[str, Any]] = []
-    predicted: list[dict[str, Any]] = []
+    steps: Rows = []
+    predicted: Rows = []
     refused = cohort.report.left_out
     with progress("users") as display, np.errstate(all="ignore"):  # what is not finite is said by name
         next_user = display.counter("users", len(cohort))
         for user in cohort.raw:
             next_user(user.name)
-            own = follow(loaded, user, **changes)
-            if own.failure is not None:
-                refused.append(left_out(user, own.failure))
-                continue
-            steps += own.steps
-            predicted += own.predicted
+            failure = follow(loaded, user, steps, predicted, **changes)
+            refused += [] if failure is None else [left_out(user, failure)]
     # All is computed before anything is written.
     if predictions is not None:
         columns = (*PREDICTED, *ADVANTAGE) if loaded.takes_action else PREDICTED
@@ -108,30 +99,19 @@ def _evidence(text: str) -> str:
     return f"log_evidence {text}".rstrip()
 
 
-@dataclass(frozen=True)
-class Selections:
-    """What is written of one user.
-
-    Attributes:
-        steps, predicted: rows of selections and of predictions.
-        failure: what went wrong, if anything did: the rows are then not complete.
-    """
-
-    steps: list[dict[str, Any]]
-    predicted: list[dict[str, Any]]
-    failure: Failure | None
+Rows = list[dict[str, Any]]
 
 
-def follow(model: TrajectoryModel, user: User, **changes: Any) -> Selections:
-    """One user in data units, followed from the first batch to the last."""
+def follow(model: TrajectoryModel, user: User, selected: Rows, predicted: Rows, **changes: Any) -> Failure | None:
+    """Follow a user in data units and add rows to both tables; where that fails, add none and return the failure."""
     import numpy as np
 
     from kerneltrail.evaluation.follow import BAD_ROWS
     from kerneltrail.evaluation.follow import follow as follow_batches
     from kerneltrail.methods.trajectory import TrajectoryMethod
 
-    advantages: list[dict[str, float]] = []
-    steps: list[dict[str, Any]] = []
+    advantages: Rows = []
+    steps: Rows = []
 
     def look_ahead(state: NewUser, batch: User) -> None:
         told = state.advantage(batch.X)
@@ -158,16 +138,16 @@ def follow(model: TrajectoryModel, user: User, **changes: Any) -> Selections:
         after_update=look_back,
     )
     if followed.failures:
-        return Selections([], [], followed.failures[0])
+        return followed.failures[0]
     for row, after in zip(steps, followed.steps[1:-1], strict=False):  # nothing is known of a batch after the last
         row |= {"next_rows": after.predicted, "next_rmse": after.rmse, "next_log_density": after.log_density}
-    predicted: list[dict[str, Any]] = []
+    selected += steps
+    advantage = iter(advantages)
     for t, prediction in enumerate(followed.predictions, start=1):
         assert prediction is not None  # there was no failure
         batch, before = user.batch(t), user.upto(t - 1).rows
         columns = (prediction.mean, np.sqrt(prediction.total), batch.y)
         for i, (mean, sd, y) in enumerate(zip(*(column.tolist() for column in columns), strict=True), start=1):
-            predicted.append({"user": user.name, "batch": t, "row": before + i, "mean": mean, "sd": sd, "y": y})
-    for row, advantage in zip(predicted, advantages, strict=False):
-        row |= advantage
-    return Selections(steps, predicted, None)
+            own = {"user": user.name, "batch": t, "row": before + i, "mean": mean, "sd": sd, "y": y}
+            predicted.append(own | next(advantage, {}))
+    return None

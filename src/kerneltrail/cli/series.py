@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -13,6 +15,20 @@ series = typer.Typer(
     help="Run a benchmark of CKS or shrinkage on single series and print its table as Markdown.",
 )
 Out = Annotated[Path, typer.Option("--out", help="File to which results are appended; what is in it is not run again.")]
+
+
+@contextmanager
+def _study(out: Path) -> Iterator[Callable[..., None]]:
+    """What to call with how far the work is; what cannot be written is refused before it begins."""
+    from kerneltrail.cli.terminal import progress
+
+    with progress() as display:
+        from kerneltrail.gp import keep_freed_memory
+        from kerneltrail.store.atomic import check_writable
+
+        check_writable(out)
+        keep_freed_memory()
+        yield display.update
 
 
 @series.command("cks")
@@ -31,20 +47,14 @@ def cks_series(
     workers: Annotated[int, typer.Option("--workers", min=1, help="Processes that fit candidates.")] = 1,
 ) -> None:
     """CKS on published time series, the last tenth extrapolated, beside published errors."""
-    from kerneltrail.cli.terminal import progress
-
-    with progress() as display:
+    with _study(out) as update:
         from dataclasses import replace
 
-        from kerneltrail.gp import keep_freed_memory
-        from kerneltrail.store.atomic import check_writable
         from kerneltrail.studies.series.cks import SETTINGS, run_all
 
-        check_writable(out)
         given: dict[str, Any] = {"depth": depth, "beam": beam, "choose": choose, "workers": workers}
         settings = replace(SETTINGS, **{name: value for name, value in given.items() if value is not None})
-        keep_freed_memory()
-        table = run_all(folder, published, out, settings, names=names or (), update=display.update)
+        table = run_all(folder, published, out, settings, names=names or (), update=update)
     typer.echo(table)
 
 
@@ -56,17 +66,12 @@ def shrinkage_series(
     seeds: Annotated[int, typer.Option("--seeds", min=1, help="How many seeds.")] = 5,
 ) -> None:
     """Shrinkage on a series, its last rows predicted, seed by seed."""
-    from kerneltrail.cli.terminal import progress
-
-    with progress() as display:
-        from kerneltrail.gp import keep_freed_memory, one_blas_thread
-        from kerneltrail.store.atomic import check_writable
+    with _study(out) as update:
+        from kerneltrail.gp import one_blas_thread
         from kerneltrail.studies.series.shrinkage import series_study
 
-        check_writable(out)
-        keep_freed_memory()
         with one_blas_thread():
-            table = series_study(file, test, seeds, out, display.update)
+            table = series_study(file, test, seeds, out, update)
     typer.echo(table)
 
 
@@ -80,15 +85,10 @@ def shrinkage_recovery(
     ] = None,
 ) -> None:
     """How often shrinkage selects exactly the two of eight components that rows were simulated from."""
-    from kerneltrail.cli.terminal import progress
-
-    with progress() as display:
-        from kerneltrail.gp import keep_freed_memory, one_blas_thread
-        from kerneltrail.store.atomic import check_writable
+    with _study(out) as update:
+        from kerneltrail.gp import one_blas_thread
         from kerneltrail.studies.series.shrinkage import ROWS, recovery_study
 
-        check_writable(out)
-        keep_freed_memory()
         with one_blas_thread():
-            table = recovery_study(draws, noise, rows or ROWS, out, display.update)
+            table = recovery_study(draws, noise, rows or ROWS, out, update)
     typer.echo(table)

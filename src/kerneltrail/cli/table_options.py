@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from enum import StrEnum
 from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -17,27 +17,9 @@ if TYPE_CHECKING:
     from kerneltrail.data.table import Table
 
 
-class Missing(StrEnum):
-    """What to do about missing values."""
-
-    error = "error"
-    drop = "drop"
-
-
-class Scaling(StrEnum):
-    """How covariates are scaled."""
-
-    group = "group"
-    none = "none"
-
-
-class TargetScaling(StrEnum):
-    """How the target is scaled."""
-
-    none = "none"
-    standard = "standard"
-
-
+Missing = StrEnum("Missing", ["error", "drop"])
+Scaling = StrEnum("Scaling", ["group", "none"])
+TargetScaling = StrEnum("TargetScaling", ["none", "standard"])
 ConfigFile = Annotated[
     Path | None, typer.Option("--config", help="Pool, priors, settings, reward: YAML or TOML (docs).")
 ]
@@ -97,28 +79,15 @@ class TableOptions:
         from kerneltrail.data.table import read_table
 
         self.check()
-        assert self.user is not None and self.order is not None and self.target is not None  # noqa: PT018
         table = read_table(data)
-        categorical = {name: text.split(",") for name, text in pairs(self.levels, "--levels").items()}
-        return Cohort.from_table(
-            table,
-            user=self.user,
-            order=self.order,
-            target=self.target,
-            covariates=self._columns_of_numbers(table, categorical)
-            if self.covariates is None
-            else listed(self.covariates, "--covariates", "column"),
-            batch_size=self.batch_size,
-            batch_column=self.batch_column,
-            action=self.action,
-            availability=self.availability,
-            available_only=self.available_only,
-            missing=self.missing.value,
-            scaling=self.scaling.value,
-            target_scaling=self.target_scaling.value,
-            categorical=categorical,
-            units=pairs(self.unit, "--unit"),
-        )
+        given: dict[str, Any] = {
+            name: value.value if isinstance(value, StrEnum) else value for name, value in vars(self).items()
+        }
+        categorical = {name: text.split(",") for name, text in pairs(given.pop("levels"), "--levels").items()}
+        units = pairs(given.pop("unit"), "--unit")
+        named = given.pop("covariates")
+        covariates = self._columns_of_numbers(table, categorical) if named is None else listed(named, "--covariates")
+        return Cohort.from_table(table, **given, covariates=covariates, categorical=categorical, units=units)
 
     def _columns_of_numbers(self, table: Table, categorical: dict[str, Any]) -> list[str]:
         """All columns of numbers that have no other role, and the categorical ones."""
@@ -140,26 +109,16 @@ class TableOptions:
 def with_table_options(*required: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Decorator of a command with a parameter ``table: TableOptions``: on the command line that is all its options.
 
-    Args:
-        required: fields that this command cannot do without.
+    The command cannot do without those that are `required`.
     """
-    hints = get_type_hints(TableOptions, include_extras=True)
     options = [
-        inspect.Parameter(
-            field.name,
-            inspect.Parameter.KEYWORD_ONLY,
-            default=inspect.Parameter.empty if field.name in required else field.default,
-            annotation=hints[field.name],
-        )
-        for field in fields(TableOptions)
+        option.replace(default=inspect.Parameter.empty if option.name in required else option.default)
+        for option in _by_keyword(TableOptions).values()
     ]
 
     def decorate(command: Callable[..., None]) -> Callable[..., None]:
-        signature = inspect.signature(command, eval_str=True)
-        parameters: list[inspect.Parameter] = []
-        for name, parameter in signature.parameters.items():
-            own = [parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY)]
-            parameters += options if name == "table" else own
+        own = _by_keyword(command)
+        parameters = [each for name, one in own.items() for each in (options if name == "table" else [one])]
 
         @wraps(command)
         def run(**given: Any) -> None:
@@ -167,14 +126,20 @@ def with_table_options(*required: str) -> Callable[[Callable[..., None]], Callab
             command(**given, table=table)
 
         # Typer reads both.
-        run.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
+        run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
         run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
         return run
 
     return decorate
 
 
-def listed(text: str, option: str, what: str) -> list[str]:
+def _by_keyword(command: Callable[..., Any]) -> dict[str, inspect.Parameter]:
+    """Parameters by name, annotations evaluated; by keyword, so that those with defaults may come first."""
+    parameters = inspect.signature(command, eval_str=True).parameters
+    return {name: one.replace(kind=inspect.Parameter.KEYWORD_ONLY) for name, one in parameters.items()}
+
+
+def listed(text: str, option: str, what: str = "column") -> list[str]:
     """Names separated by commas."""
     names = [name.strip() for name in text.split(",") if name.strip()]
     if not names:

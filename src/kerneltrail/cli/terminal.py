@@ -98,11 +98,9 @@ class _Lines(ProgressDisplay):
 
 @contextmanager
 def progress(start: str = "starting", *, keep: bool = False) -> Iterator[ProgressDisplay]:
-    """The display of one piece of long work, from its first second: bars on a terminal, lines elsewhere.
+    """The display of one piece of long work: bars on a terminal, lines elsewhere; `keep` leaves the bars at the end.
 
-    Args:
-        start: what is shown before the first update.
-        keep: whether the bars stay when the work is done.
+    It shows `start` from the first second until the first update.
     """
     from rich.console import Console
 

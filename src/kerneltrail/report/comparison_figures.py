@@ -6,14 +6,13 @@ import textwrap
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-import matplotlib
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from kerneltrail.evaluation.result import Average, Difference
-from kerneltrail.report.figures import BLUE, FAINT, GREEN, INK, ORANGE, PURPLE, RULE, STYLE, VERMILION, WIDE
+from kerneltrail.report.figures import BLUE, FAINT, GREEN, INK, ORANGE, PURPLE, VERMILION, WIDE, rule, styled
 
 SKY = "#56B4E9"
 COLOURS = (VERMILION, GREEN, ORANGE, PURPLE, SKY, INK)
@@ -42,31 +41,23 @@ def by_batch(averages: Iterable[Average], metric: str, *, first: str | None, wid
     rows = [row for row in averages if row.metric == metric]
     names = list(dict.fromkeys(row.method for row in rows))
     others = [name for name in names if name != first]
-    with matplotlib.rc_context(STYLE):
-        figure = Figure(figsize=(width, 3.9), layout="constrained")
+    with styled(width, 3.9) as figure:
         ax = figure.subplots()
         for place, name in enumerate(names):
             averaged = [row for row in rows if row.method == name]
-            number = others.index(name) if name != first else 0
-            _line(
-                ax,
-                [row.t + 0.6 * ((place + 0.5) / len(names) - 0.5) for row in averaged],
-                averaged,
-                color=BLUE if name == first else COLOURS[number % len(COLOURS)],
-                marker="o" if name == first else MARKERS[number % len(MARKERS)],
-                markersize=6 if name == first else 4,
-                linewidth=2.2 if name == first else 0.8,
-                linestyle="-" if number < len(COLOURS) else (0, (5, 3)),  # the colours begin again
-                elinewidth=1.4 if name == first else 0.9,
-                zorder=4 if name == first else 3,
-                label=name,
-            )
+            places = [row.t + 0.6 * ((place + 0.5) / len(names) - 0.5) for row in averaged]
+            look = {"color": BLUE, "marker": "o", "markersize": 6, "linewidth": 2.2, "elinewidth": 1.4, "zorder": 4}
+            if name != first:
+                number = others.index(name)
+                look = {"color": COLOURS[number % len(COLOURS)], "marker": MARKERS[number % len(MARKERS)]}
+                look |= {"markersize": 4, "linewidth": 0.8, "elinewidth": 0.9, "zorder": 3}
+                look["linestyle"] = "-" if number < len(COLOURS) else (0, (5, 3))  # the colours begin again
+            _line(ax, places, averaged, label=name, **look)
         if metric.endswith("seconds"):
             ax.set_yscale("log")
         elif rows:
             ax.set_ylim(*_limits(rows, first))
-        ax.set_xlabel("batches seen")
-        ax.set_ylabel(LABELS.get(metric, metric.replace("_", " ")))
+        ax.set(xlabel="batches seen", ylabel=LABELS.get(metric, metric.replace("_", " ")))
         _tidy(ax)
         if names:
             figure.legend(loc="outside lower center", ncols=3 if width < 6 else 6, frameon=False)
@@ -83,15 +74,13 @@ def differences(rows: Iterable[Difference], metric: str, *, width: float = WIDE)
     names = list(dict.fromkeys(row.second for row in of_metric))
     columns = min(len(names), 2 if width < 6 else 4) or 1
     lines = -(-len(names) // columns) or 1
-    with matplotlib.rc_context(STYLE):
-        figure = Figure(figsize=(width, 1.9 * lines + 0.6), layout="constrained")
+    with styled(width, 1.9 * lines + 0.6) as figure:
         axes = figure.subplots(lines, columns, sharex=True, squeeze=False)
         for ax, name in zip(axes.flat, names, strict=False):
             pairs = [row for row in of_metric if row.second == name]
             ax.axhline(0.0, color=FAINT, linewidth=1.0, zorder=1)
-            _line(
-                ax, [row.t for row in pairs], pairs, color=BLUE, marker="o", markersize=4, linewidth=1.2, elinewidth=1.2
-            )
+            look = {"color": BLUE, "marker": "o", "markersize": 4, "linewidth": 1.2, "elinewidth": 1.2}
+            _line(ax, [row.t for row in pairs], pairs, **look)
             ax.set_title(f"minus {name}")
             _tidy(ax)
             ax.set_ylim(*_later(pairs))
@@ -136,6 +125,5 @@ def _limits(rows: Sequence[Average], first: str | None) -> tuple[float, float]:
 
 
 def _tidy(ax: Axes) -> None:
-    ax.grid(axis="y", color=RULE, linewidth=0.6)
-    ax.set_axisbelow(True)
+    rule(ax)
     ax.xaxis.set_major_locator(MaxNLocator(10, integer=True))

@@ -6,11 +6,12 @@ amplitudes become sizes in the target's unit, and the products are sorted by how
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import prod, sqrt
-from typing import Protocol, overload
+from typing import Protocol
 
+from kerneltrail.data import Scaler, Schema
 from kerneltrail.errors import KernelError
 from kerneltrail.gp import Posterior
 from kerneltrail.kernels import Atom, Hyperparameters, Product
@@ -34,31 +35,9 @@ class Scale(Protocol):
         ...
 
 
-class Unscaled:
-    """The scale of data that were not scaled."""
-
-    def length(self, covariate: str, value: float) -> float:
-        """The distance itself."""
-        return value
-
-    def location(self, covariate: str, value: float) -> float:
-        """The point itself."""
-        return value
-
-    def target_size(self, value: float) -> float:
-        """The standard deviation itself."""
-        return value
-
-
 @dataclass(frozen=True)
 class Sentence:
-    """What one product says.
-
-    Attributes:
-        text: the words, ending in a full stop.
-        product: the product, or None for the noise and for "no structure".
-        share: its share of the variance, where it was given.
-    """
+    """What one product says, or without one the noise or "no structure"; with its share of the variance, if given."""
 
     text: str
     product: Product | None = None
@@ -68,27 +47,11 @@ class Sentence:
         return self.text
 
 
-@dataclass(frozen=True)
-class Description(Sequence[Sentence]):
+class Description(tuple[Sentence, ...]):
     """The sentences of a composition, the product that matters most first, the noise last. Prints one on a line."""
 
-    sentences: tuple[Sentence, ...]
-
-    @overload
-    def __getitem__(self, index: int) -> Sentence: ...
-    @overload
-    def __getitem__(self, index: slice) -> tuple[Sentence, ...]: ...
-    def __getitem__(self, index: int | slice) -> Sentence | tuple[Sentence, ...]:
-        return self.sentences[index]
-
-    def __iter__(self) -> Iterator[Sentence]:
-        return iter(self.sentences)
-
-    def __len__(self) -> int:
-        return len(self.sentences)
-
     def __str__(self) -> str:
-        return "\n".join(sentence.text for sentence in self.sentences)
+        return "\n".join(sentence.text for sentence in self)
 
 
 def describe(
@@ -119,20 +82,24 @@ def describe(
     """
     composition = hyperparameters.composition
     given = _shares(hyperparameters, shares)
-    speaker = _Speaker(hyperparameters, target, units or {}, scale or Unscaled(), levels or {})
-    amplitudes = speaker.amplitudes
-    order = sorted(range(len(composition)), key=lambda p: (-(given[p] if given else amplitudes[p]), p))
-    sentences = [
-        Sentence(
-            speaker.product(p, share=given[p] if given else None, first=place == 0),
-            composition.products[p],
-            given[p] if given else None,
-        )
-        for place, p in enumerate(order)
-    ]
+    scale = scale or Scaler.identity(composition.covariates)
+    speaker = _Speaker(hyperparameters, target, units or {}, scale, levels or {})
+    sizes = speaker.amplitudes if given is None else given
+    sentences: list[Sentence] = []
+    for p in sorted(range(len(composition)), key=lambda p: -sizes[p]):
+        share = None if given is None else given[p]
+        sentences.append(Sentence(speaker.product(p, share, first=not sentences), composition.products[p], share))
     if not sentences:
         sentences = [Sentence(f"No structure has been found yet in {target}; there is only noise.")]
     return Description((*sentences, Sentence(speaker.noise())))
+
+
+def describe_by_schema(
+    hyperparameters: Hyperparameters, schema: Schema, scale: Scale, shares: Sequence[float] | None = None
+) -> Description:
+    """The same with the names, units and levels of a table's schema."""
+    target, units, levels = schema.target, schema.units, schema.levels
+    return describe(hyperparameters, target=target, units=units, shares=shares, scale=scale, levels=levels)
 
 
 def explain(user: NewUser) -> Description:
@@ -140,9 +107,7 @@ def explain(user: NewUser) -> Description:
 
     How sure the selection is comes first; then a sentence per product, by its share of the variance over the rows seen.
     """
-    model = user.model
-    scaler, schema = model.scaler, model.schema
-    fitted = user.hyperparameters
+    model, fitted = user.model, user.hyperparameters
     if fitted is None:
         return Description((Sentence(f"No rows of {user.name} have been seen yet."),))
     posterior = user.node_posterior().posterior
@@ -150,8 +115,7 @@ def explain(user: NewUser) -> Description:
     if isinstance(posterior, Posterior):
         all_shares = posterior.shares()
         shares = [all_shares[product] for product in fitted.composition]
-    units, levels = schema.units, schema.levels
-    sentences = describe(fitted, target=schema.target, units=units, shares=shares, scale=scaler, levels=levels)
+    sentences = describe_by_schema(fitted, model.schema, model.scaler, shares)
     sure = user.probabilities[user.composition]
     lead = f"After {user.rows} rows, {user.composition.text or 'noise alone'} is selected for {user.name}"
     return Description((Sentence(f"{lead} (probability {sure:.2f})."), *sentences))
@@ -209,7 +173,7 @@ class _Speaker:
     def amplitudes(self) -> list[float]:
         return [float(self.values[i]) for i in self.layout.amplitude_index]
 
-    def product(self, p: int, *, share: float | None, first: bool) -> str:
+    def product(self, p: int, share: float | None, *, first: bool) -> str:
         will = f"{_capitalised(self.target)} will {'' if first else 'also '}"
         parts = self._parts(p)
         return f"{will}{_joined(parts)}. {self._size(p, _leader(parts))}{_percentage(share)}."
@@ -311,4 +275,4 @@ def _capitalised(target: str) -> str:
     return target[0].upper() + target[1:] if plain else target
 
 
-__all__ = ["Description", "Scale", "Sentence", "Unscaled", "describe"]
+__all__ = ["Description", "Scale", "Sentence", "describe"]

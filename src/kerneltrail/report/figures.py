@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 import matplotlib
@@ -47,14 +48,7 @@ WIDE, NARROW = 9.0, 4.2
 
 @dataclass(frozen=True)
 class Curve:
-    """A function and how sure it is.
-
-    Attributes:
-        x: where, (m,), increasing.
-        mean: (m,).
-        sd: standard deviation of the function, (m,).
-        total_sd: standard deviation of a new observation, (m,), or None not to show it.
-    """
+    """A function at increasing x, and how sure it is, all (m,); `total_sd` is that of a new observation, if shown."""
 
     x: Array
     mean: Array
@@ -64,14 +58,7 @@ class Curve:
 
 @dataclass(frozen=True)
 class Dots:
-    """Observations.
-
-    Attributes:
-        x: (n,).
-        y: (n,).
-        label: in the legend; dots of one label look alike.
-        seen: whether the fit knew them; others are drawn faintly.
-    """
+    """Observations, (n,); those that the fit has not `seen` are drawn faintly. Dots of one label look alike."""
 
     x: Array
     y: Array
@@ -110,18 +97,12 @@ class Panel:
 
 
 def grid(panels: Sequence[Panel], *, columns: int, width: float = WIDE, height: float = 2.3, share: bool) -> Figure:
-    """Panels side by side, with one legend below.
+    """Panels side by side in reading order, with one legend below; `width` is the figure's, `height` a panel's.
 
-    Args:
-        panels: in reading order.
-        columns: how many stand in a row.
-        width: of the figure, in inches.
-        height: of a panel, in inches.
-        share: whether all have the same limits, so that panels can be compared; axes are then labelled at the edge.
+    With `share` all have the same limits, so that panels can be compared; axes are then labelled at the edge.
     """
     rows = -(-len(panels) // columns)
-    with matplotlib.rc_context(STYLE):
-        figure = Figure(figsize=(width, height * rows + 0.5), layout="constrained")
+    with styled(width, height * rows + 0.5) as figure:
         axes = figure.subplots(rows, columns, sharex=share, sharey=share, squeeze=False)
         for place, (panel, ax) in enumerate(zip(panels, axes.flat, strict=False)):
             _draw(panel, ax)
@@ -134,6 +115,20 @@ def grid(panels: Sequence[Panel], *, columns: int, width: float = WIDE, height: 
             ax.set_axis_off()
         legend(figure, columns=2 if width < 6 else 5)
     return figure
+
+
+@contextmanager
+def styled(width: float, height: float) -> Iterator[Figure]:
+    """An empty figure, in inches, to be drawn on inside the block, where our style holds."""
+    with matplotlib.rc_context(STYLE):
+        yield Figure(figsize=(width, height), layout="constrained")
+
+
+def rule(ax: Axes, *, below: bool = True) -> None:
+    """Faint lines across, behind what is drawn."""
+    ax.grid(axis="y", color=RULE, linewidth=0.6)
+    if below:
+        ax.set_axisbelow(True)
 
 
 def _draw(panel: Panel, ax: Axes) -> None:
@@ -150,8 +145,7 @@ def _draw(panel: Panel, ax: Axes) -> None:
     if panel.zero:
         ax.axhline(0.0, color=FAINT, linewidth=1.0, zorder=1)
     ax.set_title(panel.title)
-    ax.grid(axis="y", color=RULE, linewidth=0.6)
-    ax.set_axisbelow(True)
+    rule(ax)
     ax.xaxis.set_major_locator(MaxNLocator(6, steps=TICKS))
     ax.yaxis.set_major_locator(MaxNLocator(5, steps=TICKS))
 
@@ -167,15 +161,8 @@ def legend(figure: Figure, *, columns: int) -> None:
         for handle, label in zip(*ax.get_legend_handles_labels(), strict=True):
             handles.setdefault(label, handle)
     if handles:
-        figure.legend(
-            list(handles.values()),
-            list(handles),
-            loc="outside lower center",
-            ncols=columns,
-            frameon=False,
-            handlelength=1.6,
-            columnspacing=1.4,
-        )
+        room = {"ncols": columns, "handlelength": 1.6, "columnspacing": 1.4}
+        figure.legend(list(handles.values()), list(handles), loc="outside lower center", frameon=False, **room)
 
 
 def estimates(
@@ -190,29 +177,19 @@ def estimates(
     width: float = WIDE,
 ) -> Figure:
     """An estimate after each batch, with its interval and the truth; the number of rows runs on a log scale."""
-    with matplotlib.rc_context(STYLE):
-        figure = Figure(figsize=(width, 2.9), layout="constrained")
+    with styled(width, 2.9) as figure:
         ax = figure.subplots()
         if truth is not None:
             ax.axhline(truth, color=INK, linewidth=1.2, linestyle=(0, (4, 2)), label="truth")
         ax.errorbar(
-            rows,
-            value,
-            yerr=[value - low, high - value],
-            color=BLUE,
-            marker="o",
-            markersize=5,
-            linewidth=1.5,
-            elinewidth=1.2,
-            capsize=4,
-            label="estimate, with 95% interval",
-        )
+            rows, value, yerr=[value - low, high - value], color=BLUE, marker="o", markersize=5, linewidth=1.5,
+            elinewidth=1.2, capsize=4, label="estimate, with 95% interval",
+        )  # fmt: skip
         ax.set_xscale("log")
         ax.set_xticks(list(rows), [str(n) for n in rows])
         ax.minorticks_off()
-        ax.set_xlabel(xlabel)
-        ax.set_ylabel(ylabel)
-        ax.grid(axis="y", color=RULE, linewidth=0.6)
+        ax.set(xlabel=xlabel, ylabel=ylabel)
+        rule(ax, below=False)
         legend(figure, columns=2)
     return figure
 
@@ -221,8 +198,7 @@ def forecast(mean: Array, sd: Array, observed: Array, *, xlabel: str, ylabel: st
     """Predictions with intervals beside what was then observed, in time order; misses are marked."""
     x = np.arange(1, len(mean) + 1)
     missed = np.abs(observed - mean) > WITHIN_95 * sd
-    with matplotlib.rc_context(STYLE):
-        figure = Figure(figsize=(width, 2.9), layout="constrained")
+    with styled(width, 2.9) as figure:
         ax = figure.subplots()
         ax.vlines(x, mean - WITHIN_95 * sd, mean + WITHIN_95 * sd, color=BLUE, alpha=0.35, linewidth=3)
         ax.scatter(x, mean, s=14, color=BLUE, marker="_", label="predicted, with 95% interval")
@@ -231,10 +207,8 @@ def forecast(mean: Array, sd: Array, observed: Array, *, xlabel: str, ylabel: st
             ax.scatter(
                 x[missed], observed[missed], s=34, color=VERMILION, marker="x", zorder=3, label="observed outside"
             )
-        ax.set_xlim(0.0, len(mean) + 1.0)
-        ax.set_xlabel(xlabel)
-        ax.set_ylabel(ylabel)
-        ax.grid(axis="y", color=RULE, linewidth=0.6)
+        ax.set(xlim=(0.0, len(mean) + 1.0), xlabel=xlabel, ylabel=ylabel)
+        rule(ax, below=False)
         ax.xaxis.set_major_locator(MaxNLocator(8, integer=True, steps=TICKS))
         legend(figure, columns=2 if width < 6 else 3)
     return figure

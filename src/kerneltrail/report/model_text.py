@@ -7,11 +7,14 @@ from collections.abc import Iterable, Sequence
 from itertools import groupby
 from typing import Any
 
+from markupsafe import Markup
+
 from kerneltrail.data import Scaler
 from kerneltrail.data.units import in_data_units
 from kerneltrail.kernels import Hyperparameters, Pool
-from kerneltrail.report.description import Description, describe
+from kerneltrail.report.description import Description, describe_by_schema
 from kerneltrail.report.graph_structure import Graph, wrapped
+from kerneltrail.report.templating import render
 from kerneltrail.trajectory.group import Node
 from kerneltrail.trajectory.model import TrajectoryModel
 from kerneltrail.trajectory.sampler.urn import ROOT, Counts, Paths
@@ -76,21 +79,9 @@ def user_lines(pool: Pool, users: Sequence[str], paths: Paths) -> list[str]:
 def model_dot(model: TrajectoryModel) -> str:
     """The learnt graph in DOT, for Graphviz and its kin: kernels as boxes, the key ones bold, counts on the edges."""
     graph = Graph.of(model.pool, model.paths)
-    lines = ["digraph kernels {", "  rankdir=LR;", "  node [shape=box, style=rounded];"]
-    for number, name in enumerate(graph.names):
-        weight = ', style="rounded,bold"' if number in graph.key else ""
-        lines.append(f"  n{number} [label={_quoted(wrapped(name))}{weight}];")
-    for link in graph.links:
-        lines.append(f"  n{link.parent} -> n{link.child} [label={_quoted(link.label)}, weight={link.count}];")
-    for batch in sorted(set(graph.batch)):  # kernels of one batch stand beside each other
-        numbers = [f"n{number}" for number, first in enumerate(graph.batch) if first == batch]
-        lines.append(f"  {{rank=same; {'; '.join(numbers)}}}")
-    return "\n".join([*lines, "}", ""])
-
-
-def _quoted(text: str) -> str:
-    """A string of DOT, which escapes quotes, backslashes and line breaks as JSON does."""
-    return json.dumps(text, ensure_ascii=False)
+    # DOT escapes quotes, backslashes and line breaks as JSON does.
+    labels = [Markup(json.dumps(wrapped(name), ensure_ascii=False)) for name in graph.names]
+    return f"{render('graph.dot.jinja', graph=graph, labels=labels)}\n"
 
 
 def common_scaler(model: TrajectoryModel) -> Scaler:
@@ -100,14 +91,8 @@ def common_scaler(model: TrajectoryModel) -> Scaler:
 
 def describe_node(model: TrajectoryModel, node: Node) -> Description:
     """What a node says, in data units, at the centre of its group."""
-    schema = model.schema
-    return describe(
-        Hyperparameters(node.composition, tuple(node.group.mean)),
-        target=schema.target,
-        units=schema.units,
-        scale=common_scaler(model),
-        levels=schema.levels,
-    )
+    centre = Hyperparameters(node.composition, tuple(node.group.mean))
+    return describe_by_schema(centre, model.schema, common_scaler(model))
 
 
 def model_json(model: TrajectoryModel) -> dict[str, Any]:

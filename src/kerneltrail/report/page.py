@@ -58,14 +58,9 @@ class Lines(Block):
 
 @dataclass(frozen=True)
 class Table(Block):
-    """Rows of text. The first column is left-aligned, the others right-aligned unless they are words.
+    """Rows of text, those whose numbers are `marked` in bold.
 
-    Attributes:
-        caption: above it.
-        columns: their names.
-        rows: cells as they are to be read.
-        marked: numbers of rows to set in bold.
-        words: whether the cells are words, which may take several lines, rather than numbers.
+    The first column is left-aligned, the others right-aligned unless they are words, which may take several lines.
     """
 
     template: ClassVar[str] = "table.html.jinja"
@@ -78,13 +73,7 @@ class Table(Block):
 
 @dataclass(frozen=True)
 class Picture(Block):
-    """A figure, drawn twice: for a desktop page and for a telephone, unless one drawing serves both.
-
-    Attributes:
-        wide, narrow: SVG; None where the wide one serves a telephone, too.
-        alt: what it shows, for those who cannot see it.
-        caption: below it.
-    """
+    """A figure as SVG, drawn twice: for a desktop page and for a telephone, unless the wide drawing serves both."""
 
     template: ClassVar[str] = "picture.html.jinja"
     wide: bytes
@@ -94,7 +83,7 @@ class Picture(Block):
 
     @classmethod
     def of(cls, draw: Callable[[float], Figure], alt: str, caption: str) -> Picture:
-        """FigurePair in both widths by a function of the width in inches."""
+        """A figure in both widths by a function of the width in inches."""
         wide, narrow = (figures.svg(draw(width)) for width in (figures.WIDE, figures.NARROW))
         return cls(wide, narrow, alt, caption)
 
@@ -113,13 +102,10 @@ class Beside(Block):
     blocks: Sequence[Block]
 
 
-@dataclass(frozen=True)
-class Static(Block):
+class Static(Beside):
     """Blocks for paper and for readers without scripts: hidden where a script shows the same in another way."""
 
-    template: ClassVar[str] = "group.html.jinja"
     css_class: ClassVar[str] = "static"
-    blocks: Sequence[Block]
 
 
 @dataclass(frozen=True)
@@ -135,12 +121,8 @@ class Section(Block):
 def page(title: str, lead: str, sections: Sequence[Section], *, footer: str = "", broad: bool = False) -> str:
     """The whole page as HTML, with the scripts that its blocks need. It may fetch nothing: browsers are told so.
 
-    Args:
-        title: heading.
-        lead: what it is about, below the heading.
-        sections: the content; those with names are listed at the top.
-        footer: at the end.
-        broad: whether the page uses more of a wide screen, for things that stand side by side.
+    Sections with names are listed at the top, below the lead. A `broad` page uses more of a wide screen, for things
+    that stand side by side.
     """
     named = [section for section in sections if section.name]
     html = render(
@@ -155,17 +137,3 @@ def _scripts(blocks: Sequence[Block]) -> Iterator[str]:
     for block in blocks:
         yield from block.scripts
         yield from _scripts(getattr(block, "blocks", ()))
-
-
-__all__ = [
-    "Beside",
-    "Block",
-    "Lines",
-    "Paragraph",
-    "Picture",
-    "Section",
-    "Sentences",
-    "Static",
-    "Table",
-    "page",
-]

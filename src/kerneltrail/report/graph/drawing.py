@@ -82,17 +82,10 @@ def draw_on(ax: Axes, graph: Graph, layout: GraphLayout, colours: Mapping[str, s
 
 
 def inline_svg(graph: Graph, layout: GraphLayout, *, css_class: str, label: str, box_labels: Sequence[str]) -> Markup:
-    """The SVG of a layout, to stand inside a page.
+    """The SVG of a layout, to stand inside a page; the labels are for those who cannot see it.
 
     Boxes are ``<g class="node" data-node="3">``, arrows ``<g class="edge" data-edge="1 3">``, numbered as in the graph,
     so that a script and a style sheet find them.
-
-    Args:
-        graph: what is drawn.
-        layout: where.
-        css_class: class of the drawing.
-        label: what the whole shows, for those who cannot see it.
-        box_labels: the same for every box.
     """
     reach = 0.45 * layout.size / 9.0  # half the width of "from batch 1"
     spans = [(box.x - box.width / 2, box.x + box.width / 2) for box in layout.boxes]

@@ -54,10 +54,9 @@ class Box:
 
 @dataclass(frozen=True)
 class Arrow:
-    """An arrow.
+    """What stands for a link.
 
     Attributes:
-        link: what it stands for.
         curve: control points of cubic Bézier curves that follow one another, (3k + 1, 2).
         head: its corners, the tip first, (3, 2).
         label: the box of its text.

@@ -6,13 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 
-import matplotlib
 import numpy as np
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 from scipy.special import ndtr, ndtri
 
-from kerneltrail.report.figures import BLUE, FAINT, INK, RULE, STYLE
+from kerneltrail.report.figures import BLUE, FAINT, INK, rule, styled
 from kerneltrail.report.model_page.followed_user import UserView
 from kerneltrail.report.model_page.numbers import digits, fixed, percent
 from kerneltrail.report.page import Block, Paragraph, Picture, Section, Table
@@ -53,19 +52,11 @@ def coverages(users: Sequence[UserView]) -> tuple[Coverage, ...]:
     for t in range(max((len(one.ahead) for one in users), default=0)):
         predicted = [one.ahead[t] for one in users if t < len(one.ahead)]
         z, sd = np.concatenate([a.z for a in predicted]), np.concatenate([a.sd for a in predicted])
-        error = z * sd
-        batches.append(
-            Coverage(
-                t + 1,
-                len(predicted),
-                len(z),
-                _inside(z, 0.5),
-                _inside(z, 0.9),
-                float(np.sqrt(np.mean(error**2))),
-                float(np.mean(-0.5 * z**2 - np.log(sd) - 0.5 * np.log(2.0 * np.pi))),
-                float(np.mean([one.sure[t] for one in users if t < len(one.sure)])),
-            )
-        )
+        error = float(np.sqrt(np.mean((z * sd) ** 2)))
+        density = float(np.mean(-0.5 * z**2 - np.log(sd) - 0.5 * np.log(2.0 * np.pi)))
+        sure = float(np.mean([one.sure[t] for one in users if t < len(one.sure)]))
+        half, ninety = _inside(z, 0.5), _inside(z, 0.9)
+        batches.append(Coverage(t + 1, len(predicted), len(z), half, ninety, error, density, sure))
     return tuple(batches)
 
 
@@ -145,9 +136,7 @@ def _caution(users: Sequence[UserView]) -> str:
 
 def _figure(z: Array, width: float) -> Figure:
     narrow = width < 6
-    with matplotlib.rc_context(STYLE):
-        size = (width, 5.6) if narrow else (width, 3.0)
-        figure = Figure(figsize=size, layout="constrained")
+    with styled(width, 5.6 if narrow else 3.0) as figure:
         first, second = figure.subplots(2, 1) if narrow else figure.subplots(1, 2)
         observed = [_inside(z, float(level)) for level in LEVELS]
         first.plot([0, 1], [0, 1], color=INK, linewidth=1.0, linestyle=(0, (4, 3)))
@@ -158,14 +147,12 @@ def _figure(z: Array, width: float) -> Figure:
             set_ticks([0.0, 0.25, 0.5, 0.75, 1.0], ["0", "25", "50", "75", "100"])
         first.set_title("coverage")
         shares, edges = np.histogram(ndtr(z), bins=BINS, range=(0.0, 1.0))
-        second.bar(
-            edges[:-1], shares / len(z), width=1.0 / BINS, align="edge", color=BLUE, alpha=0.75, edgecolor="white"
-        )
+        look = {"color": BLUE, "alpha": 0.75, "edgecolor": "white"}
+        second.bar(edges[:-1], shares / len(z), width=1.0 / BINS, align="edge", **look)
         second.axhline(1.0 / BINS, color=INK, linewidth=1.0, linestyle=(0, (4, 3)))
         second.set(xlabel="place in the predicted distribution", ylabel="share of rows", xlim=(0, 1))
         second.set_title("where observations fell")
         for ax in (first, second):
-            ax.grid(axis="y", color=RULE, linewidth=0.6)
-            ax.set_axisbelow(True)
+            rule(ax)
             ax.tick_params(color=FAINT)
     return figure

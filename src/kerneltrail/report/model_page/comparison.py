@@ -103,8 +103,8 @@ class Comparison:
 
 def _average(row: Mapping[str, Any], metric: str) -> Average:
     mean, users = float(row[metric]), int(row.get("users") or 0)
-    low, high = (row.get(f"{metric}_{end}") for end in ("low", "high"))
-    low, high = (mean if value is None else float(value) for value in (low, high))
+    ends = (row.get(f"{metric}_{end}") for end in ("low", "high"))
+    low, high = (mean if value is None else float(value) for value in ends)
     return Average(str(row["method"]), int(row["t"]), metric, mean, low, high, LEVEL, users, users)
 
 
@@ -151,21 +151,14 @@ def _picture(comparison: Comparison, metric: str) -> Picture:
 
 
 def _means(comparison: Comparison, metric: str) -> Table:
-    means = {(row.method, row.t): row.mean for row in comparison.averages if row.metric == metric}
-    times = sorted({t for _, t in means})
     write = duration if metric.endswith("seconds") else partial(fixed, digits=DIGITS)
+    cells = {(row.method, row.t): write(row.mean) for row in comparison.averages if row.metric == metric}
     fewer = comparison.fewer
-    rows = [
-        [
-            f"{method} ({fewer[method]} users)" if method in fewer else method,
-            *(write(means[method, t]) if (method, t) in means else NONE for t in times),
-        ]
-        for method in comparison.methods
-    ]
+    names = {name: f"{name} ({fewer[name]} users)" if name in fewer else name for name in comparison.methods}
     caption = f"Mean {METRICS[metric][0]}"
     if fewer:
         caption += "; where it is over fewer users, only the differences below compare like with like"
-    return Table(caption, ("method", *(f"t = {t}" for t in times)), rows)
+    return _by_time(caption, "method", names, cells)
 
 
 def _gap(pairs: Sequence[Difference], metric: str) -> Picture:
@@ -179,14 +172,18 @@ def _gap(pairs: Sequence[Difference], metric: str) -> Picture:
 
 
 def _differences(pairs: Sequence[Difference], metric: str) -> Table:
-    times = sorted({row.t for row in pairs})
     cells = {(row.second, row.t): _cell(row) for row in pairs}
-    rows = [
-        [second, *(cells.get((second, t), NONE) for t in times)]
-        for second in dict.fromkeys(row.second for row in pairs)
-    ]
     caption = f"{pairs[0].first} minus each other method, {METRICS[metric][0]}, with its interval"
-    return Table(caption, ("against", *(f"t = {t}" for t in times)), rows, words=True)
+    return _by_time(caption, "against", {name: name for name, _ in cells}, cells, words=True)
+
+
+def _by_time(
+    caption: str, what: str, names: Mapping[str, str], cells: Mapping[tuple[str, int], str], *, words: bool = False
+) -> Table:
+    """Methods down, batches seen across."""
+    times = sorted({t for _, t in cells})
+    rows = [[said, *(cells.get((name, t), NONE) for t in times)] for name, said in names.items()]
+    return Table(caption, (what, *(f"t = {t}" for t in times)), rows, words=words)
 
 
 def _cell(row: Difference) -> str:

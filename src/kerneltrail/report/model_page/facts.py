@@ -22,13 +22,9 @@ from kerneltrail.trajectory.sampler.urn import ROOT
 
 @dataclass(frozen=True)
 class Value:
-    """One hyperparameter of a node, as people read it.
+    """One hyperparameter of a node or its noise, as people read it: the pilot users' centre, with its unit.
 
-    Attributes:
-        part: the product or atom it belongs to, or "noise".
-        name: what it is called.
-        centre: of the pilot users, with its unit.
-        spread: the range that holds 90 % of users like them.
+    The spread is the range that holds 90 % of users like them.
     """
 
     part: str
@@ -72,26 +68,18 @@ class Fact:
 
 def facts(model: TrajectoryModel, key: Sequence[int]) -> tuple[Fact, ...]:
     """One for every box of the graph, the root's first; `key` holds the numbers of the key boxes."""
-    root = Fact(
-        0,
-        "root",
-        False,
-        ("Where every user starts, before the first batch of rows.",),
-        (),
-        (),
-        _ways(model, ROOT),
-    )
-    return (root, *(_fact(model, i, node, i + 1 in key) for i, node in enumerate(model.nodes)))
-
-
-def _fact(model: TrajectoryModel, i: int, node: Node, key: bool) -> Fact:
-    passed = tuple(
-        (name, batches([t for t, mask in enumerate(path, start=1) if mask == node.mask]))
-        for name, path in zip(model.users, model.paths, strict=True)
-        if node.mask in path
-    )
-    words = tuple(sentence.text for sentence in describe_node(model, node))
-    return Fact(i + 1, name_of(node.composition), key, words, _values(model, node), passed, _ways(model, node.mask))
+    start = ("Where every user starts, before the first batch of rows.",)
+    found = [Fact(0, "root", False, start, (), (), _ways(model, ROOT))]
+    for box, node in enumerate(model.nodes, start=1):
+        passed = tuple(
+            (name, batches([t for t, mask in enumerate(path, start=1) if mask == node.mask]))
+            for name, path in zip(model.users, model.paths, strict=True)
+            if node.mask in path
+        )
+        name, words = name_of(node.composition), tuple(map(str, describe_node(model, node)))
+        ways = _ways(model, node.mask)
+        found.append(Fact(box, name, box in key, words, _values(model, node), passed, ways))
+    return tuple(found)
 
 
 def _ways(model: TrajectoryModel, mask: int) -> tuple[Way, ...]:
@@ -113,27 +101,28 @@ def _values(model: TrajectoryModel, node: Node) -> tuple[Value, ...]:
         for side in (0.0, -WITHIN_90, WITHIN_90)
     )
     return tuple(
-        _value(model, node, slot, centre[slot.name], low[slot.name], high[slot.name]) for slot in centre.layout.slots
+        _value(model, node, slot, *(values[slot.name] for values in (centre, low, high)))
+        for slot in centre.layout.slots
     )
 
 
-def _value(model: TrajectoryModel, node: Node, slot: Slot, centre: float, low: float, high: float) -> Value:
+def _value(model: TrajectoryModel, node: Node, slot: Slot, *values: float) -> Value:
+    """One hyperparameter, from its centre and the ends of its range."""
     units = model.schema.units
-    target = units.get(model.schema.target, "")
     if slot.covariate is not None:
         unit = units.get(slot.covariate, "") if slot.spec.unit != "none" else ""
         part = slot.name.rpartition(".")[0].rpartition(": ")[2]
         name = {"location": "centre"}.get(slot.spec.name, slot.spec.name)
-        return Value(part, name, quantity(centre, unit), f"{number(low)} to {number(high)}")
-    # Variances are said as standard deviations, which have the target's unit.
-    centre, low, high = sqrt(centre), sqrt(low), sqrt(high)
-    if slot.product < 0:
-        return Value("noise", "typical size", f"±{quantity(centre, target)}", f"{number(low)} to {number(high)}")
-    product = node.composition.products[slot.product]
-    linear = [atom.covariate for atom in product.atoms if atom.spec.linear]
-    per = "".join(f" per {singular(units.get(name, '')) or name}" for name in linear)
-    name = "typical slope" if linear else "typical size"
-    return Value(str(product), name, f"±{quantity(centre, target)}{per}", f"{number(low)} to {number(high)}")
+        said = quantity(values[0], unit)
+    else:
+        # Variances are said as standard deviations, which have the target's unit.
+        values = tuple(map(sqrt, values))
+        product = node.composition.products[slot.product] if slot.product >= 0 else None
+        linear = [atom.covariate for atom in product.atoms if atom.spec.linear] if product else []
+        per = "".join(f" per {singular(units.get(name, '')) or name}" for name in linear)
+        part, name = str(product or "noise"), "typical slope" if linear else "typical size"
+        said = f"±{quantity(values[0], units.get(model.schema.target, ''))}{per}"
+    return Value(part, name, said, f"{number(values[1])} to {number(values[2])}")
 
 
 def batches(numbers: Sequence[int]) -> str:

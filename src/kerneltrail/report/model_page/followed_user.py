@@ -13,7 +13,7 @@ from kerneltrail.evaluation.follow import BAD_ROWS, follow, left_out
 from kerneltrail.gp import one_blas_thread
 from kerneltrail.kernels import Composition
 from kerneltrail.methods.trajectory import TrajectoryMethod
-from kerneltrail.report.description import describe
+from kerneltrail.report.description import describe_by_schema
 from kerneltrail.report.figures import Curve
 from kerneltrail.trajectory.graph import LearntGraph
 from kerneltrail.trajectory.model import TrajectoryModel
@@ -105,6 +105,11 @@ class UserView:
     ahead: tuple[Ahead, ...]
     sure: tuple[float, ...]
 
+    @property
+    def x(self) -> Array:
+        """Where the rows stand on the axis of the fits."""
+        return np.arange(1.0, self.user.rows + 1.0) if self.by_row else self.user.X[:, 0]
+
 
 def follow_users(
     model: TrajectoryModel,
@@ -173,27 +178,18 @@ def _pilot_path(model: TrajectoryModel, user: User) -> tuple[int, ...] | None:
 
 def _step(state: NewUser, seen: User, composition: Composition, *, by_row: bool, averaged: bool) -> StepView:
     model, view = state.model, state.node_posterior(composition)
-    scaler, schema = model.scaler, model.schema
+    scaler = model.scaler
     shares, parts = _parts(model, scaler, seen, view)
-    words = describe(
-        view.fit.hyperparameters,
-        target=schema.target,
-        units=schema.units,
-        shares=shares,
-        scale=scaler,
-        levels=schema.levels,
-    )
+    words = describe_by_schema(view.fit.hyperparameters, model.schema, scaler, shares)
     at = seen.X if by_row else _grid(seen.X[:, 0])[:, None]
     action = seen.action if by_row else None
     if averaged:
         said = state.predict(at, action=action)
         mean, variance, total = said.mean, said.variance, said.total
     else:
-        linear = None
-        if model.reward is not None:
-            linear = model.reward.design(scaler.transform(at), model.covariates, action)
-        said = view.predict(scaler.transform(at), linear)
-        mean = scaler.inverse_target(said.mean + _shared(model, scaler.transform(at), action))
+        X = scaler.transform(at)
+        said = view.predict(X, _design(model, X, action))
+        mean = scaler.inverse_target(said.mean + _shared(model, X, action))
         variance, total = scaler.inverse_variance(said.variance), scaler.inverse_variance(said.total)
     x = np.arange(1.0, seen.rows + 1.0) if by_row else at[:, 0]
     return StepView(
@@ -204,6 +200,10 @@ def _step(state: NewUser, seen: User, composition: Composition, *, by_row: bool,
         Curve(x, mean, np.sqrt(variance), np.sqrt(total)),
         parts,
     )
+
+
+def _design(model: LearntGraph, X: Array, action: Array | None) -> Array | None:
+    return None if model.reward is None else model.reward.design(X, model.covariates, action)
 
 
 def _shared(model: LearntGraph, X: Array, action: Array | None) -> Array:
@@ -222,9 +222,7 @@ def _parts(
     """Shares of the products in the composition's order, and every part against its first covariate."""
     posterior, reward = view.posterior, model.reward
     X = scaler.transform(seen.X)
-    design = None
-    if reward is not None:
-        design = reward.design(X, model.covariates, seen.action)
+    design = _design(model, X, seen.action)
     here = posterior.components(X, linear=design)
     level = _shared(model, X, seen.action)
     rest = scaler.transform_target(seen.y) - level - np.sum([part.mean for part in here], axis=0)

@@ -44,12 +44,8 @@ class GraphBlock(Block):
         """The drawing at a width, in inches."""
         label = f"The learnt graph: {len(self.facts) - 1} kernels and the ways between them"
         layout = graph_layout(self.graph, width=width)
-        box_labels = [_label(fact) for fact in self.facts]
+        box_labels = ["root, where every user starts"] + [
+            f"{'key kernel' if fact.key else 'kernel'} {fact.name}, passed by {len(fact.passed)} pilot users"
+            for fact in self.facts[1:]
+        ]
         return inline_svg(self.graph, layout, css_class=css_class, label=label, box_labels=box_labels)
-
-
-def _label(fact: Fact) -> str:
-    """What a box is, for those who cannot see it."""
-    if not fact.number:
-        return "root, where every user starts"
-    return f"{'key kernel' if fact.key else 'kernel'} {fact.name}, passed by {len(fact.passed)} pilot users"

@@ -11,6 +11,7 @@ from kerneltrail.report.model_page.calibration import calibration
 from kerneltrail.report.model_page.comparison import Comparison, comparison_section
 from kerneltrail.report.model_page.followed_user import UserView
 from kerneltrail.report.model_page.graph import GraphBlock
+from kerneltrail.report.model_page.numbers import counted
 from kerneltrail.report.model_page.paths import PathsBlock, path_table, with_unit
 from kerneltrail.report.model_page.sampling import alternatives, chains_section
 from kerneltrail.report.page import Block, Paragraph, Section, Sentences, Static, page
@@ -66,7 +67,7 @@ def trail_page(
 def _title(model: TrajectoryModel | None) -> str:
     if model is None:
         return "Methods compared"
-    return f"What {len(model.users)} pilot {_users_word(len(model.users))} showed about {model.schema.target}"
+    return f"What {counted(len(model.users), 'pilot user')} showed about {model.schema.target}"
 
 
 def _lead(model: TrajectoryModel | None) -> str:
@@ -80,31 +81,23 @@ def _lead(model: TrajectoryModel | None) -> str:
     )
 
 
-def _users_word(count: int) -> str:
-    return "user" if count == 1 else "users"
-
-
 def _graph(model: TrajectoryModel) -> Section:
+    """Where users end, in words, which is what to take home; then the graph."""
     block = GraphBlock(model)
-    return Section("What the pilot users showed", [_short(model, block), block], "graph")
-
-
-def _short(model: TrajectoryModel, block: GraphBlock) -> Sentences:
-    """Where users end, in words: what to take home."""
     ends = Counter(path[-1] for path in model.paths if path)
-    total = sum(ends.values())
-    numbers = {node.mask: i + 1 for i, node in enumerate(model.nodes)}
+    others = total = sum(ends.values())
+    facts = {node.mask: fact for node, fact in zip(model.nodes, block.facts[1:], strict=True)}
     items = []
     for mask, count in ends.most_common():
-        fact = block.facts[numbers[mask]]
+        fact = facts[mask]
         if fact.key:
             who = f"all {total}" if count == total else f"{count} of {total}"
             # Without the noise, which is said of every kernel alike.
             items.append(f"{fact.name}, where {who} pilot users end: {' '.join(fact.words[:-1] or fact.words)}")
-    others = total - sum(ends[node.mask] for node in model.nodes if numbers[node.mask] in block.graph.key)
-    if others:
-        items.append(f"The other {others} end elsewhere.")
-    return Sentences("Where the pilot users end, in words", items)
+            others -= count
+    items += [f"The other {others} end elsewhere."] if others else []
+    blocks = [Sentences("Where the pilot users end, in words", items), block]
+    return Section("What the pilot users showed", blocks, "graph")
 
 
 def _users(model: TrajectoryModel, users: Sequence[UserView], left_out: Sequence[str]) -> Section:
@@ -112,9 +105,9 @@ def _users(model: TrajectoryModel, users: Sequence[UserView], left_out: Sequence
     blocks: list[Block] = []
     if users:
         new = sum(not one.pilot for one in users)
-        kinds = [f"{len(users) - new} pilot {_users_word(len(users) - new)}"] if new < len(users) else []
-        kinds += [f"{new} new {_users_word(new)}"] if new else []
-        sentences = [f"{' and '.join(kinds)}, batch by batch."]
+        kinds = {"pilot user": len(users) - new, "new user": new}
+        who = " and ".join(counted(count, kind) for kind, count in kinds.items() if count)
+        sentences = [f"{who}, batch by batch."]
         if new < len(users):
             sentences.append("A pilot user is shown on the learnt path, with the fit of its kernel.")
         if new:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from textwrap import wrap
 from typing import Any, ClassVar
 
@@ -16,7 +17,7 @@ from kerneltrail.kernels import Composition
 from kerneltrail.report import figures
 from kerneltrail.report.figures import Curve, Dots, Panel
 from kerneltrail.report.graph import colour_of, name_of
-from kerneltrail.report.model_page.facts import facts
+from kerneltrail.report.model_page.facts import batches, facts
 from kerneltrail.report.model_page.followed_user import PartView, StepView, UserView
 from kerneltrail.report.page import Block, Picture, Table
 from kerneltrail.trajectory.model import TrajectoryModel
@@ -99,24 +100,19 @@ def brief(values: NDArray[np.float64]) -> list[float]:
 
 
 def _user(one: UserView, numbers: dict[Composition, int], schema: Schema) -> dict[str, Any]:
-    x = np.arange(1.0, one.user.rows + 1.0) if one.by_row else one.user.X[:, 0]
     steps = []
     for t, step in enumerate(one.steps):
         found = _step(step, numbers, schema, by_row=one.by_row)
         if t + 1 < len(one.ahead):
             ahead = one.ahead[t + 1]
-            found["next"] = {
-                "mean": brief(ahead.mean),
-                "sd": brief(ahead.sd),
-                "rmse": rmse(ahead.mean, ahead.y),
-            }
+            found["next"] = {"mean": brief(ahead.mean), "sd": brief(ahead.sd), "rmse": rmse(ahead.mean, ahead.y)}
         steps.append(found)
     return {
         "name": one.user.name,
         "pilot": one.pilot,
         "byRow": one.by_row,
         "xlabel": "row, oldest first" if one.by_row else with_unit(one.user.covariates[0], schema),
-        "x": brief(x),
+        "x": brief(one.x),
         "y": brief(one.user.y),
         "steps": steps,
     }
@@ -157,14 +153,13 @@ def _part(part: PartView, schema: Schema) -> dict[str, Any]:
 
 def _panel(one: UserView, schema: Schema) -> Panel:
     step = one.steps[-1]
-    x = np.arange(1.0, one.user.rows + 1.0) if one.by_row else one.user.X[:, 0]
     label = "row" if one.by_row else with_unit(one.user.covariates[0], schema)
     return Panel(
         "\n".join([one.user.name, *wrap(name_of(step.composition), LETTERS)]),
         label,
         with_unit(schema.target, schema),
         step.fit,
-        (Dots(x, one.user.y, "observed"),),
+        (Dots(one.x, one.user.y, "observed"),),
         band_label="90 % of the function",
         total_label="90 % of new observations",
         reach=figures.WITHIN_90,
@@ -185,13 +180,5 @@ def _runs(names: Sequence[str]) -> str:
     >>> _runs(["SE[x]", "SE[x]", "LIN[x]"])
     'SE[x] (batches 1–2), then LIN[x] (batch 3)'
     """
-    runs: list[tuple[str, int, int]] = []
-    for t, name in enumerate(names, start=1):
-        if runs and runs[-1][0] == name:
-            runs[-1] = (name, runs[-1][1], t)
-        else:
-            runs.append((name, t, t))
-    return ", then ".join(f"{name} ({f'batch {a}' if a == b else f'batches {a}–{b}'})" for name, a, b in runs)
-
-
-__all__ = ["PathsBlock", "path_table", "with_unit"]
+    runs = groupby(enumerate(names, start=1), key=lambda at: at[1])
+    return ", then ".join(f"{name} ({batches([t for t, _ in run])})" for name, run in runs)

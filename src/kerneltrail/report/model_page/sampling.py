@@ -5,15 +5,14 @@ from __future__ import annotations
 import math
 from functools import partial
 
-import matplotlib
 import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from kerneltrail.report import figures
-from kerneltrail.report.figures import FAINT, INK, RULE, STYLE, TICKS
+from kerneltrail.report.figures import FAINT, INK, TICKS
 from kerneltrail.report.graph import COLOURS, Graph, colour_of, draw, name_of
-from kerneltrail.report.model_page.numbers import fixed, percent, signed
+from kerneltrail.report.model_page.numbers import counted, fixed, percent, signed
 from kerneltrail.report.page import Beside, Block, Paragraph, Picture, Section, Table
 from kerneltrail.trajectory.model import TrajectoryModel
 from kerneltrail.trajectory.structure import Structure
@@ -52,9 +51,8 @@ def _picture(model: TrajectoryModel, structure: Structure, place: int, colours: 
 
 
 def _caption(model: TrajectoryModel, structure: Structure, place: int, names: tuple[str, ...]) -> str:
-    nodes = "1 kernel" if structure.nodes == 1 else f"{structure.nodes} kernels"
-    edges = "1 arrow" if structure.edges == 1 else f"{structure.edges} arrows"
-    counts = f"{nodes}, {edges}, sampled {'once' if structure.visits == 1 else f'{structure.visits} times'}"
+    often = "once" if structure.visits == 1 else f"{structure.visits} times"
+    counts = f"{counted(structure.nodes, 'kernel')}, {counted(structure.edges, 'arrow')}, sampled {often}"
     if place == 0:
         return f"The chosen graph: {counts}."
     gain = structure.log_joint - model.structures[0].log_joint
@@ -118,9 +116,8 @@ def _verdict(model: TrajectoryModel) -> str:
         verdict += f". Not below it: {' and '.join(behind)}"
     seconds = " and ".join(f"{value:.1f} s for {name}" for name, value in diagnostics.seconds.items())
     took = f" It took {seconds}." if seconds else ""
-    count = len(diagnostics.log_joint)
-    begun = BEGUN[model.settings.start]
-    return f"{count} {'chain' if count == 1 else 'chains'} of {diagnostics.sweeps} sweeps, {begun}. {verdict}.{took}"
+    chains, begun = counted(len(diagnostics.log_joint), "chain"), BEGUN[model.settings.start]
+    return f"{chains} of {diagnostics.sweeps} sweeps, {begun}. {verdict}.{took}"
 
 
 def _trace(model: TrajectoryModel, width: float) -> Figure:
@@ -129,13 +126,11 @@ def _trace(model: TrajectoryModel, width: float) -> Figure:
     every = max(1, -(-draws.shape[1] // MOST_POINTS))
     sweeps = np.arange(1, draws.shape[1] + 1)[::every]
     half = draws.shape[1] // 2
-    with matplotlib.rc_context(STYLE):
-        made = Figure(figsize=(width, 2.7), layout="constrained")
+    with figures.styled(width, 2.7) as made:
         ax = made.subplots()
         for place, chain in enumerate(draws):
-            ax.plot(
-                sweeps, chain[::every], color=COLOURS[place % len(COLOURS)], linewidth=1.1, label=f"chain {place + 1}"
-            )
+            colour = COLOURS[place % len(COLOURS)]
+            ax.plot(sweeps, chain[::every], color=colour, linewidth=1.1, label=f"chain {place + 1}")
         ax.axvline(half, color=INK, linewidth=1.0, linestyle=(0, (4, 3)))
         # The climb from where chains begin would flatten what matters: look at where they settle, and a little below.
         settled = draws[:, half:]
@@ -145,7 +140,7 @@ def _trace(model: TrajectoryModel, width: float) -> Figure:
         ax.set(xlabel="sweep", ylabel="log joint")
         ax.xaxis.set_major_locator(MaxNLocator(8, integer=True, steps=TICKS))
         ax.yaxis.set_major_locator(MaxNLocator(5, steps=TICKS))
-        ax.grid(axis="y", color=RULE, linewidth=0.6)
+        figures.rule(ax, below=False)
         ax.tick_params(color=FAINT)
         figures.legend(made, columns=4)
     return made
