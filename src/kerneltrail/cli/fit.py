@@ -69,8 +69,8 @@ def fit(
         if preset is not None:
             chosen = chosen.with_preset(preset.value)
         chosen = _with_reward(chosen, features, table.action)
-        changes = {"chains": chains, "sweeps": sweeps, "seed": seed}
-        changes = {name: value for name, value in changes.items() if value is not None}
+        given = {"chains": chains, "sweeps": sweeps, "seed": seed}
+        changes = {name: value for name, value in given.items() if value is not None}
         chosen.settings_value(**changes)
         cohort = table.read(data)
         parts = chosen.build(cohort, **changes)

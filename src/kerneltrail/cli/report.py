@@ -44,9 +44,7 @@ def report(
     model, comparison = _model_and_comparison(source)
     if data is not None and model is None:
         raise DataError(f"{source} has no model file, without which --data cannot be shown")
-    cohort = None
-    if data is not None and model is not None:
-        cohort = Cohort.from_schema(model.schema, data, skip_refused=True)
+    cohort = None if data is None or model is None else Cohort.from_schema(model.schema, data, skip_refused=True)
     check_writable(out)
     followed: Any = ()
     left_out = [] if cohort is None else cohort.report.left_out

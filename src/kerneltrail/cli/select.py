@@ -56,9 +56,8 @@ def select(
     if predictions is not None and predictions.resolve() == out.resolve():
         raise DataError(f"--out and --predictions both name {out}; they need a file each")
     loaded = load(model)
-    batching = None
-    if batch_size is not None or batch_column is not None:
-        batching = Batching.of(batch_size, batch_column)
+    as_learnt = batch_size is None and batch_column is None
+    batching = None if as_learnt else Batching.of(batch_size, batch_column)
     cohort = Cohort.from_schema(loaded.schema, data, batching=batching, skip_refused=True)
     for path in (out, predictions):
         if path is not None:

@@ -133,9 +133,10 @@ def rule(ax: Axes, *, below: bool = True) -> None:
 
 def _draw(panel: Panel, ax: Axes) -> None:
     curve, colour = panel.curve, panel.colour
-    if curve.total_sd is not None:
-        _band(ax, curve.x, curve.mean, panel.reach * curve.total_sd, colour, 0.12, panel.total_label)
-    _band(ax, curve.x, curve.mean, panel.reach * curve.sd, colour, 0.30, panel.band_label)
+    for sd, alpha, label in ((curve.total_sd, 0.12, panel.total_label), (curve.sd, 0.30, panel.band_label)):
+        if sd is not None:
+            low, high = curve.mean - panel.reach * sd, curve.mean + panel.reach * sd
+            ax.fill_between(curve.x, low, high, color=colour, alpha=alpha, linewidth=0, label=label)
     ax.plot(curve.x, curve.mean, color=colour, linewidth=1.8, label=panel.mean_label)
     if panel.truth is not None:
         ax.plot(*panel.truth, color=INK, linewidth=1.2, linestyle=(0, (4, 2)), label="truth")
@@ -148,10 +149,6 @@ def _draw(panel: Panel, ax: Axes) -> None:
     rule(ax)
     ax.xaxis.set_major_locator(MaxNLocator(6, steps=TICKS))
     ax.yaxis.set_major_locator(MaxNLocator(5, steps=TICKS))
-
-
-def _band(ax: Axes, x: Array, mean: Array, reach: Array, colour: str, alpha: float, label: str) -> None:
-    ax.fill_between(x, mean - reach, mean + reach, color=colour, alpha=alpha, linewidth=0, label=label)
 
 
 def legend(figure: Figure, *, columns: int) -> None:

@@ -50,10 +50,8 @@ class Graph:
     def of(cls, pool: Pool, paths: Paths) -> Graph:
         """The graph of a structure: ``Graph.of(model.pool, model.paths)``. Boxes in which many users end are key."""
         first: dict[int, int] = {ROOT: 0}
-        for t in range(max(map(len, paths))):
-            for path in paths:
-                if t < len(path):
-                    first.setdefault(path[t], t + 1)
+        for t, mask in sorted((at for path in paths for at in enumerate(path, start=1)), key=lambda at: at[0]):
+            first.setdefault(mask, t)
         number = {mask: place for place, mask in enumerate(first)}
         links = []
         for parent, row in Counts.of(paths).rows.items():

@@ -129,11 +129,9 @@ def _pulled(
     for rank in ranks:
         steps = [room[a].box / 2 + apart + room[b].spare + room[b].box / 2 for a, b in pairwise(rank)]
         least.append(np.concatenate([[0.0], np.cumsum(steps)]))
-    at = {
-        box: value
-        for rank, low in zip(ranks, least, strict=True)
-        for box, value in zip(rank, low - low[-1] / 2, strict=True)
-    }
+    at: dict[int, float] = {}
+    for rank, low in zip(ranks, least, strict=True):
+        at |= zip(rank, low - low[-1] / 2, strict=True)
     for sweep in range(SWEEPS):
         for r in range(len(ranks)) if sweep % 2 == 0 else reversed(range(len(ranks))):
             wanted = [

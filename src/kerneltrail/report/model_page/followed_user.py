@@ -105,11 +105,6 @@ class UserView:
     ahead: tuple[Ahead, ...]
     sure: tuple[float, ...]
 
-    @property
-    def x(self) -> Array:
-        """Where the rows stand on the axis of the fits."""
-        return np.arange(1.0, self.user.rows + 1.0) if self.by_row else self.user.X[:, 0]
-
 
 def follow_users(
     model: TrajectoryModel,

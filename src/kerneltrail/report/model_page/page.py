@@ -45,6 +45,7 @@ def trail_page(
         lead: below the heading.
         footer: at the end.
     """
+    said, about = _title_and_lead(model)
     parts: list[Section] = [*opening]
     if model is not None:
         parts += [_graph(model), _users(model, users, left_out)]
@@ -56,28 +57,23 @@ def trail_page(
     if model is not None:
         parts += [alternatives(model), chains_section(model)]
     return page(
-        title or _title(model),
-        lead if lead is not None else _lead(model),
+        title or said,
+        about if lead is None else lead,
         parts,
         footer=footer if footer is not None else f"Written by kerneltrail {version('kerneltrail')}.",
         broad=model is not None,
     )
 
 
-def _title(model: TrajectoryModel | None) -> str:
+def _title_and_lead(model: TrajectoryModel | None) -> tuple[str, str]:
     if model is None:
-        return "Methods compared"
-    return f"What {counted(len(model.users), 'pilot user')} showed about {model.schema.target}"
-
-
-def _lead(model: TrajectoryModel | None) -> str:
-    if model is None:
-        return "How well several methods predict the next batch of a user's rows."
+        return "Methods compared", "How well several methods predict the next batch of a user's rows."
     schema = model.schema
     names = listing(with_unit(name, schema) for name in schema.covariates)
     return (
+        f"What {counted(len(model.users), 'pilot user')} showed about {schema.target}",
         f"How {with_unit(schema.target, schema)} depends on {names}, and how what can be said of it changes as a "
-        "user's rows come in: learnt from pilot users, to be used for new ones."
+        "user's rows come in: learnt from pilot users, to be used for new ones.",
     )
 
 

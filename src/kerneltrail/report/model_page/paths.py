@@ -18,7 +18,7 @@ from kerneltrail.report import figures
 from kerneltrail.report.figures import Curve, Dots, Panel
 from kerneltrail.report.graph import colour_of, name_of
 from kerneltrail.report.model_page.facts import batches, facts
-from kerneltrail.report.model_page.followed_user import PartView, StepView, UserView
+from kerneltrail.report.model_page.followed_user import PartView, UserView
 from kerneltrail.report.page import Block, Picture, Table
 from kerneltrail.trajectory.model import TrajectoryModel
 
@@ -99,10 +99,22 @@ def brief(values: NDArray[np.float64]) -> list[float]:
     return [float(f"{value:.4g}") for value in values.tolist()]
 
 
+def _x(one: UserView) -> NDArray[np.float64]:
+    """Where a user's rows stand on the axis of the fits."""
+    return np.arange(1.0, one.user.rows + 1.0) if one.by_row else one.user.X[:, 0]
+
+
 def _user(one: UserView, numbers: dict[Composition, int], schema: Schema) -> dict[str, Any]:
     steps = []
     for t, step in enumerate(one.steps):
-        found = _step(step, numbers, schema, by_row=one.by_row)
+        found = {
+            "node": numbers[step.composition],
+            "rows": step.rows,
+            "probabilities": brief(np.array(step.probabilities)),
+            "words": list(step.words),
+            "fit": _curve(step.fit, rows=one.by_row),
+            "parts": [_part(part, schema) for part in step.parts],
+        }
         if t + 1 < len(one.ahead):
             ahead = one.ahead[t + 1]
             found["next"] = {"mean": brief(ahead.mean), "sd": brief(ahead.sd), "rmse": rmse(ahead.mean, ahead.y)}
@@ -112,20 +124,9 @@ def _user(one: UserView, numbers: dict[Composition, int], schema: Schema) -> dic
         "pilot": one.pilot,
         "byRow": one.by_row,
         "xlabel": "row, oldest first" if one.by_row else with_unit(one.user.covariates[0], schema),
-        "x": brief(one.x),
+        "x": brief(_x(one)),
         "y": brief(one.user.y),
         "steps": steps,
-    }
-
-
-def _step(step: StepView, numbers: dict[Composition, int], schema: Schema, *, by_row: bool) -> dict[str, Any]:
-    return {
-        "node": numbers[step.composition],
-        "rows": step.rows,
-        "probabilities": brief(np.array(step.probabilities)),
-        "words": list(step.words),
-        "fit": _curve(step.fit, rows=by_row),
-        "parts": [_part(part, schema) for part in step.parts],
     }
 
 
@@ -159,7 +160,7 @@ def _panel(one: UserView, schema: Schema) -> Panel:
         label,
         with_unit(schema.target, schema),
         step.fit,
-        (Dots(one.x, one.user.y, "observed"),),
+        (Dots(_x(one), one.user.y, "observed"),),
         band_label="90 % of the function",
         total_label="90 % of new observations",
         reach=figures.WITHIN_90,
