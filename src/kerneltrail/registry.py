@@ -28,9 +28,15 @@ class Registry(Mapping[str, T], Generic[T]):
     kerneltrail.errors.KerneltrailError: no colour is called 'bleu'; did you mean 'blue'?
     """
 
-    def __init__(self, kind: str, error: type[KerneltrailError] = KerneltrailError) -> None:
+    def __init__(
+        self,
+        kind: str,
+        error: type[KerneltrailError] = KerneltrailError,
+        check: Callable[[str, object], str | None] = lambda name, thing: None,
+    ) -> None:
         self.kind = kind
         self._error = error
+        self._check = check  # says what is wrong with a thing, if anything is
         self._things: dict[str, T] = {}
 
     def add(self, name: str, thing: T) -> T:
@@ -39,6 +45,9 @@ class Registry(Mapping[str, T], Generic[T]):
             raise self._error(f"a {self.kind} needs a name, got {name!r}")
         if name in self._things:
             raise self._error(f"a {self.kind} called {name!r} is registered already")
+        problem = self._check(name, thing)
+        if problem is not None:
+            raise self._error(f"{name!r} cannot be registered as a {self.kind}: {problem}")
         self._things[name] = thing
         return thing
 
@@ -49,10 +58,11 @@ class Registry(Mapping[str, T], Generic[T]):
     @contextmanager
     def temporarily(self, name: str, thing: T) -> Iterator[T]:
         """A thing that is registered inside a block only."""
+        self.add(name, thing)
         try:
-            yield self.add(name, thing)
+            yield thing
         finally:
-            self._things.pop(name, None)
+            del self._things[name]
 
     def __getitem__(self, name: str) -> T:
         try:
@@ -73,3 +83,13 @@ class Registry(Mapping[str, T], Generic[T]):
 
     def __len__(self) -> int:
         return len(self._things)
+
+
+def subclass_of(base: type) -> Callable[[str, object], str | None]:
+    """The check that a thing is a class made from another."""
+
+    def check(name: str, thing: object) -> str | None:
+        fits = isinstance(thing, type) and issubclass(thing, base)
+        return None if fits else f"it must be a subclass of {base.__name__}, got {thing!r}"
+
+    return check

@@ -1,4 +1,8 @@
-"""Log evidence of one composition for all batches of one user, by the cheaper of two exact methods."""
+"""Log evidence of one composition for all batches of one user, by the cheaper of two methods.
+
+`dense` factorises the covariance; `spectral` uses features and is exact to a tolerance. The compiled MAP search
+(`compiled_map`) always uses features, whatever is cheaper here.
+"""
 
 from __future__ import annotations
 
@@ -74,7 +78,7 @@ def evidence(
         composition: the kernel.
         thetas: unconstrained hyperparameters, (S, k) or (k,), in the layout's order.
         method: ``dense`` (one Cholesky), ``spectral`` (features, exact to `tol`) or ``auto`` (the cheaper, per θ).
-            Where the noise drowns in the rounding of a covariance, features serve instead, or the vector is refused.
+            Where the noise is below the rounding error of a covariance, features are used, or the vector is refused.
         tol: error allowed in a log evidence by the spectral method.
         block: linear block of a reward model.
     """

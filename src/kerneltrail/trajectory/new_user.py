@@ -36,7 +36,8 @@ from kerneltrail.trajectory.user_state import RECENT, Step, UserState
 class NewUser:
     """Somebody followed online. `update` with each batch; ask for `composition`, `probabilities`, `predict`.
 
-    Covariates and targets are in data units throughout. The only mutable object of the package; `copy` is independent.
+    Covariates and targets are in data units throughout. Unlike the values of this
+    package a user changes; `copy` is independent.
     An update replaces the immutable state as its last act: one that fails changes nothing, and answers given while
     another thread updates are those before it or those after it. Updates from several threads come one after the other.
     """

@@ -84,7 +84,7 @@ class NodeFit:
         online = self.online.update(X, y, linear=linear)
         if self.precision is not None:
             value = online.log_evidence + self._occam(online.rows)
-        else:  # an average over hyperparameters goes on by what the best of them says of the new rows
+        else:  # of an average over hyperparameters only the best are kept: they judge the new rows
             value = self.log_evidence + online.log_evidence - self.online.log_evidence
         return replace(self, online=online, log_evidence=value)
 

@@ -108,7 +108,15 @@ class AtomKind(ABC):
         return None
 
 
-ATOMS: Registry[AtomKind] = Registry("kernel", KernelError)
+def _problem(name: str, kind: object) -> str | None:
+    if not isinstance(kind, AtomKind):
+        return f"it must be an instance of a subclass of AtomKind, got {kind!r}"
+    return (
+        None if name.isascii() and name.isidentifier() else "a name is a plain identifier, such as 'RQ' or 'MATERN52'"
+    )
+
+
+ATOMS: Registry[AtomKind] = Registry("kernel", KernelError, _problem)
 """All kinds of atoms by name."""
 
 
@@ -117,8 +125,6 @@ def register(kind: AtomKind) -> AtomKind:
 
     Registering a name again with another definition is refused: models saved under the old one would change meaning.
     """
-    if not (kind.name.isascii() and kind.name.isidentifier()):
-        raise KernelError(f"atom name {kind.name!r} must be a plain identifier, such as 'RQ' or 'MATERN52'")
     known = ATOMS.get(kind.name)
     if known is None:
         return ATOMS.add(kind.name, kind)

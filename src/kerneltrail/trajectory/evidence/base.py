@@ -18,7 +18,7 @@ from kerneltrail.data import User
 from kerneltrail.errors import TrajectoryError
 from kerneltrail.gp import LinearBlock, find_map
 from kerneltrail.kernels import Array
-from kerneltrail.registry import Registry
+from kerneltrail.registry import Registry, subclass_of
 from kerneltrail.trajectory.group import Node
 from kerneltrail.trajectory.map_table import MapTable
 from kerneltrail.trajectory.sampler.urn import Paths
@@ -110,5 +110,5 @@ class PathEvidence(ABC):
         return NodeEstimate(result.hyperparameters.vector, result.log_laplace, result.precision)
 
 
-EVIDENCES: Registry[type[PathEvidence]] = Registry("evidence", TrajectoryError)
+EVIDENCES: Registry[type[PathEvidence]] = Registry("evidence", TrajectoryError, subclass_of(PathEvidence))
 """What `Settings.evidence` may name."""

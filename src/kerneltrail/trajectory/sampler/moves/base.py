@@ -17,7 +17,7 @@ import numpy as np
 
 from kerneltrail.errors import TrajectoryError
 from kerneltrail.kernels import Pool
-from kerneltrail.registry import Registry
+from kerneltrail.registry import Registry, subclass_of
 from kerneltrail.trajectory.sampler.joint import Joint, State
 from kerneltrail.trajectory.sampler.proposals import Toggle
 from kerneltrail.trajectory.sampler.urn import ROOT, Counts, Shift
@@ -103,7 +103,7 @@ class Move(ABC):
         return dict(options)
 
 
-MOVES: Registry[type[Move]] = Registry("move", TrajectoryError)
+MOVES: Registry[type[Move]] = Registry("move", TrajectoryError, subclass_of(Move))
 """What `Settings.moves` may name."""
 
 
