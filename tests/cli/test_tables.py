@@ -5,7 +5,7 @@ import pytest
 from cli.invoke import refused, run
 from kerneltrail.data import simulate
 from kerneltrail.evaluation import evaluate
-from kerneltrail.evaluation.markdown import markdown
+from kerneltrail.studies.evaluation_markdown import markdown
 
 
 def test_the_tables_of_an_evaluation(tmp_path):

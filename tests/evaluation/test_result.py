@@ -12,8 +12,8 @@ import pytest
 from evaluation.toys import Toy, everything, user
 from kerneltrail.errors import DataError
 from kerneltrail.evaluation import METRICS, Evaluation, follow, load_evaluation, merged, over_users
-from kerneltrail.evaluation.markdown import markdown
 from kerneltrail.kernels import parse
+from kerneltrail.studies.evaluation_markdown import markdown
 
 
 def small(run="", people=("ann", "bob", "eve"), seeds=(0, 0, 0)):

@@ -19,7 +19,7 @@ def tables(
 
     if results.is_dir():
         from kerneltrail.evaluation import load_evaluation
-        from kerneltrail.evaluation.markdown import markdown
+        from kerneltrail.studies.evaluation_markdown import markdown
 
         typer.echo(markdown(load_evaluation(results)), nl=False)
         return
