@@ -118,7 +118,7 @@ class TestOutside:
             monkeypatch.setattr("kerneltrail.evaluation.training.code_of", lambda learn, code=code: code)
             found = evaluate(cohort(list(train)), [user("ann")], ["single"], workers=1, share=tmp_path)
             assert not found.failures
-            assert len(list(tmp_path.glob("*.json"))) == files
+            assert len(list(tmp_path.glob("*.entry"))) == files
 
 
 class TestFailures:
