@@ -13,8 +13,7 @@ import numpy as np
 from kerneltrail.errors import TrajectoryError
 from kerneltrail.kernels import Pool
 from kerneltrail.trajectory.sampler.joint import Joint
-from kerneltrail.trajectory.sampler.moves import EXACT, PUBLISHED
-from kerneltrail.trajectory.sampler.sweep import Sweep
+from kerneltrail.trajectory.sampler.moves import EXACT, PUBLISHED, Sweep
 from kerneltrail.trajectory.sampler.urn import Paths, Urn
 from support.sampling import FixedEvidence, draw_prior, run
 

@@ -80,7 +80,7 @@ class Record(NamedTuple):
 def run(rng: np.random.Generator, sweep: Sweep, state: State, sweeps: int, *, first: int = 0) -> Iterator[Record]:
     """Sweep after sweep, one record each.
 
-    To stop and resume bit for bit, keep `record.state.paths` (and `.tables`, if any) and `rng_state(rng)` of one
+    To stop and resume bit for bit, keep `record.state.paths` (and `.tables`, if any) and the generator's state of one
     record, and start again with both, and with `first` one more than its number.
     """
     if state.log_joint != sweep.joint.log_joint(state.paths):

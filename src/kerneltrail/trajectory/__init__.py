@@ -3,8 +3,7 @@
 from kerneltrail.errors import TrajectoryError
 from kerneltrail.trajectory.evidence import EVIDENCES, Evidence, PathEvidence
 from kerneltrail.trajectory.sampler.joint import Joint, State
-from kerneltrail.trajectory.sampler.moves import EXACT, MOVES, PUBLISHED, Move, MoveInfo
-from kerneltrail.trajectory.sampler.sweep import Sweep
+from kerneltrail.trajectory.sampler.moves import EXACT, MOVES, PUBLISHED, Move, MoveInfo, Sweep
 from kerneltrail.trajectory.sampler.urn import ROOT, Counts, Paths, Urn
 
 __all__ = [

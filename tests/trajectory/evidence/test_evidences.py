@@ -9,7 +9,7 @@ from gp import oracle
 from kerneltrail.gp import Reward
 from kerneltrail.trajectory import EVIDENCES, TrajectoryError, map_table
 from kerneltrail.trajectory.evidence.empirical import PRIOR_DRAWS, evenly
-from kerneltrail.trajectory.evidence.quadratic import Quadratic
+from kerneltrail.trajectory.evidence.group import Quadratic
 from kerneltrail.trajectory.group import group_of, last_use, node_group
 from kerneltrail.trajectory.map_table import Fits, MapTable
 from trajectory import tiny

@@ -123,7 +123,7 @@ def test_a_composition_of_evidence_zero_is_never_visited():
     rng = np.random.default_rng(0)
     state = cut.state(((1, 1, 2), (1, 2)))
     for _ in range(200):
-        state, _ = Sweep(cut).step(rng, state)
+        state, _ = Sweep(cut, EXACT).step(rng, state)
         assert all(mask != 3 for path in state.paths for mask in path)
 
 

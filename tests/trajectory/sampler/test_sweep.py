@@ -5,8 +5,9 @@ import json
 import numpy as np
 import pytest
 
+from kerneltrail.store.validate import plain
 from kerneltrail.trajectory import EXACT, MOVES, PUBLISHED, Sweep, TrajectoryError
-from kerneltrail.trajectory.sampler.sweep import rng_from, rng_state, spawn
+from kerneltrail.trajectory.sampler.chains import rng_from, spawn
 from support.exactness import tiny_problem
 from support.sampling import draw_prior, run
 
@@ -20,7 +21,7 @@ def test_a_chain_stopped_at_any_sweep_resumes_bit_for_bit(moves, generator):
     kept = {}
     for record in run(rng, Sweep(joint, moves), draw_prior(joint, rng), 20):
         whole.append(record)
-        kept[record.sweep] = json.dumps([record.state.paths, record.state.tables, rng_state(rng)])
+        kept[record.sweep] = json.dumps([record.state.paths, record.state.tables, plain(rng.bit_generator.state)])
     for stop in (0, 7, 18):
         paths, tables, numbers = json.loads(kept[stop])
         again = tiny_problem(0, (4, 3, 2), keep=0.9)  # a fresh process has empty memories
@@ -57,7 +58,7 @@ def test_a_sweep_moves_on_to_updated_evidences():
     other = tiny_problem(1, (2, 2))
     rng = np.random.default_rng(0)
     state = draw_prior(joint, rng)
-    sweep = Sweep(joint).on(other)
+    sweep = Sweep(joint, EXACT).on(other)
     assert sweep.joint is other
     with pytest.raises(TrajectoryError, match="another target"):
         next(run(rng, sweep, state, 1))

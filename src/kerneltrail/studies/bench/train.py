@@ -17,11 +17,10 @@ from kerneltrail.studies.sets import PAPER_BATCHES
 from kerneltrail.trajectory.candidates import support
 from kerneltrail.trajectory.fit import fit
 from kerneltrail.trajectory.map_table import MapSettings, MapTable
-from kerneltrail.trajectory.sampler.chains import Chain, ChainTarget
+from kerneltrail.trajectory.sampler.chains import Chain, ChainTarget, spawn
 from kerneltrail.trajectory.sampler.convergence import bulk_ess
 from kerneltrail.trajectory.sampler.joint import State
 from kerneltrail.trajectory.sampler.moves import PUBLISHED
-from kerneltrail.trajectory.sampler.sweep import rng_state, spawn
 from kerneltrail.trajectory.sampler.urn import Urn
 from kerneltrail.trajectory.settings import Settings
 
@@ -240,7 +239,7 @@ def _chains(problem: ChainTarget, seed: int, sweeps: int) -> tuple[list[Chain], 
         (max(problem.candidates, key=lambda mask: (float(table.get(m, mask).log_laplace[-1]), -mask)),) * user.batches
         for m, user in enumerate(table.users)
     )
-    begun = [Chain(k, rng_state(rng), paths, None, (), (), {}) for k, rng in enumerate(spawn(seed, 2))]
+    begun = [Chain(k, rng.bit_generator.state, paths, None, (), (), {}) for k, rng in enumerate(spawn(seed, 2))]
     problem.advance(begun[0], 1)  # warms up compiled code
     start = perf_counter()
     return [problem.advance(chain, sweeps) for chain in begun], perf_counter() - start

@@ -1,9 +1,8 @@
 """How a composition is judged from the rows of one user: the evidences, by name."""
 
-from kerneltrail.trajectory.evidence.base import EVIDENCES, Evidence, PathEvidence
+from kerneltrail.trajectory.evidence.base import EVIDENCES, Evidence, LaplaceEvidence, PathEvidence
 from kerneltrail.trajectory.evidence.empirical import EmpiricalEvidence
 from kerneltrail.trajectory.evidence.group import GroupEvidence
-from kerneltrail.trajectory.evidence.laplace import LaplaceEvidence
 
 for _evidence in (LaplaceEvidence, GroupEvidence, EmpiricalEvidence):
     EVIDENCES.add(_evidence.name, _evidence)

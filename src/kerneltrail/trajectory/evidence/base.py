@@ -1,4 +1,4 @@
-"""What an evidence of compositions is: one class in one file, registered once (method §5).
+"""What an evidence of compositions is, and the plainest one (method §5). Each is one class, registered once.
 
 An evidence says how probable the rows of a customer are under a composition, hyperparameters integrated out in its own
 way. It serves twice: chains ask it for pilot users, from their fits (`PathEvidence.evaluate`), and a followed user asks
@@ -108,6 +108,16 @@ class PathEvidence(ABC):
             accuracy=1e-5,
         )
         return NodeEstimate(result.hyperparameters.vector, result.log_laplace, result.precision)
+
+
+class LaplaceEvidence(PathEvidence):
+    """`laplace`: Laplace's approximation around each customer's own MAP (method (17)): what the table of fits holds."""
+
+    name = "laplace"
+
+    def evaluate(self, user: int, mask: int) -> Array:
+        """Log evidences for all batches of one user, (T,)."""
+        return self.table.get(user, mask).log_laplace
 
 
 EVIDENCES: Registry[type[PathEvidence]] = Registry("evidence", TrajectoryError, subclass_of(PathEvidence))

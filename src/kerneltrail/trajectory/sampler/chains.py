@@ -13,14 +13,13 @@ from numpy.typing import NDArray
 from kerneltrail.engines import engine_for, results
 from kerneltrail.errors import TrajectoryError
 from kerneltrail.gp import one_blas_thread
-from kerneltrail.store.validate import conform
+from kerneltrail.store.validate import conform, plain
 from kerneltrail.trajectory.evidence import EVIDENCES, PathEvidence
 from kerneltrail.trajectory.map_table import MapTable
 from kerneltrail.trajectory.sampler.checkpoint import Checkpoint
 from kerneltrail.trajectory.sampler.convergence import worst_rhat
 from kerneltrail.trajectory.sampler.joint import Joint, State
-from kerneltrail.trajectory.sampler.moves import MOVES, MoveInfo
-from kerneltrail.trajectory.sampler.sweep import Sweep, rng_from, rng_state, spawn
+from kerneltrail.trajectory.sampler.moves import MOVES, MoveInfo, Sweep
 from kerneltrail.trajectory.sampler.urn import Counts, Paths, Urn
 from kerneltrail.trajectory.settings import Settings
 
@@ -59,7 +58,7 @@ class Chain:
 
     def to_json(self) -> dict[str, Any]:
         """As plain values."""
-        return dict(self.__dict__)
+        return {**self.__dict__, "rng": plain(self.rng)}
 
     @classmethod
     def from_json(cls, stored: Mapping[str, Any], target: ChainTarget) -> Chain:
@@ -154,7 +153,9 @@ class ChainTarget:
                 visited.append(state.paths)
                 for name, each in made.items():
                     info[name] = each.plus(MoveInfo(*info.get(name, (0, 0, 0))))
-        return Chain(chain.number, rng_state(rng), state.paths, state.tables, tuple(log_joint), tuple(visited), info)
+        return Chain(
+            chain.number, rng.bit_generator.state, state.paths, state.tables, tuple(log_joint), tuple(visited), info
+        )
 
 
 class CandidateEvidence:
@@ -177,6 +178,27 @@ class CandidateEvidence:
         return self._evidence.log_evidence(user, mask)
 
 
+def rng_from(state: Mapping[str, Any]) -> np.random.Generator:
+    """The generator in a state, as numpy gives it or as `Chain.to_json` keeps it.
+
+    >>> rng = np.random.default_rng(1)
+    >>> kept = rng.bit_generator.state
+    >>> rng.random() == rng_from(kept).random()
+    True
+    """
+    name = state.get("bit_generator")
+    if name not in ("PCG64", "PCG64DXSM", "Philox", "SFC64", "MT19937"):
+        raise TrajectoryError(f"no random generator is called {name!r}")
+    bits = getattr(np.random, name)()
+    bits.state = dict(state)
+    return np.random.Generator(bits)
+
+
+def spawn(seed: int, chains: int) -> Sequence[np.random.Generator]:
+    """Independent generators, one per chain, from one seed."""
+    return [np.random.default_rng(child) for child in np.random.SeedSequence(seed).spawn(chains)]
+
+
 def _start(target: ChainTarget, number: int, rng: np.random.Generator) -> Chain:
     """Where a chain begins (`Settings.start`)."""
     table = target.table
@@ -191,7 +213,7 @@ def _start(target: ChainTarget, number: int, rng: np.random.Generator) -> Chain:
             ranked = [mask for _, mask in sorted(zip(score, target.candidates, strict=True), reverse=True)]
             better = ranked[: max(1, (len(ranked) + 1) // 2)]
             paths.append((better[int(rng.integers(len(better)))],) * table.users[user].batches)
-    return Chain(number, rng_state(rng), tuple(paths), None, (), (), {})
+    return Chain(number, rng.bit_generator.state, tuple(paths), None, (), (), {})
 
 
 def _best_path(target: ChainTarget, user: int) -> tuple[int, ...]:

@@ -1,6 +1,6 @@
 """Moves on paths, by name: the exact set, which targets method (9), and the published set, which does not."""
 
-from kerneltrail.trajectory.sampler.moves.base import MOVES, Move, MoveInfo, Workspace
+from kerneltrail.trajectory.sampler.moves.base import MOVES, Move, MoveInfo, Sweep, Workspace
 from kerneltrail.trajectory.sampler.moves.path import Path
 from kerneltrail.trajectory.sampler.moves.plate import Plate, Run
 from kerneltrail.trajectory.sampler.moves.published import PublishedPlate, PublishedSeat
@@ -29,5 +29,6 @@ __all__ = [
     "Rename",
     "Run",
     "Seat",
+    "Sweep",
     "Workspace",
 ]

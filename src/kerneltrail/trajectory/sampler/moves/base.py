@@ -1,4 +1,4 @@
-"""What every move is: one class in one file, registered once; and the working copy of a state that moves share.
+"""What every move is: one class in one file, registered once; sweeps of moves; the working copy of a state they share.
 
 A move is a pure function of a generator and a state. Its class says which options it has and what a fit's candidates
 mean to it, so that neither the sweep, nor the settings, nor the chains know which moves there are.
@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import fields
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from typing import Any, ClassVar, NamedTuple, Self
 
@@ -73,7 +73,7 @@ class Move(ABC):
     @classmethod
     def option_names(cls) -> tuple[str, ...]:
         """What can be said of it."""
-        return tuple(field.name for field in fields(cls) if field.name != "joint")  # type: ignore[arg-type]
+        return tuple(each.name for each in fields(cls) if each.name != "joint")  # type: ignore[arg-type]
 
     @classmethod
     def check(cls, options: Mapping[str, Any], pool: Pool) -> dict[str, Any]:
@@ -113,6 +113,57 @@ def _checked_library(pool: Pool, library: Any) -> tuple[int, ...]:
         if not 0 <= mask < 1 << len(pool) or (mask == 0 and not pool.allow_empty):
             raise TrajectoryError(f"{mask} in the library is not a composition of the pool")
     return masks
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """A sequence of moves on one target; itself a step function.
+
+    A name of `MOVES` may appear more than once. Options are by name, and hold for each of its appearances.
+
+    >>> from kerneltrail.kernels import Pool
+    >>> from kerneltrail.trajectory import Sweep, Urn
+    >>> class Flat:
+    ...     customers = (2, 2)
+    ...     def log_evidence(self, user, mask):
+    ...         return np.zeros(2)
+    >>> joint = Joint(Urn(Pool.paper()), Flat())
+    >>> sweep = Sweep(joint, ("path", "plate"), {"path": {"fresh": 3}})
+    >>> rng = np.random.default_rng(0)
+    >>> state, info = sweep.step(rng, joint.state([(1, 1), (1, 3)]))
+    >>> sorted(info)
+    ['path', 'plate']
+    """
+
+    joint: Joint
+    moves: tuple[str, ...]
+    options: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "moves", tuple(self.moves))
+        if not self.moves:
+            raise TrajectoryError("a sweep needs at least one move")
+        for name in self.options:
+            if name not in self.moves:
+                raise TrajectoryError(f"options are given for {name!r}, which is not in the sweep {self.moves}")
+        _ = self._steps  # names and options are checked now, not at the first step
+
+    @cached_property
+    def _steps(self) -> tuple[tuple[str, Move], ...]:
+        moves = {name: MOVES[name].make(self.joint, self.options.get(name)) for name in dict.fromkeys(self.moves)}
+        return tuple((name, moves[name]) for name in self.moves)
+
+    def on(self, joint: Joint) -> Sweep:
+        """The same sweep on another target, say one with updated evidences."""
+        return replace(self, joint=joint)
+
+    def step(self, rng: np.random.Generator, state: State) -> tuple[State, dict[str, MoveInfo]]:
+        """One sweep: each move once, in order."""
+        info: dict[str, MoveInfo] = {}
+        for name, move in self._steps:
+            state, made = move(rng, state)
+            info[name] = info[name].plus(made) if name in info else made
+        return state, info
 
 
 Changes = Mapping[tuple[int, int], int]

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from kerneltrail.gp.map import LEAST_CURVATURE
-from kerneltrail.trajectory.evidence.quadratic import Quadratic
+from kerneltrail.trajectory.evidence.group import Quadratic
 from kerneltrail.trajectory.group import group_of
 from kerneltrail.trajectory.map_table import Fits, MapSettings, fit_path
 from trajectory import tiny
