@@ -2,7 +2,7 @@
 
 from threadpoolctl import threadpool_info
 
-from kerneltrail.engines.threads import one_blas_thread
+from kerneltrail.engines import one_blas_thread
 
 
 def threads():

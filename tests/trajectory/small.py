@@ -8,12 +8,11 @@ from kerneltrail.data import Cohort, User
 from kerneltrail.gp import Reward
 from kerneltrail.gp.population import PopulationMean
 from kerneltrail.kernels import Pool, Priors, log_normal, parse
-from kerneltrail.trajectory.graph import Diagnostics
-from kerneltrail.trajectory.group import Node, group_of
-from kerneltrail.trajectory.map_table import MapSettings
+from kerneltrail.trajectory.graph import Diagnostics, Node
+from kerneltrail.trajectory.map_table import MapSettings, group_of
 from kerneltrail.trajectory.model import TrajectoryModel
+from kerneltrail.trajectory.sampler.joint import Structure
 from kerneltrail.trajectory.settings import Settings
-from kerneltrail.trajectory.structure import Structure
 
 COVARIATES = ("hour", "steps")
 

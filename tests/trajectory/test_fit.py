@@ -12,10 +12,10 @@ from kerneltrail.gp.population import PopulationMean, spread
 from kerneltrail.kernels import Composition, Pool, Priors, parse
 from kerneltrail.trajectory import EVIDENCES, Counts, State, TrajectoryError, Urn
 from kerneltrail.trajectory.fit import fit
-from kerneltrail.trajectory.group import last_use, node_group
 from kerneltrail.trajectory.map_table import MapTable
 from kerneltrail.trajectory.sampler.convergence import path_agreement, split_rhat
 from kerneltrail.trajectory.sampler.joint import Joint
+from kerneltrail.trajectory.sampler.urn import last_use
 from kerneltrail.trajectory.settings import Settings
 from support.identical import difference
 
@@ -56,7 +56,7 @@ def test_nodes_are_the_compositions_in_use_with_their_users_fits():
         customers = [(m, t) for m, path in enumerate(model.paths) for t, own in enumerate(path) if own == node.mask]
         np.testing.assert_array_equal(node.thetas, [table.get(m, node.mask).theta[t] for m, t in customers])
         assert node.users == tuple(f"pilot {m}" for m in sorted(last_use(model.paths)[node.mask]))
-        wanted = node_group(table, node.mask, model.paths)
+        wanted = table.group(node.mask, sorted(last_use(model.paths)[node.mask].items()))
         np.testing.assert_array_equal(node.group.mean, wanted.mean)
         np.testing.assert_array_equal(node.group.variance, wanted.variance)
 

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from kerneltrail.errors import KernelError
 from kerneltrail.kernels import Priors, parse
-from kerneltrail.trajectory.group import MEAN_WEIGHT, SPREAD_WEIGHT, group_of
+from kerneltrail.trajectory.map_table import MEAN_WEIGHT, SPREAD_WEIGHT, group_of
 
 KERNEL = parse("LIN[x] + SE[x]")
 PRIORS = Priors.synthetic()

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from kerneltrail.trajectory import Counts, State
-from kerneltrail.trajectory.structure import choose
+from kerneltrail.trajectory.sampler.joint import choose
 
 
 def naive(samples, margin, alternatives=4):

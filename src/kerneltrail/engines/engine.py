@@ -12,6 +12,7 @@ import traceback
 import uuid
 import warnings
 from collections.abc import Callable, Hashable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
@@ -20,8 +21,8 @@ import joblib
 import numpy as np
 from joblib.externals.loky.process_executor import TerminatedWorkerError
 from numpy.typing import NDArray
+from threadpoolctl import threadpool_limits
 
-from kerneltrail.engines.threads import one_blas_thread
 from kerneltrail.engines.worker import begin_worker
 from kerneltrail.errors import KerneltrailError
 
@@ -33,6 +34,16 @@ R = TypeVar("R")
 
 Function = Callable[..., R]
 """Called with what is shared, then a job's arguments."""
+
+
+@contextmanager
+def one_blas_thread() -> Iterator[None]:
+    """Run a block with one BLAS thread: at these sizes more make it slower, and the last bits depend on them."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)  # of other libraries' thread pools, which do not matter here
+        limits = threadpool_limits(limits=1, user_api="blas")
+    with limits:
+        yield
 
 
 @dataclass(frozen=True)

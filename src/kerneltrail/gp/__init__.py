@@ -1,6 +1,6 @@
 """Gaussian-process computations: evidence, gradients, MAP, posterior. The only linear algebra of the package."""
 
-from kerneltrail.engines.threads import one_blas_thread
+from kerneltrail.engines import one_blas_thread
 from kerneltrail.gp.evidence import Evidence, Slope, evidence, evidence_of, log_evidence, slope_of
 from kerneltrail.gp.inputs import Inputs, Rows, inputs_for
 from kerneltrail.gp.map import MapResult, find_map, find_map_path

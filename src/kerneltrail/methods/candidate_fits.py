@@ -13,8 +13,7 @@ from kerneltrail.kernels import Composition, Pool, Priors
 from kerneltrail.methods.preprocessing import Preprocessor
 from kerneltrail.methods.protocol import Array
 from kerneltrail.trajectory.candidates import support
-from kerneltrail.trajectory.group import Group, group_of
-from kerneltrail.trajectory.map_table import MapSettings, MapTable
+from kerneltrail.trajectory.map_table import Group, MapSettings, MapTable
 
 
 @dataclass(frozen=True)
@@ -71,8 +70,7 @@ class CandidateEvidences:
     def group(self, mask: int, users: Sequence[int] | None = None) -> Group:
         """What users' last fits say of a composition's hyperparameters; of all users if None."""
         who = range(len(self.table.users)) if users is None else users
-        composition = self.composition(mask)
-        return group_of(composition, [self.table.get(m, mask).theta[-1] for m in who], self.table.prior)
+        return self.table.group(mask, [(m, -1) for m in who])
 
     def composition(self, mask: int) -> Composition:
         """The composition of a mask."""

@@ -14,7 +14,7 @@ from kerneltrail.methods.mixture import SMALL, Mixture, MixtureLearner
 from kerneltrail.methods.preprocessing import Preprocessor
 from kerneltrail.methods.protocol import Array, Fit
 from kerneltrail.methods.registry import register_learner
-from kerneltrail.trajectory.group import Group
+from kerneltrail.trajectory.map_table import Group
 
 
 def step_distribution(log_evidence: Array, log_h0: Array, alpha: float, *, rounds: int = 500) -> Array:

@@ -15,7 +15,7 @@ from kerneltrail.kernels import Hyperparameters, Pool
 from kerneltrail.report.description import Description, describe_by_schema
 from kerneltrail.report.graph_structure import Graph, wrapped
 from kerneltrail.report.templating import render
-from kerneltrail.trajectory.group import Node
+from kerneltrail.trajectory.graph import Node
 from kerneltrail.trajectory.model import TrajectoryModel
 from kerneltrail.trajectory.sampler.urn import ROOT, Counts, Paths
 

@@ -20,17 +20,15 @@ from kerneltrail.gp.population import PopulationMean, spread
 from kerneltrail.kernels import Pool, Priors
 from kerneltrail.store.digest import code, digest
 from kerneltrail.trajectory.candidates import support
-from kerneltrail.trajectory.graph import Diagnostics
-from kerneltrail.trajectory.group import Node, last_use, node_group
+from kerneltrail.trajectory.graph import Diagnostics, Node
 from kerneltrail.trajectory.map_table import MapTable, block_of
 from kerneltrail.trajectory.model import TrajectoryModel
 from kerneltrail.trajectory.sampler.chains import Chain, ChainTarget, FitProgress, run_chains
 from kerneltrail.trajectory.sampler.checkpoint import Checkpoint
 from kerneltrail.trajectory.sampler.convergence import late_states, rhats, sizes, traces_of
-from kerneltrail.trajectory.sampler.joint import Joint
-from kerneltrail.trajectory.sampler.urn import Urn
+from kerneltrail.trajectory.sampler.joint import Joint, Structure, choose
+from kerneltrail.trajectory.sampler.urn import Urn, last_use
 from kerneltrail.trajectory.settings import Settings
-from kerneltrail.trajectory.structure import Structure, choose
 
 
 def fit(
@@ -219,7 +217,8 @@ def _nodes(table: MapTable, chosen: Structure, names: tuple[str, ...]) -> tuple[
             for t, assigned in enumerate(path)
             if assigned == mask
         ]
-        users = tuple(names[m] for m in sorted(passed[mask]))
-        group = node_group(table, mask, chosen.paths)
+        members = sorted(passed[mask].items())
+        users = tuple(names[m] for m, _ in members)
+        group = table.group(mask, members)
         nodes.append(Node(mask, table.pool.composition(mask), np.array(thetas), group, users))
     return tuple(nodes)

@@ -13,10 +13,29 @@ from kerneltrail.gp import Reward
 from kerneltrail.gp.population import PopulationMean
 from kerneltrail.kernels import Array, Composition, Pool, Priors
 from kerneltrail.trajectory.evidence import EVIDENCES, PathEvidence
-from kerneltrail.trajectory.group import Node
+from kerneltrail.trajectory.map_table import Group
+from kerneltrail.trajectory.sampler.joint import Structure
 from kerneltrail.trajectory.sampler.urn import ROOT, Counts, Paths, Urn
 from kerneltrail.trajectory.settings import Settings
-from kerneltrail.trajectory.structure import Structure
+
+
+@dataclass(frozen=True)
+class Node:
+    """A composition of the graph with what the pilot users say of its hyperparameters.
+
+    Attributes:
+        mask: within the model's pool.
+        composition: the kernel.
+        thetas: MAP hyperparameters of the customers assigned to it, (customers, k): the published p(θ|K).
+        group: a Normal over them, shrunk to the prior: where a new user's search starts from.
+        users: names of the pilot users who passed.
+    """
+
+    mask: int
+    composition: Composition
+    thetas: Array
+    group: Group
+    users: tuple[str, ...]
 
 
 @dataclass(frozen=True)

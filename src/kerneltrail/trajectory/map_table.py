@@ -3,6 +3,10 @@
 A fit depends on nothing but the user's rows, the composition, the priors and these settings: its random starts are
 seeded by the content of the first two. So it is the same whoever asks first, in whatever process, before or after a
 restart.
+
+What the fits of several users say of a composition's hyperparameters is a `Group`: a Normal in the unconstrained space,
+shrunk to the prior. It is the prior for a new user's MAP, and the `group` evidence's for each pilot user given the
+others (method §5.7).
 """
 
 from __future__ import annotations
@@ -15,7 +19,7 @@ import numpy as np
 
 from kerneltrail.data import User
 from kerneltrail.engines import Serial, engine_for, results
-from kerneltrail.errors import DataError
+from kerneltrail.errors import DataError, KernelError
 from kerneltrail.gp import LinearBlock, MapResult, Reward, find_map_path, keep_freed_memory
 from kerneltrail.gp.map import Prior
 from kerneltrail.kernels import Array, Composition, Pool
@@ -23,6 +27,12 @@ from kerneltrail.store.digest import code, digest, seed_of
 
 Progress = Callable[[int, int], None]
 """Called with (done, total)."""
+
+MEAN_WEIGHT = 0.25
+"""How many users the prior's mean is worth: it is vague, so one user's well-determined value should outweigh it."""
+
+SPREAD_WEIGHT = 1.0
+"""How many users the prior's variance is worth: with three users a quarter of it is left, with thirty a thirtieth."""
 
 
 @dataclass(frozen=True)
@@ -96,6 +106,41 @@ def fit_path(user: User, composition: Composition, prior: Prior, settings: MapSe
     return Fits.of(results)
 
 
+@dataclass(frozen=True)
+class Group:
+    """A Normal over a composition's k unconstrained hyperparameters, independent between them, learnt from `users`."""
+
+    composition: Composition
+    mean: Array
+    variance: Array
+    users: int
+
+    def moments(self, composition: Composition) -> tuple[Array, Array]:
+        """(mean, variance) of each hyperparameter."""
+        if composition != self.composition:
+            raise KernelError(f"a group of {self.composition} says nothing of {composition}")
+        return self.mean, self.variance
+
+
+def group_of(composition: Composition, thetas: Sequence[Array], prior: Prior) -> Group:
+    """The group of users whose MAP hyperparameters are given, one vector each.
+
+    Each hyperparameter by itself, in the manner of a normal-inverse-gamma update (method (18)): with n users of mean
+    θ̄, the mean is (κμ₀ + nθ̄)/(κ + n) and the variance (νv₀ + Σ(θ-θ̄)²)/(ν + n). The conjugate term in (θ̄-μ₀)² is
+    left out: a group that is far from the prior's mean is not for that reason wide.
+    """
+    mean0, variance0 = prior.moments(composition)
+    n = len(thetas)
+    if n == 0:
+        return Group(composition, mean0, variance0, 0)
+    values = np.array(thetas, dtype=np.float64)
+    centre = values.mean(axis=0)
+    mean = (MEAN_WEIGHT * mean0 + n * centre) / (MEAN_WEIGHT + n)
+    spread = ((values - centre) ** 2).sum(axis=0)
+    variance = (SPREAD_WEIGHT * variance0 + spread) / (SPREAD_WEIGHT + n)
+    return Group(composition, mean, np.minimum(variance, variance0), n)
+
+
 def _fits(table: MapTable, user: int, mask: int) -> Fits:
     """One job of a table; at module level, so that another process can do it."""
     keep_freed_memory()
@@ -152,6 +197,11 @@ class MapTable:
     def fit(self, user: int, mask: int) -> Fits:
         """The fits, computed anew."""
         return fit_path(self.users[user], self.pool.composition(mask), self.prior, self.settings, self.reward)
+
+    def group(self, mask: int, members: Iterable[tuple[int, int]]) -> Group:
+        """What some users say of a composition's hyperparameters, each by the fit to one batch: (user, batch) pairs."""
+        thetas = [self.get(user, mask).theta[batch] for user, batch in members]
+        return group_of(self.pool.composition(mask), thetas, self.prior)
 
     def compute(
         self, pairs: Iterable[tuple[int, int]], *, workers: int = 1, progress: Progress | None = None

@@ -18,10 +18,10 @@ from kerneltrail.kernels import Composition, Pool, Prior, Priors, layout_of, par
 from kerneltrail.store.container import Arrays, digest_of, pack, unpack
 from kerneltrail.store.digest import described
 from kerneltrail.store.validate import Malformed, array, conform, reading
-from kerneltrail.trajectory.graph import Diagnostics, LearntGraph
-from kerneltrail.trajectory.group import Group, Node
+from kerneltrail.trajectory.graph import Diagnostics, LearntGraph, Node
+from kerneltrail.trajectory.map_table import Group
+from kerneltrail.trajectory.sampler.joint import Structure
 from kerneltrail.trajectory.settings import Settings
-from kerneltrail.trajectory.structure import Structure
 
 Model = TypeVar("Model", bound=LearntGraph)
 

@@ -18,7 +18,7 @@ from kerneltrail.gp.map import LEAST_CURVATURE
 from kerneltrail.gp.numerics import LOG_2PI
 from kerneltrail.kernels import Array, Hyperparameters
 from kerneltrail.trajectory.evidence.base import TOLERANCE, PathEvidence
-from kerneltrail.trajectory.group import Node
+from kerneltrail.trajectory.graph import Node
 
 FEATURES = ((TOLERANCE, 400), (1e-2, 1500))
 """Error allowed and most features of a frozen node. A product over two covariates needs hundreds: less exactly there,

@@ -18,8 +18,7 @@ from kerneltrail.gp.basis import Basis
 from kerneltrail.kernels import Hyperparameters, layout_of
 from kerneltrail.store.container import Arrays, pack, unpack
 from kerneltrail.store.validate import Malformed, array, conform, reading
-from kerneltrail.trajectory.graph import LearntGraph
-from kerneltrail.trajectory.group import Node
+from kerneltrail.trajectory.graph import LearntGraph, Node
 from kerneltrail.trajectory.model_file import fingerprint
 from kerneltrail.trajectory.node_fit import NodeFit
 from kerneltrail.trajectory.settings import Memory, Selection

@@ -10,8 +10,8 @@ from kerneltrail.gp import Reward
 from kerneltrail.trajectory import EVIDENCES, TrajectoryError, map_table
 from kerneltrail.trajectory.evidence.empirical import PRIOR_DRAWS, evenly
 from kerneltrail.trajectory.evidence.group import Quadratic
-from kerneltrail.trajectory.group import group_of, last_use, node_group
-from kerneltrail.trajectory.map_table import Fits, MapTable
+from kerneltrail.trajectory.map_table import Fits, MapTable, group_of
+from kerneltrail.trajectory.sampler.urn import last_use
 from trajectory import tiny
 from trajectory.tiny import LIN, PER, SE
 
@@ -143,12 +143,12 @@ def test_group_tells_a_late_batch_from_the_next_user():
     assert not np.array_equal(first, second)
 
 
-def test_last_use_and_the_nodes_group(table):
+def test_last_use_and_the_group_of_fits(table):
     assert last_use(PATHS) == {LIN: {0: 1, 2: 0}, SE: {1: 0, 2: 1}, LIN | SE: {1: 1}}
-    group = node_group(table, SE, PATHS)
+    group = table.group(SE, last_use(PATHS)[SE].items())
     wanted = group_of(group.composition, [table.get(1, SE).theta[0], table.get(2, SE).theta[1]], tiny.PRIORS)
     np.testing.assert_array_equal(group.mean, wanted.mean)
-    assert node_group(table, PER, PATHS).users == 0
+    assert table.group(PER, ()).users == 0
 
 
 def test_thinning_keeps_the_ends_and_the_order():

@@ -5,8 +5,7 @@ import pytest
 
 from kerneltrail.gp.map import LEAST_CURVATURE
 from kerneltrail.trajectory.evidence.group import Quadratic
-from kerneltrail.trajectory.group import group_of
-from kerneltrail.trajectory.map_table import Fits, MapSettings, fit_path
+from kerneltrail.trajectory.map_table import Fits, MapSettings, fit_path, group_of
 from trajectory import tiny
 from trajectory.tiny import LIN, SE
 

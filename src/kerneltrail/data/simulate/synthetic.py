@@ -12,7 +12,7 @@ from kerneltrail.data.cohort import Cohort
 from kerneltrail.data.frozen_dict import FrozenDict
 from kerneltrail.data.simulate.truth import LOG_SD, Simulation, TrueKernel, as_rng, draw_group, truth_of, user
 from kerneltrail.data.user import User
-from kerneltrail.engines.threads import one_blas_thread
+from kerneltrail.engines import one_blas_thread
 from kerneltrail.errors import DataError
 from kerneltrail.kernels import Hyperparameters, parse
 

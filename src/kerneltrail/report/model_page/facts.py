@@ -15,7 +15,7 @@ from kerneltrail.kernels.phrases import number, quantity, singular
 from kerneltrail.report.figures import WITHIN_90
 from kerneltrail.report.graph import name_of
 from kerneltrail.report.model_text import common_scaler, describe_node
-from kerneltrail.trajectory.group import Node
+from kerneltrail.trajectory.graph import Node
 from kerneltrail.trajectory.model import TrajectoryModel
 from kerneltrail.trajectory.sampler.urn import ROOT
 

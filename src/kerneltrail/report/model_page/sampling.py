@@ -15,7 +15,7 @@ from kerneltrail.report.graph import COLOURS, Graph, colour_of, draw, name_of
 from kerneltrail.report.model_page.numbers import counted, fixed, percent, signed
 from kerneltrail.report.page import Beside, Block, Paragraph, Picture, Section, Table
 from kerneltrail.trajectory.model import TrajectoryModel
-from kerneltrail.trajectory.structure import Structure
+from kerneltrail.trajectory.sampler.joint import Structure
 
 NAMES = {"log_joint": "log joint", "edges": "arrows", "agreement": "agreement with the chosen paths"}
 BEGUN = {"apart": "begun apart", "best": "begun with each pilot user in the kernels that suit it best by itself"}

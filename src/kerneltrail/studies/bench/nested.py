@@ -27,8 +27,7 @@ from kerneltrail.kernels import Composition, Priors, parse
 from kerneltrail.studies.bench.benchmark import Benchmark, Row, Tick, duration, silent
 from kerneltrail.trajectory.evidence.empirical import PRIOR_DRAWS
 from kerneltrail.trajectory.evidence.group import Quadratic
-from kerneltrail.trajectory.group import group_of
-from kerneltrail.trajectory.map_table import MapSettings, fit_path
+from kerneltrail.trajectory.map_table import MapSettings, fit_path, group_of
 
 KERNELS = ("LIN[x]", "SE[x]", "PER[x]", "LIN[x] + PER[x]", "LIN[x]*SE[x]")
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import ClassVar, NamedTuple, Protocol
+from typing import TYPE_CHECKING, ClassVar, NamedTuple, Protocol
 
 import numpy as np
 
@@ -19,9 +19,11 @@ from kerneltrail.errors import TrajectoryError
 from kerneltrail.gp import LinearBlock, find_map
 from kerneltrail.kernels import Array
 from kerneltrail.registry import Registry, subclass_of
-from kerneltrail.trajectory.group import Node
 from kerneltrail.trajectory.map_table import MapTable
 from kerneltrail.trajectory.sampler.urn import Paths
+
+if TYPE_CHECKING:
+    from kerneltrail.trajectory.graph import Node
 
 TOLERANCE = 1e-4
 """Error allowed in a log evidence of a followed user: far below what could change a choice."""

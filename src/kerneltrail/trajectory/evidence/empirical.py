@@ -7,6 +7,7 @@ that customer's own optimum (method §5.8).
 from __future__ import annotations
 
 import math
+from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy.special import logsumexp
@@ -16,9 +17,11 @@ from kerneltrail.gp import LinearBlock, log_evidence
 from kerneltrail.kernels import Array
 from kerneltrail.store.digest import seed_of
 from kerneltrail.trajectory.evidence.base import TOLERANCE, NodeEstimate, PathEvidence
-from kerneltrail.trajectory.group import Node
 from kerneltrail.trajectory.map_table import MapTable, block_of
 from kerneltrail.trajectory.sampler.urn import Paths
+
+if TYPE_CHECKING:
+    from kerneltrail.trajectory.graph import Node
 
 PRIOR_DRAWS = 32
 """Hyperparameter vectors drawn from the prior for a composition that nobody is assigned to."""

@@ -24,9 +24,8 @@ import numpy as np
 from kerneltrail.gp.map import LEAST_CURVATURE
 from kerneltrail.kernels import Array
 from kerneltrail.trajectory.evidence.base import PathEvidence
-from kerneltrail.trajectory.group import group_of, last_use
 from kerneltrail.trajectory.map_table import Fits, MapTable
-from kerneltrail.trajectory.sampler.urn import Paths
+from kerneltrail.trajectory.sampler.urn import Paths, last_use
 
 
 @dataclass(frozen=True)
@@ -102,9 +101,7 @@ class GroupEvidence(PathEvidence):
         key = (user, mask, others)
         values = self._cache.values.get(key)
         if values is None:
-            table = self.table
-            thetas = [table.get(m, mask).theta[t] for m, t in others]
-            group = group_of(table.pool.composition(mask), thetas, table.prior)
+            group = self.table.group(mask, others)
             values = self._cache.values[key] = self._quadratic(user, mask).log_evidence(group.mean, group.variance)
         return values
 

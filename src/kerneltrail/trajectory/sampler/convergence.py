@@ -19,9 +19,8 @@ from scipy.stats import rankdata
 
 from kerneltrail.errors import TrajectoryError
 from kerneltrail.kernels import Array
-from kerneltrail.trajectory.sampler.joint import State
+from kerneltrail.trajectory.sampler.joint import State, choose
 from kerneltrail.trajectory.sampler.urn import Paths
-from kerneltrail.trajectory.structure import choose
 
 if TYPE_CHECKING:
     from kerneltrail.trajectory.sampler.chains import Chain

@@ -47,6 +47,19 @@ def transitions(path: Sequence[int]) -> Iterator[tuple[int, int]]:
         parent = mask
 
 
+def last_use(paths: Paths) -> dict[int, dict[int, int]]:
+    """For each composition, the last batch at which each of its users is assigned to it.
+
+    >>> last_use(((1, 1, 3), (3,)))
+    {1: {0: 1}, 3: {0: 2, 1: 0}}
+    """
+    last: dict[int, dict[int, int]] = {}
+    for m, path in enumerate(paths):
+        for t, mask in enumerate(path):
+            last.setdefault(mask, {})[m] = t
+    return last
+
+
 class Counts:
     """How often each transition was made, and by how many customers each composition is used.
 

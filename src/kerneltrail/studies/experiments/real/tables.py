@@ -15,7 +15,7 @@ from kerneltrail.report.graph_structure import key_masks
 from kerneltrail.studies.experiments.methods import metric_rows, paired_rows
 from kerneltrail.studies.experiments.real.compute import Findings
 from kerneltrail.studies.experiments.real.design import TRAJECTORY
-from kerneltrail.trajectory.group import Node
+from kerneltrail.trajectory.graph import Node
 from kerneltrail.trajectory.model import TrajectoryModel
 
 Row = Mapping[str, Any]

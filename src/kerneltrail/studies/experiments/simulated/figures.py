@@ -16,7 +16,7 @@ from kerneltrail.studies.experiments.simulated.compute import Findings
 from kerneltrail.studies.experiments.simulated.design import PRESETS
 from kerneltrail.studies.figure_pair import FigurePair
 from kerneltrail.studies.selection_figures import Shares, Tally, confusion, shares
-from kerneltrail.trajectory.structure import Structure
+from kerneltrail.trajectory.sampler.joint import Structure
 
 Row = Mapping[str, Any]
 ALTERNATIVES = 3

@@ -14,8 +14,8 @@ from kerneltrail.studies.experiments.simulated.compute import Findings
 from kerneltrail.studies.experiments.simulated.design import PRESETS
 from kerneltrail.studies.preset_comparison import of_batch
 from kerneltrail.trajectory.model import TrajectoryModel
+from kerneltrail.trajectory.sampler.joint import Structure
 from kerneltrail.trajectory.sampler.urn import ROOT, Counts
-from kerneltrail.trajectory.structure import Structure
 
 Row = dict[str, Any]
 NORMAL_90 = 1.644854
