@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from threadpoolctl import threadpool_info
 
-from kerneltrail.engines import Failure, Local, Serial, engine_for, results
+from kerneltrail.engines import JobFailure, Local, Serial, engine_for, results
 from kerneltrail.errors import DataError, KernelSyntaxError, KerneltrailError
 
 ENGINES = [Serial(), Local(2)]
@@ -57,7 +57,7 @@ class TestEngines:
     def test_a_job_that_fails_stops_no_other(self, engine):
         found = dict(engine.run(plus, jobs(2, 3, 4), 1))
         assert (found[2], found[4]) == (3, 5)
-        assert isinstance(found[3], Failure)
+        assert isinstance(found[3], JobFailure)
         assert str(found[3].error) == "three is not a number here"
 
     def test_results_raise_what_a_job_raised(self, engine):

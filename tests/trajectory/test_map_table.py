@@ -32,7 +32,7 @@ def test_fits_are_those_of_the_search_for_every_batch():
     better = find_map_path(user, composition, tiny.PRIORS, rng=np.random.default_rng(5), starts=8)
     thorough = fit_path(user, composition, tiny.PRIORS, MapSettings(starts=8, screen=64), None)
     np.testing.assert_allclose(thorough.log_laplace, [r.log_laplace for r in better], atol=0.02)
-    np.testing.assert_allclose(thorough.log_likelihood, [r.log_evidence for r in better], atol=0.02)
+    np.testing.assert_allclose(thorough.log_likelihood, [r.log_likelihood for r in better], atol=0.02)
 
 
 def test_a_fit_is_computed_once():

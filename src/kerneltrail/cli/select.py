@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from kerneltrail.evaluation import Failure
     from kerneltrail.trajectory.model import TrajectoryModel
     from kerneltrail.trajectory.new_user import NewUser
-    from kerneltrail.trajectory.user_state import Step
+    from kerneltrail.trajectory.user_state import SelectionStep
 
 
 Selection = StrEnum("Selection", ["filter", "greedy"])
@@ -117,7 +117,7 @@ def follow(model: TrajectoryModel, user: User, selected: Rows, predicted: Rows, 
         for values in zip(told.mean, *told.interval(0.9), strict=True):
             advantages.append(dict(zip(ADVANTAGE, map(float, values), strict=True)))
 
-    def look_back(state: NewUser, step: Step) -> None:
+    def look_back(state: NewUser, step: SelectionStep) -> None:
         steps.append(
             {
                 "user": user.name,

@@ -1,5 +1,5 @@
 """How jobs run: here, or in processes of this machine; each with one BLAS thread."""
 
-from kerneltrail.engines.engine import Engine, Failure, Local, Serial, engine_for, one_blas_thread, results
+from kerneltrail.engines.engine import Engine, JobFailure, Local, Serial, engine_for, one_blas_thread, results
 
-__all__ = ["Engine", "Failure", "Local", "Serial", "engine_for", "one_blas_thread", "results"]
+__all__ = ["Engine", "JobFailure", "Local", "Serial", "engine_for", "one_blas_thread", "results"]

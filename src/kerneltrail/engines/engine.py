@@ -47,7 +47,7 @@ def one_blas_thread() -> Iterator[None]:
 
 
 @dataclass(frozen=True)
-class Failure:
+class JobFailure:
     """What a job raised.
 
     Attributes:
@@ -69,7 +69,7 @@ class Engine(Protocol):
 
     def run(
         self, function: Function[R], jobs: Iterable[tuple[K, tuple[Any, ...]]], shared: Any = None
-    ) -> Iterator[tuple[K, R | Failure]]:
+    ) -> Iterator[tuple[K, R | JobFailure]]:
         """The result of each job, or what it raised, with its key, as they become ready."""
         ...
 
@@ -79,7 +79,7 @@ def results(
 ) -> Iterator[tuple[K, R]]:
     """The results of jobs of which none may fail: the first error is raised."""
     for key, result in engine.run(function, jobs, shared):
-        if isinstance(result, Failure):
+        if isinstance(result, JobFailure):
             if result.trace:
                 result.error.add_note(f"in a worker process:\n{result.trace}")
             raise result.error
@@ -94,14 +94,14 @@ class Serial:
 
     def run(
         self, function: Function[R], jobs: Iterable[tuple[K, tuple[Any, ...]]], shared: Any = None
-    ) -> Iterator[tuple[K, R | Failure]]:
+    ) -> Iterator[tuple[K, R | JobFailure]]:
         """See `Engine`."""
         for key, arguments in jobs:
             try:
                 with one_blas_thread():
-                    result: R | Failure = function(shared, *arguments)
+                    result: R | JobFailure = function(shared, *arguments)
             except Exception as problem:
-                result = Failure(problem)
+                result = JobFailure(problem)
             yield key, result
 
 
@@ -113,7 +113,7 @@ class Local:
 
     def run(
         self, function: Function[R], jobs: Iterable[tuple[K, tuple[Any, ...]]], shared: Any = None
-    ) -> Iterator[tuple[K, R | Failure]]:
+    ) -> Iterator[tuple[K, R | JobFailure]]:
         """See `Engine`."""
         run = _Run(uuid.uuid4().hex, np.frombuffer(cloudpickle.dumps((function, shared)), dtype=np.uint8))
         parallel = joblib.Parallel(
@@ -153,7 +153,7 @@ class _Run:
             with one_blas_thread():
                 return key, function(shared, *arguments)
         except Exception as problem:
-            return key, Failure(_portable(problem), traceback.format_exc())
+            return key, JobFailure(_portable(problem), traceback.format_exc())
 
 
 _READ: dict[str, tuple[Callable[..., Any], Any]] = {}

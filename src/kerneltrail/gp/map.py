@@ -59,7 +59,7 @@ class MapResult:
     Attributes:
         hyperparameters: the maximum a posteriori value.
         log_posterior: log p(y|X,θ) + log p(θ) there, the prior's density taken in the unconstrained space.
-        log_evidence: log p(y|X,θ) there.
+        log_likelihood: log p(y|X,θ) there, the function integrated out and the hyperparameters not.
         precision: minus the Hessian of the log posterior in the unconstrained space, (k, k).
         prior_variance: of each hyperparameter in the unconstrained space, (k,).
         status: of the winning search: ``converged``, ``flat``, ``edge``, ``stuck`` or ``iterations`` (see `Minimum`).
@@ -70,7 +70,7 @@ class MapResult:
 
     hyperparameters: Hyperparameters
     log_posterior: float
-    log_evidence: float
+    log_likelihood: float
     precision: Array
     prior_variance: Array
     status: str

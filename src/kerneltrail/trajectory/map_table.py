@@ -73,7 +73,7 @@ class Fits:
         """From the results for each batch."""
         return cls(
             np.array([r.hyperparameters.unconstrained for r in results]),
-            np.array([r.log_evidence for r in results]),
+            np.array([r.log_likelihood for r in results]),
             np.array([r.log_laplace for r in results]),
             np.array([r.precision for r in results]),
         )

@@ -23,14 +23,13 @@ from kerneltrail.gp import LinearBlock, Prediction
 from kerneltrail.gp.posterior import rows_of
 from kerneltrail.kernels import Array, Composition, Hyperparameters
 from kerneltrail.store.atomic import write
-from kerneltrail.trajectory import user_file
 from kerneltrail.trajectory.advantage import Advantage, mixed
 from kerneltrail.trajectory.graph import LearntGraph
 from kerneltrail.trajectory.map_table import block_of
 from kerneltrail.trajectory.node_fit import NodeFit, NodePosterior
 from kerneltrail.trajectory.sampler.urn import ROOT
 from kerneltrail.trajectory.settings import Memory, Selection
-from kerneltrail.trajectory.user_state import RECENT, Step, UserState
+from kerneltrail.trajectory.user_state import RECENT, SelectionStep, UserState
 
 
 class NewUser:
@@ -75,12 +74,12 @@ class NewUser:
 
     def to_bytes(self) -> bytes:
         """The user as the bytes of a file."""
-        return user_file.to_bytes(self.state, self.model)
+        return self.state.to_bytes(self.model)
 
     @classmethod
     def from_bytes(cls, data: bytes, model: LearntGraph, shown: str = "the user") -> NewUser:
         """The user of a file's bytes, followed further on the same model; `shown` is what messages call the file."""
-        return cls.resume(model, user_file.from_bytes(data, model, shown))
+        return cls.resume(model, UserState.from_bytes(data, model, shown))
 
     def copy(self) -> NewUser:
         """An independent copy; all parts are immutable, so it is cheap."""
@@ -127,7 +126,7 @@ class NewUser:
         return self._state.batches
 
     @property
-    def history(self) -> tuple[Step, ...]:
+    def history(self) -> tuple[SelectionStep, ...]:
         """What happened at the last batches, at most `RECENT` of them."""
         return self._state.history
 
@@ -157,7 +156,7 @@ class NewUser:
         pairs = zip((node.composition for node in self.model.nodes), weights.tolist(), strict=True)
         return dict(sorted(pairs, key=lambda pair: -pair[1]))
 
-    def update(self, X: ArrayLike, y: ArrayLike, *, action: ArrayLike | None = None) -> Step:
+    def update(self, X: ArrayLike, y: ArrayLike, *, action: ArrayLike | None = None) -> SelectionStep:
         """One batch more: X (b, d) in the order of the model's covariates, y (b,), with actions for a reward model."""
         batch = self._batch(X, y, action)
         with self._lock:
@@ -173,7 +172,7 @@ class NewUser:
         fits = self._refitted(state, batch, grown, candidates)
         prior, weights, current = self._decide(state, fits, candidates)
         nodes = self.model.nodes
-        step = Step(
+        step = SelectionStep(
             batches,
             rows,
             nodes[current].composition,

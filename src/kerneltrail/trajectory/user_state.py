@@ -1,12 +1,27 @@
-"""All there is to know of a followed user but for the model: what an update replaces and a file keeps."""
+"""All there is to know of a followed user but for the model: what an update replaces and a file keeps.
+
+A file holds rows or the sums that replaced them, node fits, probabilities and history. It belongs to one model and does
+not hold it: thousands of users share one.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from kerneltrail.data import User
-from kerneltrail.kernels import Array, Composition
+from kerneltrail.errors import ModelFileError
+from kerneltrail.gp import OnlineState
+from kerneltrail.gp.basis import Basis
+from kerneltrail.kernels import Array, Composition, Hyperparameters, layout_of
+from kerneltrail.store.container import Arrays, pack, unpack
+from kerneltrail.store.validate import Malformed, array, conform, reading
+from kerneltrail.trajectory.graph import LearntGraph, Node
+from kerneltrail.trajectory.model_file import fingerprint
 from kerneltrail.trajectory.node_fit import NodeFit
 from kerneltrail.trajectory.settings import Memory, Selection, Settings
 
@@ -14,9 +29,20 @@ RECENT = 64
 """Steps of a user that are kept; of earlier ones the first, and how often each node was selected. Somebody who is
 followed for years must not grow; whoever wants every step keeps what `update` returns."""
 
+_ONLINE = {"rows": int, "tol": float, "max_rank": int, "widening_error": float}
+_PLAIN: dict[str, Any] = {
+    "name": str, "selection": Selection, "memory": Memory, "refine": int, "rows": int, "batches": int,
+    "current": int | None,
+}  # fmt: skip
+"""What the file holds as the state does."""
+LAYOUT: dict[str, Any] = {
+    **_PLAIN, "judges": list[Any], "kept": dict[str, Any] | None, "history": list[Any],
+}  # fmt: skip
+"""The content of a user's file, besides its model's fingerprint."""
+
 
 @dataclass(frozen=True)
-class Step:
+class SelectionStep:
     """What was selected at one batch, counted from 1; evidences of the candidates and probabilities are on all rows."""
 
     batch: int
@@ -51,13 +77,13 @@ class UserState:
     refine: int
     rows: int
     batches: int
-    history: tuple[Step, ...]
+    history: tuple[SelectionStep, ...]
     fits: tuple[NodeFit, ...]
     kept: User | None
     prior: Array
     weights: Array
     current: int | None
-    first: Step | None
+    first: SelectionStep | None
     selected: tuple[int, ...]
 
     @classmethod
@@ -67,8 +93,171 @@ class UserState:
         return cls(name, *how, 0, 0, (), fits, None, prior, prior, None, None, (0,) * len(fits))
 
     @property
-    def steps(self) -> tuple[Step, ...]:
+    def steps(self) -> tuple[SelectionStep, ...]:
         """All steps that are known: the first and the last ones."""
         if self.first is None or self.batches <= len(self.history):
             return self.history
         return (self.first, *self.history)
+
+    def to_bytes(self, model: LearntGraph) -> bytes:
+        """The user, followed on a model, as the bytes of a file."""
+        arrays: dict[str, NDArray[Any]] = {"prior": self.prior, "weights": self.weights}
+        content = {
+            "model": fingerprint(model),
+            **{name: getattr(self, name) for name in _PLAIN},
+            "judges": [_encode_fit(fit, f"judges.{i}", arrays) for i, fit in enumerate(self.fits)],
+            "kept": _encode_rows(self.kept, arrays),
+            "history": _encode_history(self.steps, model, arrays),
+            "selected": list(self.selected),
+        }
+        return pack("user", content, arrays)
+
+    @classmethod
+    def from_bytes(cls, data: bytes, model: LearntGraph, shown: str) -> UserState:
+        """The state of a user in a file's bytes; `shown` is what messages call the file."""
+        content, arrays = unpack(data, "user", shown)
+        if content.get("model") != fingerprint(model):
+            raise ModelFileError(f"{shown} holds a user who was followed on another model than this one")
+        with reading(shown, ModelFileError):
+            conform(content, LAYOUT, "its content")
+            count, current = len(model.nodes), content["current"]
+            if current is not None and current not in range(count):
+                raise Malformed(f"the selected node is number {current} of {count}")
+            steps = _decode_history(content["history"], model, arrays)
+            return cls(
+                **{name: content[name] for name in _PLAIN},
+                history=steps[-RECENT:],
+                fits=tuple(
+                    _decode_fit(stored, node, model, f"judges.{i}", arrays)
+                    for i, (stored, node) in enumerate(zip(content["judges"], model.nodes, strict=True))
+                ),
+                kept=_decode_rows(content["kept"], model, arrays),
+                prior=_shares(arrays, "prior", count),
+                weights=_shares(arrays, "weights", count),
+                first=steps[0] if steps else None,
+                selected=_decode_selected(content.get("selected"), steps, model),
+            )
+
+
+def _shares(arrays: Arrays, name: str, count: int) -> NDArray[Any]:
+    """Probabilities of the nodes."""
+    shares = array(arrays, name, (count,))
+    if not ((shares >= 0).all() and abs(shares.sum() - 1.0) < 1e-6):
+        raise Malformed(f"the array {name} does not hold probabilities")
+    return shares
+
+
+def _encode_fit(fit: NodeFit, place: str, arrays: dict[str, NDArray[Any]]) -> dict[str, Any]:
+    arrays[f"{place}.theta"] = fit.theta
+    if fit.precision is not None:
+        arrays[f"{place}.precision"] = fit.precision
+    stored: dict[str, Any] = {"log_evidence": fit.log_evidence, "refined": fit.refined, "online": None}
+    if fit.online is not None:
+        online = fit.online
+        arrays[f"{place}.gram"] = online.gram
+        arrays[f"{place}.basis"] = online.basis.hyperparameters.vector
+        arrays[f"{place}.box"] = np.array([online.basis.low, online.basis.high])
+        if online.linear is not None:
+            arrays[f"{place}.linear"] = online.linear
+        values = (online.rows, online.basis.tol, online.max_rank, online.widening_error)
+        stored["online"] = dict(zip(_ONLINE, values, strict=True))
+    return stored
+
+
+def _decode_fit(stored: Mapping[str, Any], node: Node, model: LearntGraph, place: str, arrays: Arrays) -> NodeFit:
+    conform(stored, {"log_evidence": float, "refined": int, "online": dict[str, Any] | None}, place)
+    size = layout_of(node.composition).size
+    precision = f"{place}.precision"
+    return NodeFit(
+        node,
+        array(arrays, f"{place}.theta", (size,), finite=True),
+        stored["log_evidence"],
+        array(arrays, precision, (size, size), finite=True) if precision in arrays else None,
+        stored["refined"],
+        None if stored["online"] is None else _decode_online(stored["online"], node, model, place, arrays),
+    )
+
+
+def _decode_online(
+    stored: Mapping[str, Any], node: Node, model: LearntGraph, place: str, arrays: Arrays
+) -> OnlineState:
+    conform(stored, _ONLINE, f"{place}.online")
+    size, covariates = layout_of(node.composition).size, model.covariates
+    low, high = array(arrays, f"{place}.box", (2, len(covariates)), finite=True).tolist()
+    vector = tuple(array(arrays, f"{place}.basis", (size,), finite=True).tolist())
+    basis = Basis(Hyperparameters(node.composition, vector), covariates, tuple(low), tuple(high), stored["tol"])
+    linear = array(arrays, f"{place}.linear", (None, None), finite=True) if f"{place}.linear" in arrays else None
+    sums = basis.rank + (0 if linear is None else len(linear)) + 1
+    gram = array(arrays, f"{place}.gram", (sums, sums), finite=True)
+    return OnlineState(basis, linear, gram, stored["rows"], stored["max_rank"], stored["widening_error"])
+
+
+def _encode_rows(kept: User | None, arrays: dict[str, NDArray[Any]]) -> dict[str, Any] | None:
+    if kept is None:
+        return None
+    arrays["kept.X"], arrays["kept.y"] = kept.X, kept.y
+    if kept.action is not None:
+        arrays["kept.action"] = kept.action
+    return {"name": kept.name, "ends": list(kept.ends)}
+
+
+def _decode_rows(stored: Mapping[str, Any] | None, model: LearntGraph, arrays: Arrays) -> User | None:
+    if stored is None:
+        return None
+    conform(stored, {"name": str, "ends": list[int]}, "its rows")
+    X, y = array(arrays, "kept.X", (None, len(model.covariates))), array(arrays, "kept.y", (None,))
+    # Files of before hold actions that a model without a reward does not read.
+    action = array(arrays, "kept.action", (None,)) if "kept.action" in arrays and model.takes_action else None
+    return User(stored["name"], model.covariates, X, y, stored["ends"], action)
+
+
+def _encode_history(
+    history: tuple[SelectionStep, ...], model: LearntGraph, arrays: dict[str, NDArray[Any]]
+) -> list[dict[str, Any]]:
+    nodes = [node.composition for node in model.nodes]
+    for name in ("log_evidence", "probabilities"):
+        values = [[getattr(step, name).get(node, np.nan) for node in nodes] for step in history]
+        arrays[f"history.{name}"] = np.array(values, dtype=np.float64).reshape(len(history), len(nodes))
+    return [
+        {
+            "batch": step.batch,
+            "rows": step.rows,
+            "selected": nodes.index(step.composition),
+            "candidates": [nodes.index(candidate) for candidate in step.log_evidence],
+            "ranking": [nodes.index(node) for node in step.probabilities],
+        }
+        for step in history
+    ]
+
+
+def _decode_history(stored: list[Mapping[str, Any]], model: LearntGraph, arrays: Arrays) -> tuple[SelectionStep, ...]:
+    layout = {"batch": int, "rows": int, "selected": int, "candidates": list[int], "ranking": list[int]}
+    nodes = [node.composition for node in model.nodes]
+    log_evidence = array(arrays, "history.log_evidence", (len(stored), len(nodes))).tolist()
+    probabilities = array(arrays, "history.probabilities", (len(stored), len(nodes))).tolist()
+    steps = []
+    for t, step in enumerate(stored):
+        conform(step, layout, f"step {t + 1} of its history")
+        every = list(range(len(nodes)))
+        if not {step["selected"], *step["candidates"]} <= set(every) or sorted(step["ranking"]) != every:
+            raise Malformed(f"step {t + 1} of its history is not of the model's nodes")
+        steps.append(
+            SelectionStep(
+                step["batch"],
+                step["rows"],
+                nodes[step["selected"]],
+                {nodes[i]: log_evidence[t][i] for i in step["candidates"]},
+                {nodes[i]: probabilities[t][i] for i in step["ranking"]},
+            )
+        )
+    return tuple(steps)
+
+
+def _decode_selected(stored: Any, steps: tuple[SelectionStep, ...], model: LearntGraph) -> tuple[int, ...]:
+    """Files that hold every step do not count them."""
+    if stored is None:
+        return tuple(sum(step.composition == node.composition for step in steps) for node in model.nodes)
+    conform(stored, list[int], "how often each node was selected")
+    if len(stored) != len(model.nodes):
+        raise Malformed(f"it counts selections of {len(stored)} nodes, the model has {len(model.nodes)}")
+    return tuple(stored)

@@ -128,15 +128,12 @@ def test_group_tells_a_late_batch_from_the_next_user():
     """Batch 1,000 of user 0 is not batch 0 of user 1."""
     told = []
 
-    class Table:
-        users = (tiny.pilot(0),) * 3
-        pool, prior = tiny.POOL, tiny.PRIORS
-
+    class Table(MapTable):
         def get(self, user, mask):
             told.append(user)
             return Fits(np.zeros((1001, 3)) + user, np.zeros(1001), np.zeros(1001), np.zeros((1001, 3, 3)) + np.eye(3))
 
-    start = EVIDENCES["group"](Table(), 3)
+    start = EVIDENCES["group"](Table((tiny.pilot(0),) * 3, tiny.POOL, tiny.PRIORS), 3)
     first = start.for_paths(((LIN,) * 1001, (SE,), (SE,))).log_evidence(2, LIN)
     second = start.for_paths(((SE,), (LIN,), (SE,))).log_evidence(2, LIN)
     assert sorted(set(told)) == [0, 1, 2]  # both others were asked, and the user itself

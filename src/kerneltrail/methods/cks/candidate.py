@@ -115,7 +115,7 @@ class Candidate:
                 )
             except NumericalError:
                 continue
-            found.append(Optimum(end.hyperparameters.vector, end.log_posterior, end.log_evidence))
+            found.append(Optimum(end.hyperparameters.vector, end.log_posterior, end.log_likelihood))
         return found
 
     def _dense(self, points: Array, accuracy: float) -> list[Optimum]:

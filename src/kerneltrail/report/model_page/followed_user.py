@@ -19,7 +19,7 @@ from kerneltrail.trajectory.graph import LearntGraph
 from kerneltrail.trajectory.model import TrajectoryModel
 from kerneltrail.trajectory.new_user import NewUser
 from kerneltrail.trajectory.node_fit import NodePosterior
-from kerneltrail.trajectory.user_state import Step
+from kerneltrail.trajectory.user_state import SelectionStep
 
 Array = NDArray[np.float64]
 
@@ -144,7 +144,7 @@ def _follow(
     steps: list[StepView] = []
     sure: list[float] = []
 
-    def look(state: NewUser, step: Step) -> None:
+    def look(state: NewUser, step: SelectionStep) -> None:
         sure.append(step.probabilities[step.composition])
         if detailed:
             shown = step.composition if path is None else model.pool.composition(path[step.batch - 1])

@@ -130,7 +130,7 @@ def _fit_table(user: User, path: Sequence[MapResult]) -> Table:
     rows = [
         [
             str(end),
-            f"{found.log_evidence:.2f}",
+            f"{found.log_likelihood:.2f}",
             f"{found.log_laplace:.2f}",
             f"{found.hyperparameters['PER[x].period']:.3f}",
             f"{found.hyperparameters['noise'] ** 0.5:.3f}",

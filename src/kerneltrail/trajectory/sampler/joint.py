@@ -1,6 +1,6 @@
 """The joint over all paths (method (9)) as one function, the urn's prior times the evidences; and states of chains.
 
-Out of many states one structure is chosen, method (25): the simplest among those that are nearly as probable as the best.
+Out of many states one structure is chosen, method (25): the simplest of those that are nearly as probable as the best.
 """
 
 from __future__ import annotations

@@ -22,7 +22,7 @@ from kerneltrail.trajectory.fit import fit
 from kerneltrail.trajectory.model import TrajectoryModel
 from kerneltrail.trajectory.new_user import NewUser
 from kerneltrail.trajectory.settings import Settings
-from kerneltrail.trajectory.user_state import Step
+from kerneltrail.trajectory.user_state import SelectionStep
 
 POINTS = 120
 """Points at which the fits of example users are drawn."""
@@ -197,7 +197,7 @@ def example(model: TrajectoryModel, user: User, truth: Composition) -> dict[str,
     grid = np.linspace(x.min() - margin, x.max() + margin, POINTS)
     steps: list[dict[str, Any]] = []
 
-    def look(state: NewUser, step: Step) -> None:
+    def look(state: NewUser, step: SelectionStep) -> None:
         fit = state.predict(grid[:, None])
         steps.append(
             {

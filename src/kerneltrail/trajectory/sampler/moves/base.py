@@ -99,8 +99,15 @@ class Move(ABC):
 
     @classmethod
     def with_candidates(cls, options: Mapping[str, Any], candidates: tuple[int, ...], *, few: bool) -> dict[str, Any]:
-        """Options completed for a fit whose chains are restricted to some candidates; `few` where these are few."""
-        return dict(options)
+        """Options completed for a fit whose chains are restricted to some candidates; `few` where these are few.
+
+        A move with a library gets the candidates for it unless another is given; then no `fresh` slots are needed.
+        """
+        names = cls.option_names()
+        if "library" not in names or "library" in options:
+            return dict(options)
+        slots = {"fresh": 0} if "fresh" in names else {}
+        return {"library": candidates, **slots, **options}
 
 
 MOVES: Registry[type[Move]] = Registry("move", TrajectoryError, subclass_of(Move))

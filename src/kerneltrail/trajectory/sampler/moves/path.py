@@ -27,7 +27,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -64,11 +64,6 @@ class Path(Move):
         accepted = sum(self.redraw(rng, work, m) for m in range(len(work.paths)))
         changed = sum(tuple(new) != old for new, old in zip(work.paths, state.paths, strict=True))
         return work.state(), MoveInfo(len(work.paths), accepted, changed)
-
-    @classmethod
-    def with_candidates(cls, options: Mapping[str, Any], candidates: tuple[int, ...], *, few: bool) -> dict[str, Any]:
-        """All candidates are on offer, so no slots are needed, unless a library of others is given."""
-        return dict(options) if "library" in options else {"library": candidates, "fresh": 0, **options}
 
     def redraw(self, rng: np.random.Generator, work: Workspace, m: int) -> bool:
         """One user's path; whether the proposal was accepted (it may be the same path)."""

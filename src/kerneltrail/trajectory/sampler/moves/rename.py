@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
@@ -43,11 +43,6 @@ class Rename(Move):
         work = Workspace(self.joint, state)
         accepted = sum(self.transpose(rng, work) for _ in range(self.steps))
         return work.state(), MoveInfo(self.steps, accepted, accepted)
-
-    @classmethod
-    def with_candidates(cls, options: Mapping[str, Any], candidates: tuple[int, ...], *, few: bool) -> dict[str, Any]:
-        """Any candidate may be proposed."""
-        return {"library": candidates, **options}
 
     def transpose(self, rng: np.random.Generator, work: Workspace) -> bool:
         """One proposal; whether it was accepted."""

@@ -25,7 +25,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
@@ -59,11 +59,6 @@ class Seat(Move):
             for t in range(len(path)):
                 changed += self.reseat(rng, work, m, t)
         return work.state(), MoveInfo(self.joint.size, self.joint.size, changed)
-
-    @classmethod
-    def with_candidates(cls, options: Mapping[str, Any], candidates: tuple[int, ...], *, few: bool) -> dict[str, Any]:
-        """All candidates are on offer, so no slots are needed, unless a library of others is given."""
-        return dict(options) if "library" in options else {"library": candidates, "fresh": 0, **options}
 
     def reseat(self, rng: np.random.Generator, work: Workspace, m: int, t: int) -> bool:
         """Seat one customer; whether it changed its composition."""
