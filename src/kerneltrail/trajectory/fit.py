@@ -161,20 +161,11 @@ def _conclude(
     chosen = structures[0]
     traces = traces_of(chains, chosen.paths)
     late = {name: trace[:, sweeps // 2 :] for name, trace in traces.items()}  # the first half is warm-up
-    info: dict[str, list[int]] = {}
-    for chain in chains:
-        for name, (proposed, accepted, _) in chain.info.items():
-            total = info.setdefault(name, [0, 0])
-            total[0] += proposed
-            total[1] += accepted
-    diagnostics = Diagnostics(
-        sweeps,
-        rhats(late),
-        sizes(late),
-        {name: accepted / max(proposed, 1) for name, (proposed, accepted) in info.items()},
-        traces,
-        {},
-    )
+    acceptance = {}
+    for name in chains[0].info:
+        proposed, accepted, _ = np.sum([chain.info[name] for chain in chains], axis=0).tolist()
+        acceptance[name] = accepted / max(proposed, 1)
+    diagnostics = Diagnostics(sweeps, rhats(late), sizes(late), acceptance, traces, {})
     names = tuple(user.name for user in table.users)
     return TrajectoryModel(
         cohort.schema,

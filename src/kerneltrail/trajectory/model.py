@@ -38,21 +38,17 @@ class TrajectoryModel(LearntGraph):
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> TrajectoryModel:
-        """The model that `save` kept."""
+        """The model in a file: equal to the one that was saved, and behaving the same, bit for bit.
+
+        Raises:
+            ModelFileError: if there is no such file, or it is not a model, cut short, damaged, of another schema
+                version, or made of kernels that are not registered here.
+        """
         return model_file.from_bytes(read(path, error=ModelFileError), cls, os.fspath(path))
 
 
 save = TrajectoryModel.save
-
-
-def load(path: str | os.PathLike[str]) -> TrajectoryModel:
-    """The model in a file: equal to the one that was saved, and behaving the same, bit for bit.
-
-    Raises:
-        ModelFileError: if there is no such file, or it is not a model, cut short, damaged, of another schema version,
-            or made of kernels that are not registered here.
-    """
-    return TrajectoryModel.load(path)
+load = TrajectoryModel.load
 
 
 def from_bytes(data: bytes, shown: str = "the model") -> TrajectoryModel:

@@ -11,6 +11,7 @@ import os
 import threading
 from collections.abc import Mapping
 from dataclasses import replace
+from itertools import compress
 from typing import Any
 
 import numpy as np
@@ -283,10 +284,7 @@ class NewUser:
         """The nodes that can be seen in an average, with their probabilities."""
         state = self._state
         counts = state.weights >= 1e-4
-        posteriors = self._all_posteriors(state)
-        return state.weights[counts], [
-            posterior for posterior, counted in zip(posteriors, counts, strict=True) if counted
-        ]
+        return state.weights[counts], list(compress(self._all_posteriors(state), counts))
 
     def _all_posteriors(self, state: UserState) -> tuple[NodePosterior, ...]:
         cached = self._posteriors
