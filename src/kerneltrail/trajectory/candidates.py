@@ -7,7 +7,7 @@ stay exact on it.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Literal
 
 from kerneltrail.trajectory.map_table import MapTable, Progress
@@ -88,12 +88,14 @@ def support(
     width: int,
     scope: Scope = "each",
     *,
+    always: Iterable[int] = (),
     workers: int = 1,
     progress: Progress | None = None,
 ) -> tuple[int, ...]:
     """The candidates, with every one of them fitted to every user; fewest products first.
 
-    What the search found promising for one user is offered to all: that is what transfer needs.
+    What the search found promising for one user is offered to all: that is what transfer needs. Some may be candidates
+    `always`, whatever the search finds.
     """
     # What the search asked for, not what is known: a table may hold more, from another fit or a checkpoint.
     asked: dict[int, list[int]] = {user: [] for user in range(len(table.users))}
@@ -101,7 +103,7 @@ def support(
         table.compute(level, workers=workers, progress=progress)
         for user, mask in level:
             asked[user].append(mask)
-    keep: set[int] = set()
+    keep = set(always)
     for user, masks in asked.items():
         scores = {mask: table.get(user, mask).log_laplace + table.pool.log_h0(mask) for mask in masks}
         for t in range(table.users[user].batches):

@@ -27,7 +27,7 @@ from kerneltrail.trajectory.sampler.chains import Chain, ChainTarget, FitProgres
 from kerneltrail.trajectory.sampler.checkpoint import Checkpoint
 from kerneltrail.trajectory.sampler.convergence import late_states, rhats, sizes, traces_of
 from kerneltrail.trajectory.sampler.joint import Joint, Structure, choose
-from kerneltrail.trajectory.sampler.urn import Urn, last_use
+from kerneltrail.trajectory.sampler.urn import Urn, customers_of, last_use
 from kerneltrail.trajectory.settings import Settings
 
 
@@ -92,8 +92,9 @@ def fit(
         if progress is not None:
             progress(FitProgress("fits", done, total))
 
-    candidates = support(table, settings.largest, settings.width, settings.scope, workers=count, progress=fitting)
-    candidates = _with(candidates, table, {mask for path in begin.values() for mask in path}, count)
+    before = {mask for path in begin.values() for mask in path}
+    search = (settings.largest, settings.width, settings.scope)
+    candidates = support(table, *search, always=before, workers=count, progress=fitting)
     fitted = time.perf_counter()
     target = ChainTarget(table, urn, settings, candidates, begin)
     chains = run_chains(target, count, progress, keeper)
@@ -130,13 +131,6 @@ def _known_paths(model: TrajectoryModel, cohort: Cohort, pool: Pool) -> dict[int
             f"none of the model's pilot users ({', '.join(model.users)}) is in the cohort with its batches of before"
         )
     return begin
-
-
-def _with(candidates: tuple[int, ...], table: MapTable, more: set[int], workers: int) -> tuple[int, ...]:
-    """The candidates with some more, fitted to every user."""
-    missing = sorted(more - set(candidates))
-    table.compute([(user, mask) for user in range(len(table.users)) for mask in missing], workers=workers)
-    return tuple(sorted({*candidates, *missing}, key=lambda mask: (mask.bit_count(), mask)))
 
 
 def _check(cohort: Cohort, pool: Pool, reward: Reward | None) -> None:
@@ -199,17 +193,11 @@ def _nodes(table: MapTable, chosen: Structure, names: tuple[str, ...]) -> tuple[
     """The compositions in use, in order of first use: by batch, then by user."""
     longest = max(map(len, chosen.paths))
     order = dict.fromkeys(path[t] for t in range(longest) for path in chosen.paths if t < len(path))
-    passed = last_use(chosen.paths)
+    customers, last = customers_of(chosen.paths), last_use(chosen.paths)
     nodes = []
     for mask in order:
-        thetas = [
-            table.get(m, mask).theta[t]
-            for m, path in enumerate(chosen.paths)
-            for t, assigned in enumerate(path)
-            if assigned == mask
-        ]
-        members = sorted(passed[mask].items())
-        users = tuple(names[m] for m, _ in members)
-        group = table.group(mask, members)
-        nodes.append(Node(mask, table.pool.composition(mask), np.array(thetas), group, users))
+        thetas = np.array([table.get(m, mask).theta[t] for m, t in customers[mask]])
+        users = tuple(names[m] for m in last[mask])
+        group = table.group(mask, last[mask].items())
+        nodes.append(Node(mask, table.pool.composition(mask), thetas, group, users))
     return tuple(nodes)

@@ -12,7 +12,7 @@ others (method §5.7).
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import cached_property
 
 import numpy as np
@@ -92,18 +92,8 @@ def fit_path(user: User, composition: Composition, prior: Prior, settings: MapSe
     """MAP fits of a composition to every batch of a user."""
     rng = np.random.default_rng(seed_of(f"{user.fingerprint}|{composition.text}"))
     with np.errstate(all="ignore"):
-        results = find_map_path(
-            user,
-            composition,
-            prior,
-            rng=rng,
-            starts=settings.starts,
-            screen=settings.screen,
-            block=block_of(user, reward),
-            tol=settings.tol,
-            accuracy=settings.accuracy,
-        )
-    return Fits.of(results)
+        block = block_of(user, reward)
+        return Fits.of(find_map_path(user, composition, prior, rng=rng, block=block, **asdict(settings)))
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ from kerneltrail.kernels import Array
 from kerneltrail.store.digest import seed_of
 from kerneltrail.trajectory.evidence.base import TOLERANCE, NodeEstimate, PathEvidence
 from kerneltrail.trajectory.map_table import MapTable, block_of
-from kerneltrail.trajectory.sampler.urn import Paths
+from kerneltrail.trajectory.sampler.urn import Paths, customers_of
 
 if TYPE_CHECKING:
     from kerneltrail.trajectory.graph import Node
@@ -48,10 +48,7 @@ class EmpiricalEvidence(PathEvidence):
 
     def __init__(self, table: MapTable, largest: int, paths: Paths = (), cache: _Likelihoods | None = None) -> None:
         super().__init__(table, largest)
-        self._assigned: dict[int, list[tuple[int, int]]] = {}
-        for m, path in enumerate(paths):
-            for t, mask in enumerate(path):
-                self._assigned.setdefault(mask, []).append((m, t))
+        self._assigned = customers_of(paths)
         self._cache: _Likelihoods = {} if cache is None else cache
         self._values: dict[tuple[int, int], Array] = {}
 

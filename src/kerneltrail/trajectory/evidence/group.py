@@ -95,7 +95,7 @@ class GroupEvidence(PathEvidence):
 
     def evaluate(self, user: int, mask: int) -> Array:
         """Log evidences for all batches of one user, (T,)."""
-        others = tuple((m, t) for m, t in sorted(self._last.get(mask, {}).items()) if m != user)
+        others = tuple((m, t) for m, t in self._last.get(mask, {}).items() if m != user)
         if not others:
             return self.table.get(user, mask).log_laplace
         key = (user, mask, others)

@@ -47,17 +47,22 @@ def transitions(path: Sequence[int]) -> Iterator[tuple[int, int]]:
         parent = mask
 
 
+def customers_of(paths: Paths) -> dict[int, list[tuple[int, int]]]:
+    """The customers (user, batch) assigned to each composition, user by user, in the order of the batches."""
+    customers: dict[int, list[tuple[int, int]]] = {}
+    for m, path in enumerate(paths):
+        for t, mask in enumerate(path):
+            customers.setdefault(mask, []).append((m, t))
+    return customers
+
+
 def last_use(paths: Paths) -> dict[int, dict[int, int]]:
     """For each composition, the last batch at which each of its users is assigned to it.
 
     >>> last_use(((1, 1, 3), (3,)))
     {1: {0: 1}, 3: {0: 2, 1: 0}}
     """
-    last: dict[int, dict[int, int]] = {}
-    for m, path in enumerate(paths):
-        for t, mask in enumerate(path):
-            last.setdefault(mask, {})[m] = t
-    return last
+    return {mask: dict(customers) for mask, customers in customers_of(paths).items()}
 
 
 class Counts:
