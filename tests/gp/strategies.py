@@ -8,8 +8,7 @@ from hypothesis import strategies as st
 
 from kerneltrail.data.user import User
 from kerneltrail.gp import LinearBlock, Reward, inputs_for
-from kerneltrail.gp.features import feature_layout_for
-from kerneltrail.gp.spectral import expansion_of, ranks_of
+from kerneltrail.gp.features import expansion_of, feature_layout_for
 from kerneltrail.kernels import Atom, Composition, Priors, Product
 
 from . import oracle
@@ -57,7 +56,7 @@ class Problem:
     def rank(self, tol=1e-10):
         """Number of spectral features, at most; a bound where a product has very many."""
         inputs = self.inputs
-        return int(ranks_of(expansion_of(inputs, feature_layout_for(inputs), inputs.natural(self.thetas), tol)).max())
+        return int(expansion_of(inputs, feature_layout_for(inputs), inputs.natural(self.thetas), tol).ranks().max())
 
 
 def compositions(covariates=COVARIATES, kinds=("LIN", "PER", "SE"), products=4, factors=3):

@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 
 from kerneltrail.data import User, simulate
 from kerneltrail.gp import Reward, find_map, inputs_for
-from kerneltrail.gp.compiled_map import MapSearch, _negative_log_posterior, can_search
-from kerneltrail.gp.map import WhitenedPosterior
+from kerneltrail.gp.compiled_map import negative_log_posterior
+from kerneltrail.gp.map import MapSearch, WhitenedPosterior, can_search
 from kerneltrail.gp.quasi_newton import minimise
 from kerneltrail.kernels import Hyperparameters, Priors, parse
 from kerneltrail.kernels.fourier import BESSEL, GAUSSIAN, gaussian_series, one_series, periodic_series
@@ -37,7 +37,7 @@ def test_the_objective_is_that_of_the_general_search(text, block):
     constant = -float(target.log_prior(np.zeros(len(target.mean))))
     for w in 0.7 * np.random.default_rng(1).standard_normal((4, len(target.mean))):
         gradient = np.empty(len(w))
-        value = _negative_log_posterior(w, search._posterior, search._layout, gradient)
+        value = negative_log_posterior(w, search._posterior, search._layout, gradient)
         (expected,), (slope,) = target.slopes(w[None])
         assert value + constant == pytest.approx(expected, abs=1e-7)
         np.testing.assert_allclose(gradient, slope, atol=1e-6 * (1.0 + np.abs(slope).max()))

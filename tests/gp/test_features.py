@@ -6,8 +6,7 @@ from hypothesis import given, settings
 
 from kerneltrail.data.user import User
 from kerneltrail.gp import dense, feature_rows, inputs_for
-from kerneltrail.gp.features import feature_layout_for
-from kerneltrail.gp.spectral import expansion_of, ranks_of
+from kerneltrail.gp.features import expansion_of, feature_layout_for
 from kerneltrail.kernels import parse
 
 from .strategies import problems
@@ -16,7 +15,7 @@ from .strategies import problems
 def feature_matrix(inputs, thetas, s=0, tol=1e-10):
     """Φ, (r, n), of one hyperparameter vector."""
     expansion = expansion_of(inputs, feature_layout_for(inputs), inputs.natural(thetas), tol)
-    layout, r, n = expansion.layout, int(ranks_of(expansion)[s]), inputs.rows
+    layout, r, n = expansion.layout, int(expansion.ranks()[s]), inputs.rows
     rows, plain = feature_rows.empty_rows(r, n, layout.series_start), np.full((r, n), np.nan)
     rows.features[:], rows.scale[:] = np.nan, np.nan
     feature_rows.fill(inputs.columns, inputs.reach.mean(axis=0), layout.compiled, expansion.terms(s), rows, plain)
@@ -51,12 +50,12 @@ def test_ranks_fall_when_the_tolerance_is_loosened(text):
     inputs = inputs_for(user, parse(text))
     values = inputs.natural(np.zeros(inputs.layout.size))
     found = [
-        int(ranks_of(expansion_of(inputs, feature_layout_for(inputs), values, tol))[0])
+        int(expansion_of(inputs, feature_layout_for(inputs), values, tol).ranks()[0])
         for tol in (1e-10, 1e-8, 1e-6, 1e-4)
     ]
     assert found == sorted(found, reverse=True)
     assert found[0] > found[-1]
-    assert int(ranks_of(expansion_of(inputs, feature_layout_for(inputs), values, 1e-8), 3)[0]) == found[1] + 3
+    assert int(expansion_of(inputs, feature_layout_for(inputs), values, 1e-8).ranks(3)[0]) == found[1] + 3
 
 
 @pytest.mark.parametrize(("ell", "at_most"), [(0.05, 60), (0.1, 40), (0.37, 25), (1.0, 20)])
@@ -65,7 +64,7 @@ def test_ranks_on_a_unit_range_are_the_designs(ell, at_most):
     user = User("ann", ("x",), np.linspace(0, 1, 100)[:, None], np.zeros(100), (100,))
     inputs = inputs_for(user, parse("SE[x]"))
     values = inputs.natural([0.0, np.log(ell), 0.0])
-    assert int(ranks_of(expansion_of(inputs, feature_layout_for(inputs), values, 1e-6))[0]) <= at_most
+    assert int(expansion_of(inputs, feature_layout_for(inputs), values, 1e-6).ranks()[0]) <= at_most
 
 
 def test_arrays_are_row_major_whatever_the_number_of_vectors():

@@ -42,8 +42,8 @@ def test_upto_is_the_first_rows_as_one_batch():
 @pytest.mark.parametrize(
     ("changes", "problem"),
     [
-        ({"X": np.array([[0.0, 1.0], [np.nan, 2.0], [1.0, 4.0]])}, "'ann': covariates of row 1 are not finite"),
-        ({"y": np.array([1.0, 2.0, np.inf])}, "'ann': target of row 2 are not finite"),
+        ({"X": np.array([[0.0, 1.0], [np.nan, 2.0], [1.0, 4.0]])}, "'ann': covariates: x of row 1 is not finite"),
+        ({"y": np.array([1.0, 2.0, np.inf])}, "'ann': target: row 2 is not finite"),
         ({"X": USER.X[:2]}, "do not fit 3 targets"),
         ({"ends": (3, 2)}, r"'ann': batch ends \[3, 2\]"),
         ({"ends": ()}, "'ann': batch ends"),

@@ -318,7 +318,7 @@ def test_what_cannot_be_read_is_refused_by_name():
         with_block.update(row, [1.0])
     with pytest.raises(DataError, match="linear= needs shape"):
         with_block.predict(row, linear=[[1.0, 2.0]])
-    with pytest.raises(DataError, match="linear= holds a value that is not finite"):
+    with pytest.raises(DataError, match="linear=: row 0 is not finite"):
         with_block.update(row, [1.0], linear=[[1.0, np.nan, 0.0]])
     for low, high in ((1.0, 0.0), (np.nan, 1.0), (0.0, np.inf)):
         with pytest.raises(DataError, match="finite low ≤ high"):

@@ -220,7 +220,7 @@ def test_what_cannot_be_read_is_refused_by_name():
         block.predict(row)
     with pytest.raises(DataError, match=r"linear= needs shape \(1, 3\), got \(1, 2\)"):
         block.sample(row, 2, np.random.default_rng(0), linear=[[1.0, 2.0]])
-    with pytest.raises(DataError, match="linear= holds a value that is not finite"):
+    with pytest.raises(DataError, match="linear=: row 0 is not finite"):
         block.predict(row, linear=[[1.0, np.nan, 3.0]])
     for wrong in ([1.0, 2.0], [np.nan], [[1.0]], []):
         with pytest.raises(DataError, match="1 rows needs as many finite targets"):

@@ -1,11 +1,15 @@
-"""Arrays of real numbers from whatever people hand over: what NumPy would quietly turn into numbers is refused."""
+"""Arrays of real numbers from whatever people hand over: what NumPy would quietly turn into numbers is refused by name.
+
+Everything public that takes arrays asks here.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from kerneltrail.errors import DataError
 from kerneltrail.kernels import Array
@@ -13,47 +17,82 @@ from kerneltrail.kernels import Array
 LARGEST = 1e50
 """Larger values are refused: they are no measurements, and up to here the sixth power is still finite."""
 
-_NO_NUMBERS = {"c": "complex numbers", "m": "durations", "M": "dates and times"}
-"""NumPy's letters for types that it converts, losing what they mean."""
+_NOUNS = {"c": "complex numbers", "m": "durations", "M": "dates and times", "O": "objects"}
+_NOUNS |= dict.fromkeys("SUT", "text")
+"""NumPy's letters for types that are not numbers, though it would convert some of them, losing what they mean."""
 
 
-def real_numbers(values: ArrayLike, what: str, columns: Sequence[str] = ()) -> Array:
-    """A new float64 array of numbers, truth values, or texts that are numbers.
+def real_numbers(values: Any, what: str, columns: Sequence[str] = (), *, ndmin: int = 0) -> Array:
+    """A new C-contiguous float64 array of truth values, integers or floats.
 
-    Messages call the values `what`, e.g. ``user 'ann': the target``, and name the one of `columns` that is to blame.
+    Args:
+        values: an array, or what NumPy makes one of.
+        what: named in the error, e.g. ``user 'ann': the target``.
+        columns: names of the columns of a table; the one that is to blame is told.
+        ndmin: least number of dimensions.
 
     Raises:
-        DataError: for complex numbers, dates, durations, and what is no number at all.
+        DataError: for anything else. NumPy would take the real part of complex numbers, and count the days of dates.
     """
-    try:
-        array = np.asarray(values)
-        kind = _NO_NUMBERS.get(array.dtype.kind)
-        if kind is None and array.dtype == object:
-            kind = next(filter(None, (_NO_NUMBERS.get(np.asarray(cell).dtype.kind) for cell in array.flat)), None)
-        if kind is None:
-            return np.array(array, dtype=np.float64)
-    except (TypeError, ValueError, OverflowError) as problem:
-        raise DataError(f"{what} must hold numbers ({problem}){_column(values, columns)}") from None
-    raise DataError(f"{what} must hold numbers, not {kind}{_column(values, columns)}")
+    array = _array(values, what)
+    if array.dtype.kind not in "biuf":
+        raise DataError(f"{what} must hold numbers, not {_offence(array, columns)}")
+    with np.errstate(over="ignore"):  # wider floats than float64: what becomes infinite is refused as such
+        return np.array(array, dtype=np.float64, order="C", ndmin=ndmin)
 
 
-def _column(values: ArrayLike, columns: Sequence[str]) -> str:
-    """Which column of a table of values is to blame, for messages."""
-    try:
-        table = np.asarray(values)
-    except ValueError:  # rows of different lengths
-        return ""
-    if table.ndim != 2 or table.shape[1] != len(columns):
-        return ""
-    if table.dtype.kind == "c":  # one complex number makes the whole array complex
-        blamed = np.flatnonzero(np.any(table.imag != 0.0, axis=0))
-        return f": covariate {columns[int(blamed[0]) if blamed.size else 0]!r}"
-    for name, column in zip(columns, table.T, strict=True):
+def finite_numbers(values: Any, what: str, columns: Sequence[str] = (), *, ndmin: int = 0) -> Array:
+    """`real_numbers` without NaN and infinity."""
+    numbers = real_numbers(values, what, columns, ndmin=ndmin)
+    if not np.isfinite(numbers).all():
+        at = tuple(int(i) for i in np.argwhere(~np.isfinite(numbers))[0])
+        name = f"{columns[at[1]]} of " if len(at) == 2 and numbers.shape[1] == len(columns) else ""
+        raise DataError(f"{what}: {name}row {at[0] if at else 0} is not finite ({numbers[at]})")
+    return numbers
+
+
+def read_numbers(values: ArrayLike, what: str, columns: Sequence[str] = ()) -> Array:
+    """`real_numbers` of what tables hold: texts and objects that are numbers are taken, too."""
+    array = _array(values, what)
+    kinds = {np.asarray(cell).dtype.kind for cell in array.flat} if array.dtype.kind == "O" else {array.dtype.kind}
+    if kinds <= set("biufOSUT"):
         try:
-            real_numbers(column, name)
-        except DataError:
-            return f": covariate {name!r}"
-    return ""
+            return np.array(array, dtype=np.float64)
+        except (TypeError, ValueError, OverflowError):
+            pass  # the cell to blame is told below
+    return real_numbers(array, what, columns)
+
+
+def _array(values: Any, what: str) -> NDArray[Any]:
+    try:
+        return np.asarray(values)
+    except (TypeError, ValueError, OverflowError) as problem:  # rows of unequal length, for one
+        raise DataError(f"{what} must hold numbers ({problem})") from None
+
+
+def _offence(array: NDArray[Any], columns: Sequence[str]) -> str:
+    """What an array holds in place of numbers: the kind, the first such entry, its place and its column."""
+    kind = array.dtype.kind
+    at = next((at for at, cell in np.ndenumerate(array) if not _is_number(cell)), None)
+    if at is None and kind != "O" and array.size:
+        at = (0,) * array.ndim
+    if at is None:
+        return _NOUNS.get(kind, f"values of type {array.dtype}")
+    cell = array[at]
+    noun = _NOUNS.get(np.asarray(cell).dtype.kind, f"values of type {array.dtype}")
+    place = f" at {at[0] if len(at) == 1 else tuple(map(int, at))}" if at else ""
+    named = f": covariate {columns[at[1]]!r}" if len(at) == 2 and array.shape[1] == len(columns) else ""
+    return f"{noun} ({cell!r}{place}){named}"
+
+
+def _is_number(cell: object) -> bool:
+    try:
+        number = np.asarray(cell)
+        if number.dtype.kind == "c":  # one complex number makes the whole array complex
+            return bool(number.imag == 0.0)
+        return number.dtype.kind not in "mM" and np.ndim(number.astype(np.float64)) == 0
+    except (TypeError, ValueError, OverflowError):
+        return False
 
 
 def check_size(column: Array, what: str, largest: float = LARGEST) -> None:

@@ -11,7 +11,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from kerneltrail.data.arrays import real_numbers
+from kerneltrail.data.arrays import read_numbers
 from kerneltrail.data.user import User
 from kerneltrail.errors import DataError
 from kerneltrail.kernels import Array
@@ -125,7 +125,7 @@ class Scaler:
         return self._low + self._checked(Z) * self._range
 
     def _checked(self, X: ArrayLike) -> Array:
-        array = real_numbers(X, "X", self.covariates)
+        array = read_numbers(X, "X", self.covariates)
         if array.ndim == 0 or array.shape[-1] != len(self.covariates):
             raise DataError(
                 f"expected {len(self.covariates)} columns ({', '.join(self.covariates)}), got shape {array.shape}"
@@ -134,7 +134,7 @@ class Scaler:
 
     def transform_target(self, y: ArrayLike) -> Array:
         """A target in data units to scaled."""
-        return (real_numbers(y, "the target") - self.shift) / self.scale
+        return (read_numbers(y, "the target") - self.shift) / self.scale
 
     def inverse_target(self, y: ArrayLike) -> Array:
         """A scaled target, or a mean of it, back to data units."""

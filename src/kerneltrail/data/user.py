@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from kerneltrail.data.arrays import check_size, real_numbers
+from kerneltrail.data.arrays import check_size, read_numbers
 from kerneltrail.errors import DataError
 from kerneltrail.kernels import Array
 from kerneltrail.names import index_of, unique
@@ -75,7 +75,7 @@ class User:
         unique(names, who)
         put(self, "name", str(name))
         put(self, "covariates", names)
-        inputs = real_numbers(X, f"{who}: X", names)
+        inputs = read_numbers(X, f"{who}: X", names)
         if inputs.size == 0 and inputs.ndim == 1:
             inputs = inputs.reshape(0, len(names))
         if inputs.ndim != 2 or inputs.shape[1] != len(names):
@@ -245,7 +245,7 @@ def _sealed(array: Array) -> Array:
 
 
 def _column(values: ArrayLike, rows: int, who: str, what: str) -> Array:
-    column = real_numbers(values, f"{who}: {what}")
+    column = read_numbers(values, f"{who}: {what}")
     if column.shape != (rows,):
         raise DataError(f"{who}: {what} must have shape ({rows},) like X, got {column.shape}")
     return column

@@ -1,4 +1,4 @@
-"""A compiled search for MAP hyperparameters, for compositions whose features compiled code can make by itself.
+"""Compiled: a search for MAP hyperparameters, for compositions whose features compiled code can make by itself.
 
 The same objective and the same quasi-Newton method as `map` and `quasi_newton`, one start at a time, without a step of
 Python in between: for small data the steps in between are what takes the time. Where it cannot finish (a matrix that
@@ -15,11 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kerneltrail.gp.feature_rows import CompiledLayout, SpectralTerms
-from kerneltrail.gp.features import FLOOR, FeatureLayout, feature_layout_for, tails
-from kerneltrail.gp.inputs import Inputs
+from kerneltrail.gp.features import FLOOR, tails
 from kerneltrail.gp.quasi_newton import ARMIJO, FARTHEST, LONGEST_STEP
 from kerneltrail.gp.spectral import slope_one
-from kerneltrail.kernels.fourier import NO_FAMILY, one_series
+from kerneltrail.kernels.fourier import one_series
 
 Array = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -44,23 +43,8 @@ class CompiledPosterior(NamedTuple):
     tol: float
 
 
-def can_search(inputs: Inputs) -> FeatureLayout | None:
-    """The layout of a composition that can be searched here, else None."""
-    layout = feature_layout_for(inputs)
-    if layout is None or layout.tensor or not len(layout.amplitude_slot):
-        return None
-    if any(kind.family == NO_FAMILY for kind in layout.series_atom):
-        return None
-    return layout
-
-
 @numba.njit(cache=True)
-def _negative_log_posterior(
-    w: Array,
-    posterior: CompiledPosterior,
-    layout: CompiledLayout,
-    gradient: Array,
-) -> float:
+def negative_log_posterior(w: Array, posterior: CompiledPosterior, layout: CompiledLayout, gradient: Array) -> float:
     """Minus the log posterior at whitened w, up to the prior's constant; infinite where it cannot be computed."""
     k, n, q = w.shape[0], posterior.X.shape[1], posterior.extra.shape[0]
     values = np.empty(k)
@@ -132,7 +116,7 @@ def _negative_log_posterior(
 
 
 @numba.njit(cache=True)
-def _descend(
+def descend(
     w: Array,
     inverse: Array,
     posterior: CompiledPosterior,
@@ -144,9 +128,7 @@ def _descend(
     """BFGS from w, which is moved to the optimum; (value, status, iterations, evaluations)."""
     k = w.shape[0]
     gradient, new_gradient, trial = np.empty(k), np.empty(k), np.empty(k)
-    value = _negative_log_posterior(
-        w, posterior, layout, gradient,
-    )  # fmt: skip
+    value = negative_log_posterior(w, posterior, layout, gradient)
     evaluations = 1
     if not math.isfinite(value):
         return value, LOST, 0, evaluations
@@ -175,9 +157,7 @@ def _descend(
                 trial[i] = w[i] + step * direction[i]
                 if abs(trial[i]) >= FARTHEST:
                     return value, LOST, iteration, evaluations
-            new_value = _negative_log_posterior(
-                trial, posterior, layout, new_gradient,
-            )  # fmt: skip
+            new_value = negative_log_posterior(trial, posterior, layout, new_gradient)
             evaluations += 1
             if new_value <= value + ARMIJO * step * slope:
                 moved = True
@@ -209,12 +189,7 @@ def _descend(
 
 
 @numba.njit(cache=True)
-def _hessian(
-    w: Array,
-    step: float,
-    posterior: CompiledPosterior,
-    layout: CompiledLayout,
-) -> Array:
+def hessian_at(w: Array, step: float, posterior: CompiledPosterior, layout: CompiledLayout) -> Array:
     """Hessian at w in whitened coordinates, by central differences of the gradient; NaN where it cannot be had."""
     k = w.shape[0]
     hessian = np.empty((k, k))
@@ -222,47 +197,10 @@ def _hessian(
     for i in range(k):
         for sign, gradient in ((1.0, ahead), (-1.0, behind)):
             point[i] = w[i] + sign * step
-            value = _negative_log_posterior(
-                point, posterior, layout, gradient,
-            )  # fmt: skip
+            value = negative_log_posterior(point, posterior, layout, gradient)
             if not math.isfinite(value):
                 gradient[:] = math.nan
         point[i] = w[i]
         for j in range(k):
             hessian[i, j] = (ahead[j] - behind[j]) / (2.0 * step)
     return 0.5 * (hessian + hessian.T)
-
-
-class MapSearch:
-    """A compiled search bound to one user's rows, one composition and one prior."""
-
-    def __init__(self, inputs: Inputs, layout: FeatureLayout, mean: Array, scale: Array, tol: float) -> None:
-        self._posterior = CompiledPosterior(
-            np.ascontiguousarray(mean),
-            np.ascontiguousarray(scale),
-            inputs.layout.positive,
-            inputs.columns,
-            inputs.reach,
-            inputs.reach.mean(axis=0),
-            inputs.fixed_features,
-            np.array([kind.family for kind in layout.series_atom], dtype=np.int64),
-            tol,
-        )
-        self._layout = layout.compiled
-
-    def run(
-        self, start: Array, *, gradient_tolerance: float, value_tolerance: float, iterations: int = 200
-    ) -> tuple[Array, float, str, int, int] | None:
-        """(point, value without the prior's constant, status, iterations, evaluations), or None where it is lost."""
-        w = np.clip(start, -0.99 * FARTHEST, 0.99 * FARTHEST)
-        value, status, taken, evaluations = _descend(
-            w, np.eye(len(w)), self._posterior, self._layout, gradient_tolerance, value_tolerance, iterations
-        )
-        if status == LOST:
-            return None
-        return w, value, "converged" if status == CONVERGED else "flat", taken, evaluations
-
-    def curvature(self, w: Array, step: float) -> Array | None:
-        """The Hessian in whitened coordinates, or None where it cannot be had."""
-        hessian = _hessian(w, step, self._posterior, self._layout)
-        return hessian if np.isfinite(hessian).all() else None

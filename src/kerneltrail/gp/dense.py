@@ -80,7 +80,7 @@ def prefix_evidence(lower: Array, y: Array, ends: NDArray[np.int64]) -> Array:
 
 
 def evidence(inputs: Inputs, values: Array) -> Array:
-    """Log evidence (S, T) for natural hyperparameters `values` (S, k); NaN where the noise drowns in rounding."""
+    """Log evidence (S, T) for natural hyperparameters `values` (S, k); NaN where rounding hides the noise."""
     log = np.full((len(values), len(inputs.ends)), np.nan)
     for s, row in enumerate(values):
         try:

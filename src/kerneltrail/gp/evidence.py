@@ -14,8 +14,16 @@ from numpy.typing import ArrayLike, NDArray
 
 from kerneltrail.errors import KernelError, NumericalError
 from kerneltrail.gp import dense, feature_rows, gram, spectral
-from kerneltrail.gp.features import FINEST, FeatureLayout, SpectralExpansion, feature_layout_for
+from kerneltrail.gp.features import (
+    FINEST,
+    FeatureLayout,
+    SpectralExpansion,
+    expansion_of,
+    expansions,
+    feature_layout_for,
+)
 from kerneltrail.gp.inputs import Inputs, Rows, inputs_for
+from kerneltrail.gp.numerics import too_small
 from kerneltrail.gp.reward import LinearBlock
 from kerneltrail.kernels.composition import Composition
 
@@ -129,13 +137,14 @@ def _compute(
         and len(values)
         and not (method == "dense" or (method == "auto" and layout.tensor and inputs.rows < FEW))
     ):
-        for part, expansion in spectral.expansions(inputs, layout, values, tol):
+        for part, expansion in expansions(inputs, layout, values, tol):
             found[part], rank[part] = _by_series(inputs, expansion, method, part.start, gradient=gradient)
     rest = np.flatnonzero(~_finite(found))
     if len(rest):
+        rank[rest] = 0
         found[rest] = _by_matrix(inputs, values[rest], gradient=gradient)
-    for s in np.flatnonzero(~_finite(found)):
-        found[s], rank[s] = _by_reflections(inputs, values[s], layout, tol, gradient=gradient)
+        for s in rest[~_finite(found[rest])]:
+            found[s], rank[s] = _by_reflections(inputs, values[s], layout, tol, gradient=gradient)
     return found, rank
 
 
@@ -147,7 +156,7 @@ def _by_series(
     inputs: Inputs, expansion: SpectralExpansion, method: Method, first: int, *, gradient: bool
 ) -> tuple[Array, NDArray[np.int64]]:
     """Results of the vectors for which features are the cheaper way, NaN for the others; and the number of features."""
-    rank = spectral.ranks_of(expansion, len(inputs.fixed_features) - 1)
+    rank = expansion.ranks(len(inputs.fixed_features) - 1)
     chosen = np.ones(len(rank), dtype=bool)
     if method == "auto":
         cheaper = _spectral_cost(inputs, expansion.layout, rank, gradient=gradient) < _dense_cost(
@@ -160,17 +169,24 @@ def _by_series(
             "lengthscale is too short for the range of its covariate; use method 'dense' or 'auto'"
         )
     found = np.full((len(rank), 1 + inputs.layout.size if gradient else len(inputs.ends)), np.nan)
-    for reflected in (False, True):  # by sums; by reflections where the noise drowns in the rounding of the sums
-        if chosen.any():
-            found[chosen] = _by_features(inputs, expansion.take(chosen), gradient=gradient, reflected=reflected)
+    for reflected in (False, True):  # by sums; by reflections where rounding of the sums hides the noise
+        if not chosen.any():
+            break
+        part = expansion if chosen.all() else expansion.take(chosen)
+        found[chosen] = _by_features(inputs, part, rank[chosen], gradient=gradient, reflected=reflected)
         chosen &= ~_finite(found) & (rank <= gram.MOST_REFLECTED)
-    return found, np.where(_finite(found), rank, 0)
+    return found, rank
 
 
-def _by_features(inputs: Inputs, expansion: SpectralExpansion, *, gradient: bool, reflected: bool) -> Array:
+def _by_features(
+    inputs: Inputs, expansion: SpectralExpansion, rank: NDArray[np.int64], *, gradient: bool, reflected: bool
+) -> Array:
+    extra, centre = inputs.fixed_features, inputs.reach.mean(axis=0)
+    shared = (extra, expansion.layout.compiled, expansion.batch, rank)
     if gradient:
-        return np.column_stack(spectral.evidence_and_gradient(inputs, expansion, reflected=reflected))
-    return spectral.evidence(inputs, expansion, reflected=reflected)
+        size = inputs.layout.size
+        return np.column_stack(spectral.evidence_and_gradient(inputs.columns, centre, *shared, size, reflected))
+    return spectral.evidence(inputs.columns, centre, inputs.ends, *shared, reflected)
 
 
 def _by_matrix(inputs: Inputs, values: Array, *, gradient: bool) -> Array:
@@ -180,16 +196,16 @@ def _by_matrix(inputs: Inputs, values: Array, *, gradient: bool) -> Array:
 def _by_reflections(
     inputs: Inputs, values: Array, layout: FeatureLayout | None, tol: float, *, gradient: bool
 ) -> tuple[Array, int]:
-    """The result of a vector whose noise drowns in the rounding of a covariance, from features to the finest."""
+    """The result of a vector whose noise is lost in the rounding of a covariance, from features to the finest."""
     if layout is not None:
-        expansion = spectral.expansion_of(inputs, layout, values[None], tol, FINEST)
-        rank = int(spectral.ranks_of(expansion, len(inputs.fixed_features) - 1)[0])
-        if expansion.attained[0] and rank <= gram.MOST_REFLECTED:
-            found = _by_features(inputs, expansion, gradient=gradient, reflected=True)
+        expansion = expansion_of(inputs, layout, values[None], tol, FINEST)
+        rank = expansion.ranks(len(inputs.fixed_features) - 1)
+        if expansion.attained[0] and rank[0] <= gram.MOST_REFLECTED:
+            found = _by_features(inputs, expansion, rank, gradient=gradient, reflected=True)
             if _finite(found)[0]:
-                return found[0], rank
+                return found[0], int(rank[0])
     dense.factor_of(inputs, values)  # says what is wrong
-    raise NumericalError(f"the evidence of {inputs.label} drowns in rounding")
+    raise NumericalError(too_small(f"the evidence of {inputs.label} cannot be computed", values[-1]))
 
 
 def _spectral_cost(inputs: Inputs, layout: FeatureLayout, rank: NDArray[np.int64], *, gradient: bool) -> Array:

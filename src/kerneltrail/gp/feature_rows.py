@@ -48,6 +48,10 @@ class SpectralTerms(NamedTuple):
     cutoff: Array
 
 
+Batch = tuple[Array, Array, Array, Array, Ints, Array, Array, Array, Array]
+"""What `SpectralTerms` has of one vector, for all of them."""
+
+
 class FeatureRows(NamedTuple):
     """Feature rows, with what the gradient needs to know of each.
 

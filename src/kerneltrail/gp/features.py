@@ -7,28 +7,34 @@ them, so nothing is compiled per structure.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, fields, replace
 from functools import cached_property, lru_cache
+from operator import attrgetter
 
 import numba
 import numpy as np
 from numpy.typing import NDArray
 
-from kerneltrail.gp.feature_rows import CompiledLayout, SpectralTerms
+from kerneltrail.gp.feature_rows import Batch, CompiledLayout, SpectralTerms, ranks
 from kerneltrail.gp.inputs import Inputs, locate
 from kerneltrail.kernels.atoms import AtomKind
 from kerneltrail.kernels.composition import Composition
-from kerneltrail.kernels.layout import layout_of
+from kerneltrail.kernels.hyperparameters import layout_of
 
 Array = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 FLOOR = 1e-16
-"""Smallest tail of a series: below it the dropped terms drown in the rounding of the sums of those kept."""
+"""Smallest tail of a series: below it the dropped terms are less than the rounding of the sums of those kept."""
 FINEST = 1e-30
 """The same where features are not squared (`gram.reflect`)."""
 LENIENCE = 100.0
 """How far past the tolerance the bound may be, where the floor is hit, before the expansion counts as failed."""
+TEMPORARIES = 1 << 28
+"""Bytes that the numbers of features may take at one time, however many vectors there are: 256 MB."""
+FEW_VECTORS = 16
+"""So many vectors are not worth asking how long their series are."""
 
 
 @dataclass(frozen=True)
@@ -53,16 +59,7 @@ class FeatureLayout:
     @cached_property
     def compiled(self) -> CompiledLayout:
         """Itself as compiled code reads it."""
-        return CompiledLayout(
-            self.linear_start,
-            self.linear_column,
-            self.linear_slot,
-            self.series_start,
-            self.series_column,
-            self.series_slot,
-            self.series_size,
-            self.amplitude_slot,
-        )
+        return CompiledLayout(*(getattr(self, name) for name in CompiledLayout._fields))
 
     @cached_property
     def tensor(self) -> bool:
@@ -103,27 +100,25 @@ class SpectralExpansion:
     attained: NDArray[np.bool_]
 
     @property
-    def batch(self) -> tuple[Array, Array, Array, Array, Ints, Array, Array, Array, Array]:
+    def batch(self) -> Batch:
         """What `SpectralTerms` has of one θ, for all of them."""
-        return (
-            self.amplitude,
-            self.noise,
-            self.location,
-            self.omega,
-            self.count,
-            self.weights,
-            self.dlog_weights,
-            self.domega,
-            self.cutoff,
-        )
+        batch: Batch = _batch_of(self)
+        return batch
 
     def take(self, which: slice | NDArray[np.bool_]) -> SpectralExpansion:
         """The numbers of some of the vectors."""
         return replace(self, **{field.name: getattr(self, field.name)[which] for field in fields(self)[1:]})
 
+    def ranks(self, extra: int = 0) -> Ints:
+        """Number of features for each θ, (S,), `extra` columns of a linear block included."""
+        return _all_ranks(self.layout.series_start, self.count, self.weights, self.cutoff) + extra
+
     def terms(self, s: int) -> SpectralTerms:
         """The numbers of one θ."""
         return SpectralTerms(*(part[s] for part in self.batch))
+
+
+_batch_of = attrgetter(*(field.name for field in fields(SpectralExpansion)[1:-1]))
 
 
 def feature_layout_for(inputs: Inputs) -> FeatureLayout | None:
@@ -219,6 +214,40 @@ def expand(
     return SpectralExpansion(layout, amplitude, noise, location, omega, count, weights, dlog, domega, cutoff, attained)
 
 
+def expansion_of(
+    inputs: Inputs, layout: FeatureLayout, values: Array, tol: float, floor: float = FLOOR
+) -> SpectralExpansion:
+    """The features' numbers over the range of the rows themselves, wherever they lie."""
+    low, high = inputs.reach
+    with np.errstate(over="ignore", invalid="ignore"):  # such a θ is left to the dense method, which says what is wrong
+        return expand(layout, values, tol, high - low, inputs.reach, inputs.rows, floor)
+
+
+def expansions(
+    inputs: Inputs, layout: FeatureLayout, values: Array, tol: float
+) -> Iterator[tuple[slice, SpectralExpansion]]:
+    """The expansion of all vectors, part by part in bounded memory, to the bit what one of all would hold.
+
+    One vector with a short lengthscale makes the arrays of all in its company long, and the length decides the last
+    bits of Bessel weights. So the longest keep company with every part.
+    """
+    size = len(values)
+    longest = np.empty(0, dtype=np.int64)
+    if size > FEW_VECTORS:
+        longest = _longest_series(layout, values, tol, inputs.reach, inputs.rows)
+        probe = expansion_of(inputs, layout, values[longest], tol)
+        # Each series as its atom made it, beside the others, and those of the vectors that are chosen.
+        each = 3 * (probe.weights.nbytes + probe.dlog_weights.nbytes) // max(1, len(longest))
+        size = max(1, TEMPORARIES // max(1, each) - len(longest))
+    if size >= len(values):
+        yield slice(0, len(values)), expansion_of(inputs, layout, values, tol)
+        return
+    for start in range(0, len(values), size):
+        part = slice(start, min(start + size, len(values)))
+        company = np.concatenate([values[longest], values[part]])
+        yield part, expansion_of(inputs, layout, company, tol).take(slice(len(longest), None))
+
+
 def _tails_of(
     layout: FeatureLayout, values: Array, tol: float, reach: Array, rows: int, floor: float
 ) -> tuple[Array, Array, Array, Array, NDArray[np.bool_]]:
@@ -231,12 +260,22 @@ def _tails_of(
     return amplitude, location, noise, *tails(amplitude, location, noise, *starts, reach, tol / max(rows, 1), floor)
 
 
-def longest_series(layout: FeatureLayout, values: Array, tol: float, reach: Array, rows: int) -> Ints:
+def _longest_series(layout: FeatureLayout, values: Array, tol: float, reach: Array, rows: int) -> Ints:
     """Vectors that decide how long the arrays of an expansion of all are: those with an extreme of anything."""
     tail = _tails_of(layout, values, tol, reach, rows, FLOOR)[3]
     slots = [s + i for s, size in zip(layout.series_slot, layout.series_size, strict=True) for i in range(size)]
     series = values[:, slots]
     return np.unique(np.concatenate([series.argmin(axis=0), series.argmax(axis=0), tail.argmin(axis=0)]))
+
+
+@numba.njit(cache=True)
+def _all_ranks(series_start: Ints, count: Ints, weights: Array, cutoff: Array) -> Ints:
+    out = np.empty(count.shape[0], dtype=np.int64)
+    each = np.empty(series_start.shape[0] - 1, dtype=np.int64)
+    for s in range(count.shape[0]):
+        ranks(series_start, count[s], weights[s], cutoff[s], each)
+        out[s] = each.sum()
+    return out
 
 
 @numba.njit(cache=True)

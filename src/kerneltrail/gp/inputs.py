@@ -10,12 +10,12 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from kerneltrail.data.arrays import finite_numbers, real_numbers
 from kerneltrail.errors import DataError, KernelError, NumericalError
-from kerneltrail.gp.arrays import check_finite, real_numbers
 from kerneltrail.gp.reward import LinearBlock
 from kerneltrail.kernels.atoms import AtomKind
 from kerneltrail.kernels.composition import Composition
-from kerneltrail.kernels.layout import Layout, layout_of
+from kerneltrail.kernels.hyperparameters import Layout, layout_of
 
 Array = NDArray[np.float64]
 
@@ -177,8 +177,8 @@ def locate(
 
 def inputs_for(user: Rows, composition: Composition, *, block: LinearBlock | None = None) -> Inputs:
     """A user's rows, seen through a composition, checked."""
-    X = real_numbers(user.X, f"user {user.name!r}: covariates")
-    y = real_numbers(user.y, f"user {user.name!r}: target")
+    X = finite_numbers(user.X, f"user {user.name!r}: covariates", user.covariates)
+    y = finite_numbers(user.y, f"user {user.name!r}: target")
     ends = np.asarray(user.ends, dtype=np.int64)
     if X.ndim != 2 or X.shape != (len(y), len(user.covariates)):
         raise DataError(
@@ -189,11 +189,6 @@ def inputs_for(user: Rows, composition: Composition, *, block: LinearBlock | Non
         raise DataError(f"user {user.name!r} has no rows yet, so there is no evidence")
     if not len(ends) or ends[0] < 1 or ends[-1] != len(y) or np.any(np.diff(ends) < 1):
         raise DataError(f"user {user.name!r}: batch ends {ends.tolist()} must increase from 1 or more to {len(y)}")
-    who = f"user {user.name!r}"
-    check_finite(
-        X, lambda row, name, x: f"{who}: covariates of row {row} are not finite: {name} is {x}", user.covariates
-    )
-    check_finite(y, lambda row, _, x: f"{who}: target of row {row} are not finite: it is {x}")
     if block is not None and len(block.features) != len(y):
         raise DataError(f"user {user.name!r}: a linear block of {len(block.features)} rows for {len(y)} targets")
     names = tuple(user.covariates)

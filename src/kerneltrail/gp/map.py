@@ -16,14 +16,16 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtri
 
 from kerneltrail.errors import DataError, KernelError, NumericalError
-from kerneltrail.gp.compiled_map import MapSearch, can_search
+from kerneltrail.gp.compiled_map import CONVERGED, LOST, CompiledPosterior, descend, hessian_at
 from kerneltrail.gp.evidence import TOLERANCE, Method, evidence_of, slope_of
+from kerneltrail.gp.features import FeatureLayout, feature_layout_for
 from kerneltrail.gp.inputs import Inputs, Rows, inputs_for
 from kerneltrail.gp.numerics import LOG_2PI
 from kerneltrail.gp.quasi_newton import FARTHEST, Minimum, minimise
 from kerneltrail.gp.reward import LinearBlock
 from kerneltrail.kernels.composition import Composition
-from kerneltrail.kernels.layout import Hyperparameters, layout_of
+from kerneltrail.kernels.fourier import NO_FAMILY
+from kerneltrail.kernels.hyperparameters import Hyperparameters, layout_of
 
 Array = NDArray[np.float64]
 
@@ -155,6 +157,51 @@ class WhitenedPosterior:
         return hessian / np.multiply.outer(self.scale, self.scale)
 
 
+def can_search(inputs: Inputs) -> FeatureLayout | None:
+    """The layout of a composition that can be searched here, else None."""
+    layout = feature_layout_for(inputs)
+    if layout is None or layout.tensor or not len(layout.amplitude_slot):
+        return None
+    if any(kind.family == NO_FAMILY for kind in layout.series_atom):
+        return None
+    return layout
+
+
+class MapSearch:
+    """A compiled search bound to one user's rows, one composition and one prior."""
+
+    def __init__(self, inputs: Inputs, layout: FeatureLayout, mean: Array, scale: Array, tol: float) -> None:
+        self._posterior = CompiledPosterior(
+            np.ascontiguousarray(mean),
+            np.ascontiguousarray(scale),
+            inputs.layout.positive,
+            inputs.columns,
+            inputs.reach,
+            inputs.reach.mean(axis=0),
+            inputs.fixed_features,
+            np.array([kind.family for kind in layout.series_atom], dtype=np.int64),
+            tol,
+        )
+        self._layout = layout.compiled
+
+    def run(
+        self, start: Array, *, gradient_tolerance: float, value_tolerance: float, iterations: int = 200
+    ) -> tuple[Array, float, str, int, int] | None:
+        """(point, value without the prior's constant, status, iterations, evaluations), or None where it is lost."""
+        w = np.clip(start, -0.99 * FARTHEST, 0.99 * FARTHEST)
+        value, status, taken, evaluations = descend(
+            w, np.eye(len(w)), self._posterior, self._layout, gradient_tolerance, value_tolerance, iterations
+        )
+        if status == LOST:
+            return None
+        return w, value, "converged" if status == CONVERGED else "flat", taken, evaluations
+
+    def curvature(self, w: Array, step: float) -> Array | None:
+        """The Hessian in whitened coordinates, or None where it cannot be had."""
+        hessian = hessian_at(w, step, self._posterior, self._layout)
+        return hessian if np.isfinite(hessian).all() else None
+
+
 def find_map(
     user: Rows,
     composition: Composition,
@@ -272,7 +319,7 @@ def _minimise(
         -1, points.shape[1]
     )
     constant = -float(target.log_prior(np.zeros(points.shape[1])))
-    parts = Minimum(
+    ended = Minimum(
         np.array([end[0] for end in won]).reshape(-1, points.shape[1]),
         np.array([end[1] + constant for end in won]),
         np.zeros((len(won), points.shape[1])),
@@ -280,20 +327,9 @@ def _minimise(
         np.array([end[3] for end in won], dtype=np.int64),
         sum(end[4] for end in won),
     )
-    if not len(lost):
-        return parts, quick
-    rest = minimise(target.slopes, lost, gradient_tolerance=tight, value_tolerance=accuracy)
-    return (
-        Minimum(
-            np.concatenate([parts.point, rest.point]),
-            np.concatenate([parts.value, rest.value]),
-            np.concatenate([parts.gradient, rest.gradient]),
-            np.concatenate([parts.status, rest.status]),
-            np.concatenate([parts.iterations, rest.iterations]),
-            parts.evaluations + rest.evaluations,
-        ),
-        quick,
-    )
+    if len(lost):
+        ended += minimise(target.slopes, lost, gradient_tolerance=tight, value_tolerance=accuracy)
+    return ended, quick
 
 
 def _vector(item: Hyperparameters | ArrayLike, inputs: Inputs) -> Array:

@@ -20,8 +20,8 @@ RESOLUTION = 1e-11
 """Smallest share of its diagonal that a pivot of a covariance with noise may be.
 
 A pivot is a difference that rounding makes uncertain by some 1e-16 of its diagonal, so at this share a log evidence is
-still right to some 1e-4. Below it the noise drowns in the rounding of the signal. Nothing is ever added to the diagonal
-instead: what makes such a matrix definite is more noise than the model has.
+still right to some 1e-4. Below it the noise cannot be told from the rounding of the signal. Nothing is ever added
+to the diagonal instead: what makes such a matrix definite is more noise than the model has.
 """
 
 LOG_2PI = float(np.log(2.0 * np.pi))
@@ -59,28 +59,34 @@ def factorise(
         raise NumericalError(f"{what} has entries that are not finite: hyperparameters have overflowed")
     if info != 0 or (resolution and np.any(pivots * pivots < resolution * diagonal)):
         raise NumericalError(
-            f"{what} is not positive definite in double precision: the noise drowns in the rounding of variances of up "
-            f"to {diagonal.max():g}; it is too small for rows that are almost equal, or the covariates span too many "
-            "orders of magnitude"
+            too_small(f"{what} is not positive definite", None, f"variances of up to {diagonal.max():g}")
         )
     return lower
 
 
+def too_small(problem: str, noise: float | None, signals: str = "signals of this size") -> str:
+    """The message where rounding hides the noise: what happened, and what to do."""
+    variance = "the noise variance" if noise is None else f"the noise variance {noise:g}"
+    return (
+        f"{problem} in double precision: {variance} is too small beside {signals} to be told from "
+        "rounding; use a larger noise, drop rows that are almost equal, or scale the covariates and the target"
+    )
+
+
 def solve_lower(lower: Array, right: Array) -> Array:
     """L⁻¹ right, with only the lower triangle of `lower` read."""
-    if lower.shape[0] == 0:
-        return np.zeros_like(right)
-    solution, info = lapack.dtrtrs(lower, right, lower=1)
-    if info != 0:
-        raise NumericalError("a triangular factor has a zero on its diagonal")
-    return solution
+    return _solve(lower, right, 0)
 
 
 def solve_upper(lower: Array, right: Array) -> Array:
     """L⁻ᵀ right, with only the lower triangle of `lower` read."""
+    return _solve(lower, right, 1)
+
+
+def _solve(lower: Array, right: Array, trans: int) -> Array:
     if lower.shape[0] == 0:
         return np.zeros_like(right)
-    solution, info = lapack.dtrtrs(lower, right, lower=1, trans=1)
+    solution, info = lapack.dtrtrs(lower, right, lower=1, trans=trans)
     if info != 0:
         raise NumericalError("a triangular factor has a zero on its diagonal")
     return solution

@@ -14,15 +14,13 @@ import numpy as np
 import scipy.linalg
 from numpy.typing import ArrayLike, NDArray
 
+from kerneltrail.data.arrays import real_numbers
 from kerneltrail.errors import DataError, KernelError
-from kerneltrail.gp.arrays import real_numbers, refuse_overflow
-from kerneltrail.gp.basis import Basis
 from kerneltrail.gp.numerics import root
-from kerneltrail.gp.posterior import features_of, rows_of, targets_of
-from kerneltrail.gp.prediction import Component, Prediction
+from kerneltrail.gp.prediction import Component, Prediction, features_of, refuse_overflow, rows_of, targets_of
+from kerneltrail.gp.regression import Basis, WeightPosterior
 from kerneltrail.gp.reward import Reward
-from kerneltrail.gp.weights import WeightPosterior
-from kerneltrail.kernels.layout import Hyperparameters
+from kerneltrail.kernels.hyperparameters import Hyperparameters
 
 Array = NDArray[np.float64]
 

@@ -1,6 +1,6 @@
 """The posterior of a Gaussian process with known hyperparameters: predictions, parts, advantage, exact growth.
 
-By a Cholesky factor of the rows' covariance; where the noise drowns in the rounding of it, by the weights of features.
+By a Cholesky factor of the rows' covariance; where its rounding hides the noise, by the weights of features.
 """
 
 from __future__ import annotations
@@ -14,23 +14,21 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from kerneltrail.errors import DataError, KernelError, NumericalError
-from kerneltrail.gp.arrays import check_finite, real_numbers, refuse_overflow
-from kerneltrail.gp.basis import Basis
 from kerneltrail.gp.dense import factor_of, product_covariance, product_diagonal
 from kerneltrail.gp.features import FINEST
 from kerneltrail.gp.gram import MOST_REFLECTED
 from kerneltrail.gp.inputs import Inputs, Rows, inputs_for, locate
 from kerneltrail.gp.numerics import LOG_2PI, RESOLUTION, factorise, root, solve_lower, solve_upper
-from kerneltrail.gp.prediction import Component, Prediction
+from kerneltrail.gp.prediction import Component, Prediction, features_of, refuse_overflow, rows_of, targets_of
+from kerneltrail.gp.regression import Basis, WeightPosterior
 from kerneltrail.gp.reward import LinearBlock, Reward
-from kerneltrail.gp.weights import WeightPosterior
 from kerneltrail.kernels.composition import Composition, Product
-from kerneltrail.kernels.layout import Hyperparameters
+from kerneltrail.kernels.hyperparameters import Hyperparameters
 
 Array = NDArray[np.float64]
 
 FEATURE_TOLERANCE = 1e-6
-"""Error that features may make in a log evidence of `basis.HORIZON` rows, where a posterior is made of them."""
+"""Error that features may make in a log evidence of `regression.HORIZON` rows, where a posterior is made of them."""
 
 
 @dataclass(frozen=True)
@@ -41,8 +39,8 @@ class Posterior:
         hyperparameters: kernel and hyperparameters.
         covariates: names of the columns of X.
         inputs: the rows seen.
-        lower: Cholesky factor of their covariance, noise included (lower triangle). Empty where the noise drowns in the
-            rounding of it: then everything comes from the weights of features.
+        lower: Cholesky factor of their covariance, noise included (lower triangle). Empty where its rounding hides
+            the noise: then everything comes from the weights of features.
         z: L⁻¹y.
     """
 
@@ -335,32 +333,6 @@ class Posterior:
         if self.inputs.block is not None and features is not None:
             total += np.einsum("ij,jk,ik->i", features, self.inputs.block.covariance, features)
         return total
-
-
-def rows_of(X: ArrayLike, covariates: Sequence[str]) -> Array:
-    """Rows to predict at or to learn from, (m, d), copied and checked."""
-    rows = real_numbers(X, "rows", ndmin=2)
-    if rows.ndim != 2 or rows.shape[1] != len(covariates):
-        raise DataError(f"rows need {len(covariates)} columns ({', '.join(covariates)}), got shape {rows.shape}")
-    check_finite(rows, lambda row, name, x: f"{name} of row {row} is not finite ({x})", covariates)
-    return rows
-
-
-def targets_of(y: ArrayLike, rows: int) -> Array:
-    """As many targets as rows, copied and checked."""
-    target = real_numbers(y, "targets", ndmin=1)
-    if target.shape != (rows,) or not np.isfinite(target).all():
-        raise DataError(f"a batch of {rows} rows needs as many finite targets, got shape {target.shape}: {target}")
-    return target
-
-
-def features_of(linear: ArrayLike, rows: int, size: int) -> Array:
-    """Features of a linear block at those rows, (m, q), copied and checked."""
-    features = real_numbers(linear, "linear=", ndmin=2)
-    if features.shape != (rows, size):
-        raise DataError(f"linear= needs shape ({rows}, {size}), got {features.shape}")
-    check_finite(features, lambda row, _, x: f"linear= holds a value that is not finite ({x} in row {row})")
-    return features
 
 
 def prior_only(

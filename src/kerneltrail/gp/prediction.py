@@ -1,14 +1,15 @@
-"""What a posterior says at rows: mean and variance, of the whole or of a part."""
+"""What a posterior is asked and says at rows: checked rows, and mean and variance of the whole or of a part."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from kerneltrail.errors import DataError
-from kerneltrail.gp.arrays import check_finite, real_numbers
+from kerneltrail.data.arrays import finite_numbers, real_numbers
+from kerneltrail.errors import DataError, NumericalError
 from kerneltrail.kernels.composition import Product
 
 Array = NDArray[np.float64]
@@ -35,8 +36,7 @@ class Prediction:
 
     def log_density(self, y: ArrayLike) -> Array:
         """Log predictive density of observed targets, (m,)."""
-        target = real_numbers(y, "targets")
-        check_finite(target, lambda row, _, y: f"target of row {row} is not finite ({y})")
+        target = finite_numbers(y, "targets")
         if target.shape != self.mean.shape:
             raise DataError(f"a prediction at {len(self.mean)} rows needs as many targets, got shape {target.shape}")
         residual = target - self.mean
@@ -56,3 +56,40 @@ class Component:
     product: Product | None
     mean: Array
     variance: Array
+
+
+def rows_of(X: ArrayLike, covariates: Sequence[str]) -> Array:
+    """Rows to predict at or to learn from, (m, d), copied and checked."""
+    rows = finite_numbers(X, "rows", covariates, ndmin=2)
+    if rows.ndim != 2 or rows.shape[1] != len(covariates):
+        raise DataError(f"rows need {len(covariates)} columns ({', '.join(covariates)}), got shape {rows.shape}")
+    return rows
+
+
+def targets_of(y: ArrayLike, rows: int) -> Array:
+    """As many targets as rows, copied and checked."""
+    target = real_numbers(y, "targets", ndmin=1)
+    if target.shape != (rows,) or not np.isfinite(target).all():
+        raise DataError(f"a batch of {rows} rows needs as many finite targets, got shape {target.shape}: {target}")
+    return target
+
+
+def features_of(linear: ArrayLike, rows: int, size: int) -> Array:
+    """Features of a linear block at those rows, (m, q), copied and checked."""
+    features = finite_numbers(linear, "linear=", ndmin=2)
+    if features.shape != (rows, size):
+        raise DataError(f"linear= needs shape ({rows}, {size}), got {features.shape}")
+    return features
+
+
+def refuse_overflow(
+    what: str, reads: Sequence[str], rows: Array, covariates: Sequence[str], mean: Array, variance: Array
+) -> None:
+    """Refuse a prediction past all numbers, with the row and, of the columns that it reads, the one that is largest."""
+    bad = np.flatnonzero(~(np.isfinite(mean) & np.isfinite(variance)))
+    if len(bad):
+        row = rows[bad[0]]
+        sizes = {name: float(row[list(covariates).index(name)]) for name in reads}
+        name = max(sizes, key=lambda name: abs(sizes[name]), default=None)
+        cause = "" if name is None else f": {name} is {sizes[name]:g}"
+        raise NumericalError(f"{what} at row {bad[0]} is past all numbers{cause}")

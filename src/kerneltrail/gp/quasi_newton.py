@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,6 +38,12 @@ class Minimum:
     status: NDArray[np.str_]
     iterations: NDArray[np.int64]
     evaluations: int
+
+    def __add__(self, other: Minimum) -> Minimum:
+        """The searches of both."""
+        names = [field.name for field in fields(self)[:-1]]
+        both = {name: np.concatenate([getattr(self, name), getattr(other, name)]) for name in names}
+        return replace(self, **both, evaluations=self.evaluations + other.evaluations)
 
 
 def minimise(

@@ -8,9 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from kerneltrail.data.arrays import finite_numbers, real_numbers
 from kerneltrail.errors import DataError
-from kerneltrail.gp.arrays import check_finite, real_numbers, refuse_overflow
 from kerneltrail.gp.numerics import root
+from kerneltrail.gp.prediction import refuse_overflow
 
 Array = NDArray[np.float64]
 
@@ -31,16 +32,14 @@ class LinearBlock:
 
     def __post_init__(self) -> None:
         label = f"the linear block ({', '.join(self.names)})"
-        features = real_numbers(self.features, f"features of {label}", ndmin=2)
-        covariance = real_numbers(self.covariance, f"the prior covariance of {label}", ndmin=2)
+        features = finite_numbers(self.features, f"features of {label}", self.names, ndmin=2)
+        covariance = finite_numbers(self.covariance, f"the prior covariance of {label}", self.names, ndmin=2)
         q = len(self.names)
         if features.ndim != 2 or features.shape[1] != q or covariance.shape != (q, q):
             raise DataError(
                 f"a linear block of {q} features ({', '.join(self.names)}) needs features (n, {q}) and a covariance "
                 f"({q}, {q}), got {features.shape} and {covariance.shape}"
             )
-        check_finite(features, lambda row, name, x: f"{label}: {name} of row {row} is not finite ({x})", self.names)
-        check_finite(covariance, lambda _, name, x: f"{label}: the prior of {name} is not finite ({x})", self.names)
         if not np.allclose(covariance, covariance.T, rtol=1e-10, atol=0.0):
             raise DataError(f"the prior covariance of {label} is not symmetric")
         features.setflags(write=False)

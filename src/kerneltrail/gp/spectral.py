@@ -1,83 +1,22 @@
-"""The spectral method: evidence and gradient from features (method (15)), O(n r²) for all batches together."""
+"""Compiled: evidence and gradient from features (method (15)), O(n r²) for all batches together."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 
 import numba
 import numpy as np
 from numpy.typing import NDArray
 
 from kerneltrail.gp import feature_rows, gram
-from kerneltrail.gp.feature_rows import CompiledLayout, SpectralTerms
-from kerneltrail.gp.features import FLOOR, FeatureLayout, SpectralExpansion, expand, longest_series
-from kerneltrail.gp.inputs import Inputs
+from kerneltrail.gp.feature_rows import Batch, CompiledLayout, SpectralTerms
 from kerneltrail.gp.numerics import RESOLUTION
 
 Array = NDArray[np.float64]
 Ints = NDArray[np.int64]
-Batch = tuple[Array, Array, Array, Array, Ints, Array, Array, Array, Array]
-
-TEMPORARIES = 1 << 28
-"""Bytes that the numbers of features may take at one time, however many vectors there are: 256 MB."""
 
 LARGEST_DISAGREEMENT = 1e-3
 """Error of a gradient by log amplitudes past which it is refused."""
-
-FEW_VECTORS = 16
-"""So many vectors are not worth asking how long their series are."""
-
-
-def expansion_of(
-    inputs: Inputs, layout: FeatureLayout, values: Array, tol: float, floor: float = FLOOR
-) -> SpectralExpansion:
-    """The features' numbers over the range of the rows themselves, wherever they lie."""
-    low, high = inputs.reach
-    with np.errstate(over="ignore", invalid="ignore"):  # such a θ is left to the dense method, which says what is wrong
-        return expand(layout, values, tol, high - low, inputs.reach, inputs.rows, floor)
-
-
-def expansions(
-    inputs: Inputs, layout: FeatureLayout, values: Array, tol: float
-) -> Iterator[tuple[slice, SpectralExpansion]]:
-    """The expansion of all vectors, part by part in bounded memory, to the bit what one of all would hold.
-
-    One vector with a short lengthscale makes the arrays of all in its company long, and the length decides the last
-    bits of Bessel weights. So the longest keep company with every part.
-    """
-    size = len(values)
-    longest = np.empty(0, dtype=np.int64)
-    if size > FEW_VECTORS:
-        longest = longest_series(layout, values, tol, inputs.reach, inputs.rows)
-        probe = expansion_of(inputs, layout, values[longest], tol)
-        # Each series as its atom made it, beside the others, and those of the vectors that are chosen.
-        each = 3 * (probe.weights.nbytes + probe.dlog_weights.nbytes) // max(1, len(longest))
-        size = max(1, TEMPORARIES // max(1, each) - len(longest))
-    if size >= len(values):
-        yield slice(0, len(values)), expansion_of(inputs, layout, values, tol)
-        return
-    for start in range(0, len(values), size):
-        part = slice(start, min(start + size, len(values)))
-        company = np.concatenate([values[longest], values[part]])
-        yield part, expansion_of(inputs, layout, company, tol).take(slice(len(longest), None))
-
-
-def ranks_of(expansion: SpectralExpansion, extra: int = 0) -> Ints:
-    """Number of features for each hyperparameter vector, (S,), `extra` columns of a linear block included."""
-    return _all_ranks(
-        expansion.layout.series_start, expansion.count, expansion.weights, expansion.cutoff, expansion.noise
-    ) + np.int64(extra)
-
-
-@numba.njit(cache=True)
-def _all_ranks(series_start: Ints, count: Ints, weights: Array, cutoff: Array, noise: Array) -> Ints:
-    out = np.empty(noise.shape[0], dtype=np.int64)
-    each = np.empty(series_start.shape[0] - 1, dtype=np.int64)
-    for s in range(noise.shape[0]):
-        feature_rows.ranks(series_start, count[s], weights[s], cutoff[s], each)
-        out[s] = each.sum()
-    return out
 
 
 @numba.njit(cache=True)
@@ -110,9 +49,10 @@ def _terms(batch: Batch, s: int) -> SpectralTerms:
 
 
 @numba.njit(cache=True)
-def _evidence(
+def evidence(
     X: Array, centre: Array, ends: Ints, extra: Array, layout: CompiledLayout, batch: Batch, rank: Ints, reflected: bool
 ) -> Array:
+    """Log evidence (S, T); NaN where the noise is too small for the method: by sums, or `reflected` (see `gram`)."""
     samples, q = rank.shape[0], extra.shape[0]
     out = np.empty((samples, ends.shape[0]))
     room = feature_rows.empty_rows(rank.max() + 1, X.shape[1], layout.series_start)
@@ -132,16 +72,6 @@ def _evidence(
         starts, lengths = _blocks(layout.series_start, widths, rows)
         gram.prefix_evidence(made.features, made.scale, starts, lengths, ends, terms.noise, out[s])
     return out
-
-
-def evidence(inputs: Inputs, expansion: SpectralExpansion, *, reflected: bool = False) -> Array:
-    """Log evidence (S, T); NaN where the noise is too small for the method: by sums, or `reflected` (see `gram`)."""
-    extra = inputs.fixed_features
-    rank = ranks_of(expansion, len(extra) - 1)
-    centre = inputs.reach.mean(axis=0)
-    return _evidence(
-        inputs.columns, centre, inputs.ends, extra, expansion.layout.compiled, expansion.batch, rank, reflected
-    )
 
 
 @numba.njit(cache=True, fastmath=feature_rows.FAST)
@@ -188,8 +118,6 @@ def slope_one(
     gram.backward(factor, mean)
 
     # α = K⁻¹y = (y - Φm)/σ², and d log p/dΦ = α m' - Φ A⁻¹ =: W, since Φ'K⁻¹ = A⁻¹Φ' and Φ'α = m.
-    inverse = np.empty((r, r))
-    gram.invert(factor, inverse)
     residual[:] = features[r]
     for c in range(r):
         weight = scale[c] * mean[c]
@@ -201,6 +129,8 @@ def slope_one(
         alpha2 += residual[i] * residual[i]
     if reflected and not gram.disagreement(features, scale, mean, residual) < LARGEST_DISAGREEMENT:
         return math.nan
+    inverse = np.empty((r, r))
+    gram.invert(factor, inverse)
     trace = 0.0
     for c in range(r):
         trace += inverse[c, c]
@@ -263,23 +193,12 @@ def slope_one(
 
 
 @numba.njit(cache=True)
-def _gradient(
+def evidence_and_gradient(
     X: Array, centre: Array, extra: Array, layout: CompiledLayout, batch: Batch, rank: Ints, size: int, reflected: bool
 ) -> tuple[Array, Array]:
+    """Log evidence (S,) of all rows and its gradient (S, k) in the unconstrained space; NaN where it failed."""
     log = np.empty(rank.shape[0])
     out = np.empty((rank.shape[0], size))
     for s in range(rank.shape[0]):
         log[s] = slope_one(X, centre, extra, layout, _terms(batch, s), rank[s], reflected, out[s])
     return log, out
-
-
-def evidence_and_gradient(
-    inputs: Inputs, expansion: SpectralExpansion, *, reflected: bool = False
-) -> tuple[Array, Array]:
-    """Log evidence (S,) of all rows and its gradient (S, k) in the unconstrained space; NaN where it failed."""
-    extra = inputs.fixed_features
-    rank = ranks_of(expansion, len(extra) - 1)
-    centre = inputs.reach.mean(axis=0)
-    return _gradient(
-        inputs.columns, centre, extra, expansion.layout.compiled, expansion.batch, rank, inputs.layout.size, reflected
-    )

@@ -3,9 +3,8 @@
 from kerneltrail.kernels.atoms import ATOMS, Atom, AtomKind, Hyperparameter, default_kinds, register
 from kerneltrail.kernels.composition import Composition, Product
 from kerneltrail.kernels.fourier import Array
-from kerneltrail.kernels.layout import Hyperparameters, Layout, layout_of
+from kerneltrail.kernels.hyperparameters import Hyperparameters, Layout, Prior, Priors, layout_of, log_normal, normal
 from kerneltrail.kernels.pool import Pool, by_order
-from kerneltrail.kernels.priors import Prior, Priors, log_normal, normal
 from kerneltrail.kernels.text import parse
 
 __all__ = [

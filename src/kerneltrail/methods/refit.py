@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 from kerneltrail.data import User
 from kerneltrail.errors import DataError, ModelFileError
 from kerneltrail.gp import Prediction
-from kerneltrail.gp.posterior import rows_of
+from kerneltrail.gp.prediction import rows_of
 from kerneltrail.kernels import Composition
 from kerneltrail.methods.protocol import Array, Fit, FollowedUser, Learner, hyperparameter_count, probabilities_of
 

@@ -21,7 +21,7 @@ from kerneltrail.data.heartsteps import heartsteps_pool
 from kerneltrail.errors import ConfigError, KerneltrailError
 from kerneltrail.gp import Reward
 from kerneltrail.kernels import ATOMS, Pool, Prior, Priors, by_order, default_kinds, log_normal, normal, parse
-from kerneltrail.kernels.layout import AMPLITUDE, NOISE
+from kerneltrail.kernels.hyperparameters import AMPLITUDE, NOISE
 from kerneltrail.kernels.pool import COMPOUND, SIMPLE
 from kerneltrail.names import nearest
 from kerneltrail.store.document import explain, parse_text, read_text

@@ -18,10 +18,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from kerneltrail.data import User
-from kerneltrail.data.arrays import real_numbers
+from kerneltrail.data.arrays import read_numbers
 from kerneltrail.errors import DataError, ModelFileError, TrajectoryError
 from kerneltrail.gp import LinearBlock, Prediction
-from kerneltrail.gp.posterior import rows_of
+from kerneltrail.gp.prediction import rows_of
 from kerneltrail.kernels import Array, Composition, Hyperparameters
 from kerneltrail.store.atomic import write
 from kerneltrail.trajectory.advantage import Advantage, mixed
@@ -316,4 +316,4 @@ class NewUser:
 
 
 def _numbers(values: ArrayLike, dimensions: int) -> Array:
-    return np.array(real_numbers(values, "rows"), ndmin=dimensions)
+    return np.array(read_numbers(values, "rows"), ndmin=dimensions)

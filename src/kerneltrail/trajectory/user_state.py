@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from kerneltrail.data import User
 from kerneltrail.errors import ModelFileError
 from kerneltrail.gp import OnlineState
-from kerneltrail.gp.basis import Basis
+from kerneltrail.gp.regression import Basis
 from kerneltrail.kernels import Array, Composition, Hyperparameters, layout_of
 from kerneltrail.store.container import Arrays, pack, unpack
 from kerneltrail.store.validate import Malformed, array, conform, reading

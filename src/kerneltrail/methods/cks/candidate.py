@@ -9,7 +9,7 @@ import numpy as np
 
 from kerneltrail.errors import NumericalError
 from kerneltrail.gp import Inputs, evidence_of, find_map, inputs_for
-from kerneltrail.gp.compiled_map import can_search
+from kerneltrail.gp.map import can_search
 from kerneltrail.gp.numerics import LOG_2PI
 from kerneltrail.gp.quasi_newton import FARTHEST, minimise
 from kerneltrail.kernels import Priors, layout_of

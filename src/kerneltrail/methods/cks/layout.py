@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from kerneltrail.data import Scaler
 from kerneltrail.kernels import Atom, Composition, Hyperparameters, Priors, Product
 from kerneltrail.kernels.atoms import Hyperparameter
-from kerneltrail.kernels.layout import AMPLITUDE, NOISE, NamedVector, Slot, VectorLayout
+from kerneltrail.kernels.hyperparameters import AMPLITUDE, NOISE, NamedVector, Slot, VectorLayout
 from kerneltrail.methods.cks.expression import Expression, Leaf, Sum
 from kerneltrail.methods.protocol import Array
 

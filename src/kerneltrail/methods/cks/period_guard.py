@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from kerneltrail.kernels.layout import Slot
+from kerneltrail.kernels.hyperparameters import Slot
 from kerneltrail.methods.cks.layout import ExpressionParameters
 from kerneltrail.methods.periods import PeriodLimits
 from kerneltrail.methods.protocol import Array

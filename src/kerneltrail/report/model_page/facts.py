@@ -10,7 +10,7 @@ import numpy as np
 
 from kerneltrail.data import in_data_units
 from kerneltrail.kernels import Hyperparameters
-from kerneltrail.kernels.layout import Slot
+from kerneltrail.kernels.hyperparameters import Slot
 from kerneltrail.kernels.phrases import number, quantity, singular
 from kerneltrail.report.figures import WITHIN_90
 from kerneltrail.report.graph import name_of
