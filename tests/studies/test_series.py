@@ -6,6 +6,7 @@ import pytest
 from kerneltrail.data import User
 from kerneltrail.errors import DataError
 from kerneltrail.kernels import Hyperparameters, parse
+from kerneltrail.store.cache import Log
 from kerneltrail.studies.series.cks import published_errors
 from kerneltrail.studies.series.files import append_results, read_results, read_series
 from kerneltrail.studies.series.shrinkage import (
@@ -15,7 +16,6 @@ from kerneltrail.studies.series.shrinkage import (
     series_table,
     smallest_share,
 )
-from kerneltrail.store.cache import Log
 
 
 def test_the_smallest_share_by_hand():
