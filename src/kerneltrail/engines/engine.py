@@ -21,8 +21,8 @@ import numpy as np
 from joblib.externals.loky.process_executor import TerminatedWorkerError
 from numpy.typing import NDArray
 
+from kerneltrail.engines.process import begin_worker
 from kerneltrail.engines.threads import one_blas_thread
-from kerneltrail.engines.worker import begin_worker
 from kerneltrail.errors import KerneltrailError
 
 SHARED = 100_000

@@ -16,6 +16,9 @@ from kerneltrail.trajectory.candidates import support
 from kerneltrail.trajectory.group import Group, group_of
 from kerneltrail.trajectory.map_table import MapSettings, MapTable
 
+STARTS, SCREEN = 1, 8
+"""Of each followed user's MAP search: little, since training users say where to look."""
+
 
 @dataclass(frozen=True)
 class CandidateSearch:
