@@ -22,6 +22,12 @@ settings.register_profile(
 settings.load_profile("kerneltrail")
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Modules with slow tests come first: a long test that begins last would leave the other cores idle."""
+    slow = {item.path for item in items if item.get_closest_marker("slow")}
+    items.sort(key=lambda item: item.path not in slow)
+
+
 @pytest.fixture(scope="session", autouse=True)
 def _one_blas_thread() -> Iterator[None]:
     with one_blas_thread():

@@ -19,6 +19,7 @@ def blocks(page, language):
     return re.findall(rf"```{language}\n(.*?)```", (DOCS / page).read_text(encoding="utf-8"), re.DOTALL)
 
 
+@pytest.mark.slow
 def test_recipes_run_and_print_what_they_promise(capsys, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     names: dict[str, object] = {}

@@ -26,7 +26,7 @@ def test_cks_writes_a_table_and_does_not_run_a_series_twice(tmp_path):
         "mean_loglik": {"air": [-1.0, None, -2.0, -3.0]},
     }
     (tmp_path / "published.json").write_text(json.dumps({"tsdlr_9010_extrapolation": table}))
-    out = tmp_path / "results.jsonl"
+    out = tmp_path / "results.log"
     for _ in range(2):
         shown = run(
             "series", "cks", tmp_path, "--published", tmp_path / "published.json", "--out", out, "--depth", 0
@@ -44,7 +44,7 @@ def test_cks_writes_a_table_and_does_not_run_a_series_twice(tmp_path):
 def test_shrinkage_runs_and_resumes_by_settings(tmp_path, monkeypatch):
     x = np.linspace(0.0, 1.0, 20)
     np.savetxt(tmp_path / "wave.csv", np.column_stack([x, np.sin(30.0 * x)]), delimiter=",", header="x,y", comments="")
-    out = tmp_path / "series.jsonl"
+    out = tmp_path / "series.log"
     little = partial(Shrinkage, greedy=1, hops=1, pairs=1, iterations=10, average=True)
     monkeypatch.setattr(Shrinkage, "for_series", little)
 
@@ -69,7 +69,7 @@ def test_shrinkage_runs_and_resumes_by_settings(tmp_path, monkeypatch):
 
 
 def test_recovery_runs_and_resumes(tmp_path):
-    out = tmp_path / "new" / "recovery.jsonl"
+    out = tmp_path / "new" / "recovery.log"
     for noise in (0, 1):
         shown = run("series", "recovery", "--draws", 1, "--noise", noise, "--rows", 30, "--out", out)
         assert shown.exit_code == 0, shown.output
@@ -85,6 +85,6 @@ def test_recovery_runs_and_resumes(tmp_path):
 
 def test_a_folder_without_series_is_refused(tmp_path):
     refused(
-        run("series", "cks", tmp_path, "--published", tmp_path, "--out", tmp_path / "out" / "r.jsonl"), "cannot be read"
+        run("series", "cks", tmp_path, "--published", tmp_path, "--out", tmp_path / "out" / "r.log"), "cannot be read"
     )
     assert list(tmp_path.iterdir()) == []

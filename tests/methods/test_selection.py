@@ -9,7 +9,7 @@ from kerneltrail.data import User
 from kerneltrail.gp import Prediction, find_map
 from kerneltrail.kernels import Hyperparameters, Priors, parse
 from kerneltrail.methods.candidate_fits import CandidateEvidences, CandidateSearch
-from kerneltrail.methods.final import final_of_evidence, final_of_model
+from kerneltrail.methods.final import best_together, commonest_end, final
 from kerneltrail.methods.memoryless import Memoryless
 from kerneltrail.methods.mixture import Mixture, joined
 from kerneltrail.methods.preprocessing import Preprocessor
@@ -44,22 +44,25 @@ def test_final_is_the_best_summed_evidence(judged, preprocessor):
             total += judged.table.get(m, mask).log_laplace[-1]
         if total > value:
             best, value = mask, total
-    chosen = final_of_evidence(judged, preprocessor)
+    assert best_together(judged) == best
+    given = {"seed": 0, "pool": POOL, "priors": PRIORS, "search": SEARCH}
+    chosen = final(training(), **given)
     assert chosen.composition == POOL.composition(best)
     np.testing.assert_allclose(chosen.prior.mean, judged.group(best).mean)
-    assert final_of_evidence(judged, preprocessor, transfer=False).prior is PRIORS
+    assert final(training(), transfer=False, **given).prior is PRIORS
 
 
-def test_final_of_a_model_is_its_most_frequent_end(preprocessor):
+def test_final_of_a_model_is_its_most_frequent_end():
     model = method("trajectory").model
     ends = Counter(path[-1] for path in model.paths)
-    chosen = final_of_model(model, preprocessor)
+    chosen = final(training(), seed=0, model=model)
+    assert chosen.composition == commonest_end(model).composition
     assert ends[model.pool.mask(chosen.composition)] == max(ends.values())
     assert chosen.prior is model.node(chosen.composition).group
 
 
-def test_final_never_changes(judged, preprocessor):
-    learner = final_of_evidence(judged, preprocessor)
+def test_final_never_changes():
+    learner = final(training(), seed=0, pool=POOL, priors=PRIORS, search=SEARCH)
     assert {learner.fit(somebody(n), None).composition for n in (1, 4, 12)} == {learner.composition}
 
 
@@ -86,8 +89,8 @@ def test_step_distribution_follows_the_evidence_and_keeps_h0():
     np.testing.assert_allclose(none, [0.5, 0.5])
 
 
-def test_stratified_weighs_by_its_step(judged, preprocessor):
-    learner = Stratified.train(judged, preprocessor)
+def test_stratified_weighs_by_its_step(preprocessor):
+    learner = Stratified.train(training(), preprocessor, POOL, PRIORS, search=SEARCH)
     np.testing.assert_allclose(learner.steps.sum(axis=1), 1.0)
     assert len(learner.steps) == 2
     user = somebody(6, ends=(3, 6))
@@ -105,8 +108,8 @@ def test_stratified_weighs_by_its_step(judged, preprocessor):
         assert fit.probabilities.get(composition, 0.0) == pytest.approx(weight, abs=2e-3)
 
 
-def test_stratified_goes_on_past_the_last_step(judged, preprocessor):
-    learner = Stratified.train(judged, preprocessor)
+def test_stratified_goes_on_past_the_last_step(preprocessor):
+    learner = Stratified.train(training(), preprocessor, POOL, PRIORS, search=SEARCH)
     late, last = somebody(6, ends=(1, 2, 3, 4, 6)), somebody(6, ends=(2, 6))
     assert learner.fit(late, None).probabilities == learner.fit(last, None).probabilities
 

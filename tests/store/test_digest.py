@@ -3,6 +3,7 @@
 import importlib.util
 import math
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -16,6 +17,7 @@ from kerneltrail.data import User
 from kerneltrail.errors import DataError
 from kerneltrail.kernels import parse
 from kerneltrail.methods.cks import search
+from kerneltrail.methods.pooled import PooledGP
 from kerneltrail.store import digest as module
 from kerneltrail.store.digest import blake, code, code_of, content_digest, described, digest, seed_of
 
@@ -51,10 +53,23 @@ def edit(path, change):
 
 class TestCode:
     def test_a_changed_line_of_cks_is_another_cks_and_the_same_fit(self, package):
+        """And another shrinkage, whose starts are fits of CKS."""
         before = {asked: package(*asked) for asked in ASKED}
         edit(package.home / "methods" / "cks" / "grammar.py", lambda text: text + "\nmore = 1\n")
         changed = {asked for asked in ASKED if package(*asked) != before[asked]}
-        assert changed == {("evaluation", "cks"), ("methods",), ("evaluation",)}
+        assert changed == {("evaluation", "cks"), ("evaluation", "shrinkage"), ("methods",), ("evaluation",)}
+
+    def test_a_changed_line_of_shrinkage_is_the_same_cks(self, package):
+        before = {asked: package(*asked) for asked in ASKED}
+        edit(package.home / "methods" / "shrinkage" / "scales.py", lambda text: text + "\nmore = 1\n")
+        changed = {asked for asked in ASKED if package(*asked) != before[asked]}
+        assert changed == {("evaluation", "shrinkage"), ("methods",), ("evaluation",)}
+
+    def test_methods_name_the_modules_that_they_import(self):
+        """Of the room as a whole, all methods would have to count."""
+        for path in (module.HOME / "methods").rglob("*.py"):
+            if path != module.HOME / "methods" / "__init__.py":
+                assert not re.search(r"(from|import) kerneltrail\.methods( |$)", path.read_text(), re.MULTILINE), path
 
     def test_a_changed_comment_anywhere_changes_nothing(self, package):
         before = {asked: package(*asked) for asked in ASKED}
@@ -105,13 +120,21 @@ class TestCode:
 
     def test_of_methods_a_packages_own_counts(self):
         assert code_of(search) == code("evaluation", "cks")
+        assert code_of(PooledGP.train) == code("evaluation", "pooled") != code("evaluation")
         assert code_of(parse) == code("evaluation")
 
     def test_all_that_computes_is_there(self):
         assert all((module.HOME / room / "__init__.py").is_file() for room in module.LAYERS)
 
 
-ASKED = [("trajectory",), ("methods",), ("evaluation",), ("evaluation", "cks"), ("evaluation", "shrinkage")]
+ASKED = [
+    ("trajectory",),
+    ("methods",),
+    ("evaluation",),
+    ("evaluation", "cks"),
+    ("evaluation", "shrinkage"),
+    ("evaluation", "pooled"),
+]
 
 
 def module_environment():

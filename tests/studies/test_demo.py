@@ -114,7 +114,10 @@ def test_a_folder_that_cannot_be_written_is_refused_before_the_work(tmp_path, mo
 
 @pytest.mark.slow
 def test_the_whole_story_ends_well(tmp_path):
+    """With the rows, new users and settings that it has by default; fewer pilot users and products to fit."""
     said = []
-    text = demo.run(tmp_path, tick=said.append).read_text(encoding="utf-8")
+    pool = Pool.of("LIN[x]", "PER[x]", "SE[x]", "LIN[x]*PER[x]", "PER[x]*SE[x]")
+    study = demo.Study(pilots=4, pool=pool, workers=1)
+    text = demo.run(tmp_path, tick=said.append, study=study).read_text(encoding="utf-8")
     assert len(said) == demo.STEPS
     assert '<th scope="row">187</th><td>12 of 12</td>' in text

@@ -6,8 +6,9 @@ import pytest
 from kerneltrail.data import User
 from kerneltrail.errors import DataError
 from kerneltrail.kernels import Hyperparameters, parse
+from kerneltrail.store.cache import Log
 from kerneltrail.studies.series.cks import published_errors
-from kerneltrail.studies.series.files import read_results, read_series
+from kerneltrail.studies.series.files import append_results, read_results, read_series
 from kerneltrail.studies.series.shrinkage import (
     RecoveryDraw,
     ShrinkageSeries,
@@ -48,12 +49,31 @@ def test_tables_count_what_they_say():
 
 
 def test_lines_of_other_versions_are_left_aside_and_other_files_refused(tmp_path):
-    path = tmp_path / "results.jsonl"
+    path = tmp_path / "results.log"
     assert read_results(path, RecoveryDraw) == []
-    path.write_text('{"judge": "share"}\n')
+    Log(path).append([{"judge": "share"}])
     assert read_results(path, RecoveryDraw) == []
-    path.write_text("not json")
-    with pytest.raises(DataError, match=r"results\.jsonl is not a file of results"):
+    Log(path).append({"judge": "share"})
+    with pytest.raises(DataError, match=r"results\.log"):
+        read_results(path, RecoveryDraw)
+    path.write_text("not a log")
+    with pytest.raises(DataError, match=r"results\.log is damaged"):
+        read_results(path, RecoveryDraw)
+    assert path.read_text() == "not a log"
+
+
+def test_results_cut_short_are_run_again_and_changed_ones_refused(tmp_path):
+    path = tmp_path / "results.log"
+    draws = [RecoveryDraw("", judge, "paper", 30, 0, "", 1.0, "", 2.0) for judge in ("share", "evidence")]
+    append_results(path, draws)
+    append_results(path, draws)
+    whole = path.read_bytes()
+    path.write_bytes(whole[:-9])
+    assert read_results(path, RecoveryDraw) == draws  # those of one fit are there together, or not at all
+    append_results(path, draws)
+    assert path.read_bytes() == whole
+    path.write_bytes(whole.replace(b"30", b"40", 1))
+    with pytest.raises(DataError, match="line 1 is not what was written"):
         read_results(path, RecoveryDraw)
 
 

@@ -57,9 +57,9 @@ def cks(
 
     from kerneltrail.cli.terminal import progress, say, title
     from kerneltrail.data.table import read_table
+    from kerneltrail.engines import keep_freed_memory
     from kerneltrail.errors import DataError
     from kerneltrail.evaluation.tables import csv_text
-    from kerneltrail.gp import keep_freed_memory
     from kerneltrail.methods.cks import CKS, SearchSettings
     from kerneltrail.store.atomic import check_writable, write
 

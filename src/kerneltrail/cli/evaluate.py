@@ -57,9 +57,9 @@ def evaluate(
         table.check()
     with progress("reading"):
         from kerneltrail.cli.evaluation_tables import show
+        from kerneltrail.engines import keep_freed_memory
         from kerneltrail.evaluation import evaluate as compare
         from kerneltrail.evaluation import merged
-        from kerneltrail.gp import keep_freed_memory
         from kerneltrail.store.atomic import check_writable
         from kerneltrail.trajectory.configuration import read_config
 

@@ -23,7 +23,7 @@ def _study(out: Path) -> Iterator[Callable[..., None]]:
     from kerneltrail.cli.terminal import progress
 
     with progress() as display:
-        from kerneltrail.gp import keep_freed_memory
+        from kerneltrail.engines import keep_freed_memory
         from kerneltrail.store.atomic import check_writable
 
         check_writable(out)

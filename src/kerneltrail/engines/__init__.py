@@ -1,5 +1,15 @@
 """How jobs run: here, or in processes of this machine; each with one BLAS thread."""
 
 from kerneltrail.engines.engine import Engine, JobFailure, Local, Serial, engine_for, one_blas_thread, results
+from kerneltrail.engines.process import keep_freed_memory
 
-__all__ = ["Engine", "JobFailure", "Local", "Serial", "engine_for", "one_blas_thread", "results"]
+__all__ = [
+    "Engine",
+    "JobFailure",
+    "Local",
+    "Serial",
+    "engine_for",
+    "keep_freed_memory",
+    "one_blas_thread",
+    "results",
+]

@@ -23,7 +23,7 @@ from joblib.externals.loky.process_executor import TerminatedWorkerError
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
-from kerneltrail.engines.worker import begin_worker
+from kerneltrail.engines.process import begin_worker
 from kerneltrail.errors import KerneltrailError
 
 SHARED = 100_000

@@ -13,13 +13,13 @@ from typing import Any
 import numpy as np
 
 from kerneltrail.data import Cohort, User
-from kerneltrail.engines import Engine, engine_for, results
+from kerneltrail.engines import Engine, engine_for, keep_freed_memory, results
 from kerneltrail.errors import DataError
 from kerneltrail.evaluation.follow import FOLLOWED, Followed, Step, follow
 from kerneltrail.evaluation.machine import machine
 from kerneltrail.evaluation.result import Evaluation
 from kerneltrail.evaluation.training import Progress, Spec, TrainedMethod, Truth, specs_of, train_all
-from kerneltrail.gp import keep_freed_memory, one_blas_thread
+from kerneltrail.gp import one_blas_thread
 from kerneltrail.gp.compilation import ensure_compiled
 from kerneltrail.methods.protocol import Method
 from kerneltrail.store.cache import Cache

@@ -4,7 +4,6 @@ from kerneltrail.engines import one_blas_thread
 from kerneltrail.gp.evidence import Evidence, Slope, evidence, evidence_of, log_evidence, slope_of
 from kerneltrail.gp.inputs import Inputs, Rows, inputs_for
 from kerneltrail.gp.map import MapResult, find_map, find_map_path
-from kerneltrail.gp.numerics import keep_freed_memory
 from kerneltrail.gp.online import OnlineState
 from kerneltrail.gp.posterior import Posterior, prior_only
 from kerneltrail.gp.prediction import Component, Prediction
@@ -27,7 +26,6 @@ __all__ = [
     "find_map",
     "find_map_path",
     "inputs_for",
-    "keep_freed_memory",
     "log_evidence",
     "one_blas_thread",
     "prior_only",

@@ -109,13 +109,13 @@ class NamedVector(Mapping[str, float], ABC):
 
     @property
     @abstractmethod
-    def _layout(self) -> VectorLayout:
+    def layout(self) -> VectorLayout:
         """The order of the vector."""
 
     def _check(self) -> None:
         """Make plain floats of the vector; refuse one that is too short, too long or not finite."""
         object.__setattr__(self, "unconstrained", tuple(float(value) for value in self.unconstrained))
-        layout = self._layout
+        layout = self.layout
         if len(self.unconstrained) != layout.size:
             raise KernelError(
                 f"{layout.kernel} has {layout.size} hyperparameters ({', '.join(layout.names)}), "
@@ -133,17 +133,17 @@ class NamedVector(Mapping[str, float], ABC):
     @property
     def values_array(self) -> Array:
         """The natural values as an array."""
-        return self._layout.constrain(self.vector)
+        return self.layout.constrain(self.vector)
 
     def __getitem__(self, name: str) -> float:
         try:
-            index = self._layout.names.index(name)
+            index = self.layout.names.index(name)
         except ValueError:
             raise KeyError(name) from None
         return float(self.values_array[index])
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._layout.names)
+        return iter(self.layout.names)
 
     def __len__(self) -> int:
         return len(self.unconstrained)
@@ -232,11 +232,6 @@ class Hyperparameters(NamedVector):
     def layout(self) -> Layout:
         """The layout of the vector."""
         return layout_of(self.composition)
-
-    @property
-    def _layout(self) -> Layout:
-        """The layout, as of any kernel."""
-        return self.layout
 
 
 @dataclass(frozen=True)

@@ -15,6 +15,9 @@ from kerneltrail.methods.protocol import Array
 from kerneltrail.trajectory.candidates import support
 from kerneltrail.trajectory.map_table import Group, MapSettings, MapTable
 
+STARTS, SCREEN = 1, 8
+"""Of each followed user's MAP search: little, since training users say where to look."""
+
 
 @dataclass(frozen=True)
 class CandidateSearch:

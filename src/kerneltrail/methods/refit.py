@@ -23,64 +23,59 @@ SCHEMA = 1
 
 
 class RefittedUser:
-    """Somebody followed by a learner; a `FollowedUser`. An update that is refused leaves everything as it was."""
+    """Somebody followed by a learner; a `FollowedUser`. An update that is refused leaves everything as it was.
+
+    Attributes:
+        seen: all rows so far, in data units.
+        fit: what the learner makes of them.
+    """
 
     def __init__(self, learner: Learner, name: str) -> None:
         self.learner = learner
         self.name = name
-        self._seen = User(name, learner.covariates, np.empty((0, len(learner.covariates))), np.empty(0), ())
-        self._fit: Fit = learner.fit(self._seen, None)
+        self.seen = User(name, learner.covariates, np.empty((0, len(learner.covariates))), np.empty(0), ())
+        self.fit: Fit = learner.fit(self.seen, None)
 
     @classmethod
     def resume(cls, learner: Learner, seen: User, stored: Mapping[str, Any]) -> RefittedUser:
         """The user who has seen these rows, with the stored fit."""
         user = cls.__new__(cls)
-        user.learner, user.name, user._seen = learner, seen.name, seen
-        user._fit = learner.restore(seen, stored)
+        user.learner, user.name, user.seen = learner, seen.name, seen
+        user.fit = learner.restore(seen, stored)
         return user
-
-    @property
-    def seen(self) -> User:
-        """All rows so far, in data units."""
-        return self._seen
-
-    @property
-    def fit(self) -> Fit:
-        """What the learner makes of them."""
-        return self._fit
 
     @property
     def rows(self) -> int:
         """Number of rows seen."""
-        return self._seen.rows
+        return self.seen.rows
 
     @property
     def batches(self) -> int:
         """Number of batches seen."""
-        return self._seen.batches
+        return self.seen.batches
 
     @property
     def composition(self) -> Composition:
         """The composition selected; it may be empty."""
-        return self._fit.composition
+        return self.fit.composition
 
     @property
     def hyperparameter_count(self) -> int:
         """Hyperparameters of the kernel selected, noise included: the fit's own number, or its composition's."""
-        return hyperparameter_count(self._fit)
+        return hyperparameter_count(self.fit)
 
     @property
     def probabilities(self) -> Mapping[Composition, float]:
         """How probable compositions are; empty where the learner only chooses."""
-        return probabilities_of(self._fit)
+        return probabilities_of(self.fit)
 
     def update(self, X: ArrayLike, y: ArrayLike, *, action: ArrayLike | None = None) -> Fit:
         """One batch more, in data units; the action is left aside by learners that do not take it."""
         rows, target = np.array(X, dtype=np.float64, ndmin=2), np.array(y, dtype=np.float64, ndmin=1)
         batch = User(self.name, self.learner.covariates, rows, target, (len(target),), action=self._action(action))
-        seen = self._seen.extend(batch)
-        fit = self.learner.fit(seen, self._fit)
-        self._seen, self._fit = seen, fit
+        seen = self.seen.extend(batch)
+        fit = self.learner.fit(seen, self.fit)
+        self.seen, self.fit = seen, fit
         return fit
 
     def predict(self, X: ArrayLike, *, action: ArrayLike | None = None) -> Prediction:
@@ -89,7 +84,7 @@ class RefittedUser:
         chosen = self._action(action)
         if chosen is not None and chosen.shape != (len(rows),):
             raise DataError(f"predictions at {len(rows)} rows need as many actions, got shape {chosen.shape}")
-        return self._fit.predict(rows, chosen)
+        return self.fit.predict(rows, chosen)
 
     def _action(self, action: ArrayLike | None) -> Array | None:
         if not self.learner.takes_action:

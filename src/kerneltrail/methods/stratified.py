@@ -9,7 +9,7 @@ import numpy as np
 from kerneltrail.data import Cohort, User
 from kerneltrail.kernels import Composition, Pool, Priors
 from kerneltrail.methods.ard import fitted
-from kerneltrail.methods.candidate_fits import CandidateEvidences, CandidateSearch
+from kerneltrail.methods.candidate_fits import SCREEN, STARTS, CandidateEvidences, CandidateSearch
 from kerneltrail.methods.mixture import SMALL, Mixture, MixtureLearner
 from kerneltrail.methods.preprocessing import Preprocessor
 from kerneltrail.methods.protocol import Array, Fit
@@ -55,8 +55,6 @@ class Stratified(MixtureLearner):
     compositions: tuple[Composition, ...]
     groups: tuple[Group, ...]
     steps: Array
-    starts: int = 1
-    screen: int = 8
     seed: int = 0
 
     in_pieces = False
@@ -64,15 +62,17 @@ class Stratified(MixtureLearner):
     @classmethod
     def train(
         cls,
-        evidences: CandidateEvidences,
+        cohort: Cohort,
         preprocessor: Preprocessor,
+        pool: Pool,
+        priors: Priors,
         *,
         alpha: float = 1.0,
-        starts: int = 1,
-        screen: int = 8,
+        search: CandidateSearch | None = None,
         seed: int = 0,
     ) -> Stratified:
-        """Learn each step's distribution; candidates that are nowhere above 0.001 are dropped."""
+        """Learn each step's distribution over what a search finds; what is nowhere above 0.001 is dropped."""
+        evidences = CandidateEvidences(cohort, preprocessor, pool, priors, search or CandidateSearch())
         steps = [step_distribution(evidences.at(t), evidences.log_h0, alpha) for t in range(1, evidences.batches + 1)]
         table = np.array(steps)
         keep = np.flatnonzero(table.max(axis=0) >= SMALL)
@@ -84,7 +84,7 @@ class Stratified(MixtureLearner):
             evidences.group(mask, np.flatnonzero(own[:, i] > 0.5).tolist() or None) for i, mask in enumerate(masks)
         ]
         compositions = tuple(evidences.composition(mask) for mask in masks)
-        return cls(preprocessor, compositions, tuple(groups), table, starts, screen, seed)
+        return cls(preprocessor, compositions, tuple(groups), table, seed)
 
     def fit(self, rows: User, before: Fit | None) -> Mixture:
         """The candidates weighed by the step's distribution times their evidence on all rows seen."""
@@ -94,25 +94,10 @@ class Stratified(MixtureLearner):
         for composition, group, p in zip(self.compositions, self.groups, step.tolist(), strict=True):
             if p <= 0.0:
                 continue
-            hyperparameters, evidence = fitted(prepared, composition, group, self.starts, self.screen, self.seed)
+            hyperparameters, evidence = fitted(prepared, composition, group, STARTS, SCREEN, self.seed)
             members.append(hyperparameters)
             log.append(float(np.log(p)) + evidence)
         return Mixture.weighed(prepared, members, log)
 
 
-def stratified(
-    cohort: Cohort,
-    preprocessor: Preprocessor,
-    pool: Pool,
-    priors: Priors,
-    *,
-    alpha: float = 1.0,
-    search: CandidateSearch | None = None,
-    seed: int = 0,
-) -> Stratified:
-    """The steps' distributions over the candidates that a search finds for the training users."""
-    evidences = CandidateEvidences(cohort, preprocessor, pool, priors, search or CandidateSearch())
-    return Stratified.train(evidences, preprocessor, alpha=alpha, seed=seed)
-
-
-register_learner("stratified", stratified)
+register_learner("stratified", Stratified.train)

@@ -21,7 +21,7 @@ from typing import Any, Generic, TypeVar
 from numpy.typing import NDArray
 
 from kerneltrail.errors import DataError, KerneltrailError
-from kerneltrail.store.atomic import check_writable, write
+from kerneltrail.store.atomic import check_writable, read, write
 from kerneltrail.store.container import pack, unpack
 from kerneltrail.store.digest import blake
 from kerneltrail.store.validate import reading
@@ -90,14 +90,10 @@ class Cache:
     def read(self, name: str, format: Format[T]) -> Entry[T] | None:
         """The entry of a name; None if there is none. A damaged file is refused by name."""
         path = self.path(name)
-        try:
-            data = path.read_bytes()
-        except FileNotFoundError:
+        if not path.exists():
             return None
-        except OSError as problem:
-            raise DataError(f"{path} cannot be read: {problem.strerror or problem}") from None
         with reading(str(path)):
-            head, _, content = data.partition(b"\n")
+            head, _, content = read(path).partition(b"\n")
             total, _, facts = head.partition(b" ")
             if total != _sum(facts, content):
                 raise DataError(f"{path} is damaged: it is not what was written")
@@ -153,26 +149,33 @@ class Log:
             raise DataError(f"{self.path} cannot be written: {problem.strerror or problem}") from None
 
     def read(self) -> Iterator[Any]:
-        """All values; a damaged line is refused.
+        """All values; a damaged line is refused, and a file that is no log is left as it is.
 
         A last line that was cut short is removed for good, so that appending stays sound.
         """
         if not self.path.exists():
             return
-        try:
-            data = self.path.read_bytes()
-            whole = data.rfind(b"\n") + 1
-            if whole < len(data):
-                os.truncate(self.path, whole)
-        except OSError as problem:
-            raise DataError(f"{self.path} cannot be read: {problem.strerror or problem}") from None
-        for number, line in enumerate(data[:whole].splitlines(), start=1):
+        *lines, rest = read(self.path).split(b"\n")
+        for number, line in enumerate(lines if _is_cut_short(rest) else [*lines, rest], start=1):
             total, _, text = line.partition(b" ")
             if total != _sum(text):
                 raise DataError(f"{self.path} is damaged: line {number} is not what was written")
+        if rest:
+            try:
+                os.truncate(self.path, sum(len(line) + 1 for line in lines))
+            except OSError as problem:
+                raise DataError(f"{self.path} cannot be written: {problem.strerror or problem}") from None
+        for line in lines:
             with reading(str(self.path)):
-                value = json.loads(text)
+                value = json.loads(line.partition(b" ")[2])
             yield value
+
+
+def _is_cut_short(line: bytes) -> bool:
+    """Whether it can be the beginning of a line of a log: of a sum, or of what follows one."""
+    head, space, _ = line.partition(b" ")
+    whole = len(_sum())
+    return (len(head) == whole if space else len(head) <= whole) and set(head) <= set(b"0123456789abcdef")
 
 
 def _sum(*parts: bytes) -> bytes:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import fields, is_dataclass
@@ -88,31 +89,46 @@ def content_digest(path: str | Path) -> str:
 def code(layer: str, method: str | None = None) -> str:
     """A digest of the code of a layer and of all before it: what `fit` computes depends on ``code("trajectory")``.
 
-    With `method`, a package of ``methods`` such as ``cks``, those of other methods do not count. Modules that lie
-    directly in ``methods`` belong to every method.
+    With `method`, a module or package of ``methods`` such as ``cks``, only those packages count that it imports.
+    Modules that lie directly in ``methods`` belong to every method.
     """
     files: list[Path] = []
     for room in LAYERS[: LAYERS.index(layer) + 1]:
         if room == "methods" and method is not None:
-            files += sorted((HOME / room).glob("*.py")) + sorted((HOME / room / method).rglob("*.py"))
+            files += sorted((HOME / room).glob("*.py"))
+            files += [file for name in sorted(_imported(method)) for file in sorted((HOME / room / name).rglob("*.py"))]
         else:
             files += sorted((HOME / room).rglob("*.py"))
     return blake(*(part for file in files for part in (f"{file.relative_to(HOME)}\n", _compiled(file))), size=8).hex()
 
 
+def _imported(method: str) -> set[str]:
+    """A module or package of ``methods``, with all of that room which it imports, directly or not."""
+    known: set[str] = set()
+    new = [method]
+    while new:
+        name = new.pop()
+        if name not in known:
+            known.add(name)
+            for file in (HOME / "methods" / f"{name}.py", *(HOME / "methods" / name).rglob("*.py")):
+                if file.is_file():
+                    new += re.findall(r"kerneltrail\.methods\.(\w+)", file.read_text(encoding="utf-8"))
+    return known
+
+
 def code_of(function: Callable[..., Any], layer: str = LAYERS[-1]) -> str:
     """The code that results depend on which a function computes with the help of a layer and of those before it.
 
-    Of ``methods`` the function's own package counts, if it has one. The module of a function from elsewhere counts
-    besides.
+    Of ``methods`` the function's own module or package counts with what it imports. The module of a function from
+    elsewhere counts besides.
     """
     file = getattr(sys.modules.get(function.__module__), "__file__", None)
     if file is None:
         return code(layer)
     path = Path(file)
     parts = path.relative_to(HOME).parts if path.is_relative_to(HOME) else ("elsewhere",)
-    if parts[0] == "methods" and len(parts) > 2:
-        return code(layer, parts[1])
+    if parts[0] == "methods":
+        return code(layer, parts[1].removesuffix(".py"))
     return code(layer) if parts[0] in LAYERS else f"{code(layer)} {_compiled(path).hex()}"
 
 

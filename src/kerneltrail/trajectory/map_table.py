@@ -18,9 +18,9 @@ from functools import cached_property
 import numpy as np
 
 from kerneltrail.data import User
-from kerneltrail.engines import Serial, engine_for, results
+from kerneltrail.engines import Serial, engine_for, keep_freed_memory, results
 from kerneltrail.errors import DataError, KernelError
-from kerneltrail.gp import LinearBlock, MapResult, Reward, find_map_path, keep_freed_memory
+from kerneltrail.gp import LinearBlock, MapResult, Reward, find_map_path
 from kerneltrail.gp.map import Prior
 from kerneltrail.kernels import Array, Composition, Pool
 from kerneltrail.store.digest import code, digest, seed_of

@@ -12,7 +12,7 @@ from kerneltrail.methods.cks.expression import numbered
 from kerneltrail.methods.cks.fit import FitData, fit
 from kerneltrail.methods.cks.layout import ExpressionParameters, expression_layout
 from kerneltrail.methods.cks.period_guard import allowed
-from kerneltrail.methods.cks.starting_points import ColumnMoments, inherit, starts_for
+from kerneltrail.methods.cks.starting_points import inherit, starts_for
 from kerneltrail.methods.periods import likely_periods
 
 
@@ -103,7 +103,7 @@ def test_starts_without_a_parent_are_fresh_and_an_heir_of_itself_is_one_point():
     parent = fitted("PER[x]*(LIN[x] + SE[x])")
     child = numbered(parent.expression)
     moments = expression_layout(child).moments(Priors.synthetic())
-    columns = {"x": ColumnMoments(0.5, 0.3)}
+    columns = {"x": (0.5, 0.3)}
     alone = starts_for(child, moments, None, columns, {}, rng, 4)
     assert alone.heir.shape == (0, 7)
     np.testing.assert_array_equal(alone.fresh[0], moments[0])

@@ -24,6 +24,8 @@ from kerneltrail.trajectory.map_table import MapSettings
 
 from .shown import decimals
 
+pytestmark = pytest.mark.slow
+
 SIZES = design.Sizes(
     splits=2,
     test=2,

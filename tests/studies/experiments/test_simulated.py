@@ -21,6 +21,8 @@ from kerneltrail.trajectory.model import TrajectoryModel
 
 from .shown import decimals
 
+pytestmark = pytest.mark.slow
+
 LIGHT = {"chains": 2, "sweeps": 16, "check": 8, "largest": 2, "maps": MapSettings(starts=1, screen=4)}
 TINY = SimulatedExperiment(
     replace(

@@ -17,7 +17,7 @@ from kerneltrail.methods.cks.evidence import Rows
 from kerneltrail.methods.cks.expression import Expression
 from kerneltrail.methods.cks.layout import ExpressionParameters, expression_layout
 from kerneltrail.methods.cks.period_guard import allowed, limits_of
-from kerneltrail.methods.cks.starting_points import ColumnMoments, starts_for
+from kerneltrail.methods.cks.starting_points import starts_for
 from kerneltrail.methods.periods import PeriodLimits, Periods
 from kerneltrail.methods.protocol import Array
 from kerneltrail.store.digest import blake
@@ -72,11 +72,10 @@ class FitData:
         return Rows(self.user, self.block)
 
     @cached_property
-    def columns(self) -> dict[str, ColumnMoments]:
-        """Where each covariate lies."""
-        X = self.user.X
-        names = enumerate(self.user.covariates)
-        return {name: ColumnMoments(float(X[:, i].mean()), float(X[:, i].std())) for i, name in names}
+    def columns(self) -> dict[str, tuple[float, float]]:
+        """Mean and standard deviation of each covariate."""
+        columns = zip(self.user.covariates, self.user.X.T, strict=True)
+        return {name: (float(column.mean()), float(column.std())) for name, column in columns}
 
     def thinned(self, rows: int) -> FitData:
         """The problem on so many rows, drawn at random and kept in order; itself if there are no more than that.

@@ -163,11 +163,6 @@ class ExpressionParameters(NamedVector):
         return expression_layout(self.expression)
 
     @property
-    def _layout(self) -> ExpressionLayout:
-        """The layout, as that of any kernel."""
-        return self.layout
-
-    @property
     def composition(self) -> Composition:
         """The products to which the expression multiplies out."""
         return Composition() if self.expression is None else self.expression.composition

@@ -64,20 +64,11 @@ class CKSFit:
         return len(self.hyperparameters)
 
     @cached_property
-    def posterior(self) -> ExpressionPosterior:
-        """The best kernel's Gaussian process given the rows, in scaled units."""
-        return ExpressionPosterior(self._rows, self.hyperparameters)
-
-    @cached_property
-    def _rows(self) -> Rows:
-        return Rows(self.prepared.whole, self.prepared.block)
-
-    @cached_property
     def _members(self) -> tuple[tuple[float, ExpressionPosterior], ...]:
         """All that predict together, with their weights."""
-        if not self.average:
-            return ((1.0, self.posterior),)
-        return tuple((weight, ExpressionPosterior(self._rows, kernel)) for weight, kernel in self.average)
+        rows = Rows(self.prepared.whole, self.prepared.block)
+        chosen = self.average or ((1.0, self.hyperparameters),)
+        return tuple((weight, ExpressionPosterior(rows, kernel)) for weight, kernel in chosen)
 
     @property
     def in_data_units(self) -> ExpressionParameters:

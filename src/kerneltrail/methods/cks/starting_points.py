@@ -19,14 +19,6 @@ FAR = 2.0
 
 
 @dataclass(frozen=True)
-class ColumnMoments:
-    """Where a covariate lies: its mean and standard deviation over the rows."""
-
-    mean: float
-    sd: float
-
-
-@dataclass(frozen=True)
 class Inheritance:
     """A child's hyperparameters as far as its parent knows them, atom by atom.
 
@@ -105,7 +97,7 @@ def starts_for(
     child: Expression,
     moments: tuple[Array, Array],
     parent: ExpressionParameters | None,
-    columns: Mapping[str, ColumnMoments],
+    columns: Mapping[str, tuple[float, float]],
     periods: Mapping[str, Sequence[float]],
     rng: np.random.Generator,
     draws: int,
@@ -143,8 +135,8 @@ def starts_for(
             if kind in ("lengthscale", "location"):  # a line far from its zero is nearly constant
                 heir[1, at] = mean[at] + (FAR if kind == "lengthscale" else -FAR) * scale[at]
         if leaves[index].atom.spec.linear:  # of size 1 over the rows, so that the product stays as large as it was
-            column = columns[leaves[index].atom.covariate]
-            size = (column.mean - heir[:, place.start]) ** 2 + column.sd**2
+            centre, sd = columns[leaves[index].atom.covariate]
+            size = (centre - heir[:, place.start]) ** 2 + sd**2
             amplitudes[:, index] = -np.log(np.maximum(size, 1e-6))
     heir[:, layout.amplitudes] = amplitudes @ layout.pull.T
     varied = given.new.any() or given.terms.any()

@@ -133,6 +133,13 @@ def time(key: str = "seconds") -> Callable[[Row], str]:
     return lambda row: duration(row[key])
 
 
+GROWTH: Mapping[str, Callable[[Row], str]] = {
+    "case": text("case"), "n": number("n"), "batch": text("batch"), "method": text("method"), "seconds": time(),
+    "ratio to first n": number("ratio_to_first", ".2f"),
+}  # fmt: skip
+"""Columns of a benchmark of one more batch: how its time grows with the rows seen before."""
+
+
 def duration(seconds: float) -> str:
     """Three digits and a unit.
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from statistics import median
-from typing import ClassVar, Self
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from kerneltrail.data import simulate
 from kerneltrail.gp import one_blas_thread
 from kerneltrail.kernels import Pool, Priors
-from kerneltrail.studies.bench.benchmark import Benchmark, Row, Tick, duration, number, silent, text, time
+from kerneltrail.studies.bench.benchmark import GROWTH, Benchmark, Row, Tick, duration, silent
 from kerneltrail.studies.bench.timing import Effort, Work, in_turns, timed
 from kerneltrail.studies.sets import PAPER_BATCHES
 from kerneltrail.trajectory.fit import fit
@@ -50,10 +50,7 @@ class SelectBenchmark(Benchmark):
 
     name = "select"
     title = "One selection step of a new user, n rows seen in the end; {nodes} nodes"
-    columns: ClassVar = {
-        "case": text("case"), "n": number("n"), "batch": text("batch"), "method": text("method"), "seconds": time(),
-        "ratio to first n": number("ratio_to_first", ".2f"),
-    }  # fmt: skip
+    columns = GROWTH
 
     @classmethod
     def quick(cls) -> Self:

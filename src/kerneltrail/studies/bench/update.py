@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import ClassVar, Self
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from kerneltrail.data import User
 from kerneltrail.gp import OnlineState, Posterior, one_blas_thread
 from kerneltrail.kernels import Hyperparameters, Priors, parse
-from kerneltrail.studies.bench.benchmark import Benchmark, Row, Tick, duration, number, silent, text, time
+from kerneltrail.studies.bench.benchmark import GROWTH, Benchmark, Row, Tick, duration, silent
 from kerneltrail.studies.bench.evidence import HIGH, LOW
 from kerneltrail.studies.bench.timing import Effort, Work, in_turns, timed
 
@@ -39,10 +39,7 @@ class UpdateBenchmark(Benchmark):
 
     name = "update"
     title = "One batch more, after n rows"
-    columns: ClassVar = {
-        "case": text("case"), "n": number("n"), "batch": text("batch"), "method": text("method"), "seconds": time(),
-        "ratio to first n": number("ratio_to_first", ".2f"),
-    }  # fmt: skip
+    columns = GROWTH
 
     @classmethod
     def quick(cls) -> Self:

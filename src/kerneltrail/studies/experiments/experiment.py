@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 from kerneltrail.errors import DataError
 from kerneltrail.gp import one_blas_thread
@@ -23,6 +24,28 @@ class Experiment(Protocol):
     def run(self, context: Context) -> Outcome:
         """Do it all; long parts in stages of the context."""
         ...
+
+
+@dataclass(frozen=True)
+class StudyExperiment:
+    """What experiments with a study of their own have in common.
+
+    Attributes:
+        study: which data, and how large.
+        sizes: other sizes than the study's own, full or quick.
+    """
+
+    study: Any
+    sizes: Any = None
+
+    @property
+    def about(self) -> str:
+        """What it shows."""
+        return str(self.study.title)
+
+    def sizes_in(self, context: Context) -> Any:
+        """How large it is in a context."""
+        return self.sizes or (self.study.quick if context.quick else self.study.full)
 
 
 EXPERIMENTS: Registry[Experiment] = Registry("experiment", DataError)

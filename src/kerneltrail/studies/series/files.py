@@ -1,8 +1,7 @@
-"""Files of the series benchmarks: columns x, y in; results out, one a line, so that a stopped run goes on."""
+"""Files of the series benchmarks: columns x, y in; results out, in a log, so that a stopped run goes on."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import asdict, fields
 from pathlib import Path
@@ -12,6 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kerneltrail.errors import DataError
+from kerneltrail.store.cache import Log
+from kerneltrail.store.validate import conform, reading
 
 Result = TypeVar("Result")
 
@@ -30,19 +31,14 @@ def read_series(path: Path, *, header: bool) -> NDArray[np.float64]:
 
 
 def read_results(path: Path, kind: type[Result]) -> list[Result]:
-    """Results kept in a file, one a line; lines of other versions, with other fields, are left aside."""
-    if not path.exists():
-        return []
+    """Results kept in a log; those of other versions, with other fields, are left aside."""
     names = {field.name for field in fields(kind)}  # type: ignore[arg-type]
-    try:
-        lines = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines() if line.strip()]
-        return [kind(**line) for line in lines if set(line) == names]
-    except (ValueError, TypeError) as problem:
-        raise DataError(f"{path} is not a file of results, one a line: {problem}") from None
+    together = list(Log(path).read())
+    with reading(str(path)):
+        conform(together, list[list[dict[str, Any]]])
+    return [kind(**each) for results in together for each in results if set(each) == names]
 
 
 def append_results(path: Path, results: Sequence[Any]) -> None:
-    """Append results in one piece: those of one fit belong together."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("a", encoding="utf-8") as file:
-        file.write("".join(json.dumps(asdict(result)) + "\n" for result in results))
+    """Append results as one line of the log: those of one fit belong together."""
+    Log(path).append([asdict(result) for result in results])

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from kerneltrail.data.heartsteps import absent_covariates
 from kerneltrail.report.model_page.followed_user import follow_users
 from kerneltrail.studies.experiments.context import Context
-from kerneltrail.studies.experiments.experiment import EXPERIMENTS
+from kerneltrail.studies.experiments.experiment import EXPERIMENTS, StudyExperiment
 from kerneltrail.studies.experiments.outcome import Outcome
 from kerneltrail.studies.experiments.real.claims import claims
 from kerneltrail.studies.experiments.real.compute import compute
@@ -17,25 +17,15 @@ from kerneltrail.studies.experiments.real.tables import tables
 
 
 @dataclass(frozen=True)
-class RealExperiment:
-    """A data set, split several times, with the trajectory model and every other method on each split.
-
-    Attributes:
-        study: which data.
-        sizes: other sizes than the study's own, full or quick.
-    """
+class RealExperiment(StudyExperiment):
+    """A data set, split several times, with the trajectory model and every other method on each split."""
 
     study: RealStudy
     sizes: Sizes | None = None
 
-    @property
-    def about(self) -> str:
-        """What it shows."""
-        return self.study.title
-
     def run(self, context: Context) -> Outcome:
         """Learn from training users, follow test users with every method, and compare with what the paper says."""
-        sizes = self.sizes or (self.study.quick if context.quick else self.study.full)
+        sizes: Sizes = self.sizes_in(context)
         found = compute(self.study, sizes, context)
         made = tables(found)
         paper = self.study is HEARTSTEPS

@@ -7,7 +7,7 @@ from itertools import zip_longest
 
 from kerneltrail.report.model_page import UserView, follow_users
 from kerneltrail.studies.experiments.context import Context
-from kerneltrail.studies.experiments.experiment import EXPERIMENTS
+from kerneltrail.studies.experiments.experiment import EXPERIMENTS, StudyExperiment
 from kerneltrail.studies.experiments.outcome import Outcome
 from kerneltrail.studies.experiments.simulated.claims import claims
 from kerneltrail.studies.experiments.simulated.compute import Findings, compute
@@ -17,25 +17,15 @@ from kerneltrail.studies.experiments.simulated.tables import results, tables
 
 
 @dataclass(frozen=True)
-class SimulatedExperiment:
-    """A simulated set, learnt and followed under both presets, with all figures and tables of the paper.
-
-    Attributes:
-        study: which set, and how large.
-        sizes: other sizes than the study's own, full or quick.
-    """
+class SimulatedExperiment(StudyExperiment):
+    """A simulated set, learnt and followed under both presets, with all figures and tables of the paper."""
 
     study: SimulatedStudy
     sizes: Sizes | None = None
 
-    @property
-    def about(self) -> str:
-        """What it shows."""
-        return self.study.title
-
     def run(self, context: Context) -> Outcome:
         """Fit both presets, follow the new users, and compare with what the paper says."""
-        sizes = self.sizes or (self.study.quick if context.quick else self.study.full)
+        sizes: Sizes = self.sizes_in(context)
         found = compute(self.study, sizes, context)
         made = tables(found)
         agreements = claims(self.study.name, found)
