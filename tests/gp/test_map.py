@@ -210,7 +210,7 @@ def test_a_warm_start_that_does_not_fit_is_refused():
 def same(one, other):
     assert one.hyperparameters == other.hyperparameters
     np.testing.assert_array_equal(one.precision, other.precision)
-    names = ("log_posterior", "log_evidence", "log_laplace", "status", "iterations", "evaluations", "optima")
+    names = ("log_posterior", "log_likelihood", "log_laplace", "status", "iterations", "evaluations", "optima")
     for name in names:
         assert getattr(one, name) == getattr(other, name), name
 
