@@ -6,7 +6,7 @@ from scipy import stats
 
 from gp import oracle as gp_oracle
 from kerneltrail.errors import DataError
-from kerneltrail.trajectory.advantage import Advantage, mixed
+from kerneltrail.trajectory.advantage import Advantage
 
 from .small import COVARIATES, X_NEXT, follow, mean_model, rewarded_model, rows, small_model
 
@@ -69,7 +69,7 @@ def test_kept_rows_and_their_sums_agree_on_the_advantage():
 
 
 def test_intervals_and_the_probability_of_helping_are_the_normals():
-    said = Advantage(np.array([0.5, -1.0, 2.0, 0.0]), np.array([0.25, 4.0, 0.0, 0.0]))
+    said = Advantage([1.0], [[0.5, -1.0, 2.0, 0.0]], [[0.25, 4.0, 0.0, 0.0]])
     low, high = said.interval(0.8)
     np.testing.assert_allclose(low[:2], stats.norm(said.mean[:2], said.sd[:2]).ppf(0.1))
     np.testing.assert_allclose(high[:2], stats.norm(said.mean[:2], said.sd[:2]).ppf(0.9))
@@ -81,13 +81,3 @@ def test_intervals_and_the_probability_of_helping_are_the_normals():
 def test_without_a_reward_model_there_is_no_advantage():
     with pytest.raises(DataError, match="no reward model"):
         small_model().new_user().advantage(X_NEXT)
-
-
-def test_a_mixture_has_the_moments_of_its_draws():
-    rng = np.random.default_rng(0)
-    weights, means, variances = np.array([1.0, 3.0]), np.array([[0.0], [2.0]]), np.array([[1.0], [0.25]])
-    which = rng.choice(2, p=weights / 4.0, size=400_000)
-    draws = means[which, 0] + np.sqrt(variances[which, 0]) * rng.standard_normal(len(which))
-    mean, variance = mixed(weights, means, variances)
-    assert mean[0] == pytest.approx(draws.mean(), abs=0.01)
-    assert variance[0] == pytest.approx(draws.var(), abs=0.02)

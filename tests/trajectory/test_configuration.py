@@ -64,7 +64,10 @@ class TestDocumentation:
                 assert set(stated[name]) == set(field.annotation.model_fields)
         assert set(stated["settings"]) == {field.name for field in fields(Settings)}
         assert set(stated["settings"]["maps"]) == {field.name for field in fields(MapSettings)}
-        assert set(stated["reward"]) == {field.name for field in fields(Reward)} - {"variances"}  # which are learnt
+        assert set(stated["reward"]) == {field.name for field in fields(Reward)} - {
+            "variances",
+            "typical",
+        }  # which are learnt
 
     def test_the_toml_example_builds_what_it_says(self):
         parts = Config.parse(self.example("toml"), format="toml").build(cohort())

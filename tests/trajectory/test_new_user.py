@@ -282,14 +282,14 @@ def test_a_reward_models_user_freezes_like_any_other():
 @pytest.mark.parametrize(
     ("X", "y", "said"),
     [
-        ([[1.0]], [1.0], r"X must have shape \(rows, 2\)"),
-        ([1.0, 2.0, 3.0], [1.0, 2.0, 3.0], r"X must have shape \(rows, 2\)"),
+        ([[1.0]], [1.0], "need 2 columns, in the order hour, steps"),
+        ([1.0, 2.0, 3.0], [1.0, 2.0, 3.0], "need 2 columns, in the order hour, steps"),
         ([[1.0, 2.0]], [1.0, 2.0], "target must have shape"),
         ([[1.0, np.nan]], [1.0], "'steps' is nan"),
         ([[1.0, 2.0]], [np.inf], "target is inf"),
         (np.zeros((0, 2)), [], "batch"),
         ([["a", 2.0]], [1.0], "numbers"),
-        (np.zeros((1, 2, 2)), [1.0], r"X must have shape \(rows, 2\)"),
+        (np.zeros((1, 2, 2)), [1.0], "need 2 columns, in the order hour, steps"),
     ],
 )
 def test_rows_that_make_no_sense_are_refused_and_leave_no_trace(X, y, said):

@@ -95,6 +95,19 @@ def read_table(rows: Any) -> Table:
     return table
 
 
+def frame_table(rows: Any) -> Table | None:
+    """The table of a data frame, a dict of columns, or a dict that is one row; None for what has no named columns."""
+    if isinstance(rows, Mapping):
+        one = {name: [value] for name, value in rows.items() if np.ndim(value) == 0}
+        if one and len(one) < len(rows):
+            raise DataError(f"a dict of rows holds columns or is one row; column {next(iter(one))!r} is a single value")
+        return _from_mapping(one or rows)
+    wrapped = nw.from_native(rows, pass_through=True, allow_series=True)
+    if isinstance(wrapped, nw.Series) and all(isinstance(name, str) for name in getattr(rows, "index", (0,))):
+        return _from_mapping({name: [value] for name, value in rows.items()})  # a row of a pandas frame
+    return _from_frame(rows, "the frame") if isinstance(wrapped, nw.DataFrame | nw.LazyFrame) else None
+
+
 def _read_file(path: Path) -> Table:
     if not path.is_file():
         raise DataError(f"there is no file {path}" if not path.exists() else f"{path} is not a file")

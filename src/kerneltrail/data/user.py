@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from kerneltrail.data.arrays import check_size, read_numbers
+from kerneltrail.data.assignment import Assignment
 from kerneltrail.errors import DataError
 from kerneltrail.kernels import Array
 from kerneltrail.names import index_of, unique
@@ -104,6 +105,11 @@ class User:
     def batches(self) -> int:
         """Number of batches, T."""
         return len(self.ends)
+
+    @property
+    def assignment(self) -> Assignment | None:
+        """The actions with what is known of how they came about; None where there was no action."""
+        return None if self.action is None else Assignment(self.action, self.probability, self.availability)
 
     def upto(self, t: int) -> User:
         """The user after the first `t` batches: D[m,t] of method (1). t = 0 is the user before any row."""

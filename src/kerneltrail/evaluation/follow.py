@@ -229,7 +229,7 @@ def follow(
             steps.append(step)
             break
         batch = user.batch(t + 1)
-        action = batch.action if method.takes_action else None
+        action = batch.assignment if method.takes_action else None
         prediction: Prediction | None = None
         try:
             made, taken, _ = _timed(lambda: followed.predict(batch.X, action=action))  # noqa: B023

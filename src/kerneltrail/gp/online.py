@@ -20,6 +20,7 @@ from kerneltrail.gp.numerics import root
 from kerneltrail.gp.prediction import Component, Prediction, features_of, refuse_overflow, rows_of, targets_of
 from kerneltrail.gp.regression import Basis, WeightPosterior
 from kerneltrail.gp.reward import Reward
+from kerneltrail.kernels.composition import Composition
 from kerneltrail.kernels.hyperparameters import Hyperparameters
 
 Array = NDArray[np.float64]
@@ -90,6 +91,22 @@ class OnlineState:
     def hyperparameters(self) -> Hyperparameters:
         """The kernel and its hyperparameters."""
         return self.basis.hyperparameters
+
+    @property
+    def composition(self) -> Composition:
+        """The kernel."""
+        return self.hyperparameters.composition
+
+    @property
+    def covariates(self) -> tuple[str, ...]:
+        """Columns of X."""
+        return self.basis.covariates
+
+    def features_at(self, rows: Array) -> tuple[WeightPosterior, Array, list[NDArray[np.int64]]]:
+        """The weights' posterior, features at rows (the linear block's are 0), and which of them each product has."""
+        linear = None if self.linear is None else np.zeros((len(rows), len(self.linear)))
+        state, _, stacked = self._at(rows, linear)
+        return state._weights, stacked, state.basis.groups(len(stacked))
 
     def update(self, X: ArrayLike, y: ArrayLike, *, linear: ArrayLike | None = None) -> OnlineState:
         """The state after a batch of rows more."""

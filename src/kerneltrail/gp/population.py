@@ -13,6 +13,7 @@ import scipy.linalg
 from numpy.typing import NDArray
 
 from kerneltrail.data import User
+from kerneltrail.data.assignment import Assignment
 from kerneltrail.errors import DataError
 from kerneltrail.gp.reward import Reward
 
@@ -24,43 +25,72 @@ ROUNDS = 200
 PENALTIES = tuple(float(p) for p in np.logspace(-2, 5, 15))
 """Ridge penalties tried, in units of one row's noise per squared unit of a scaled covariate."""
 
+CURVE_PENALTIES = tuple(float(p) for p in np.logspace(-1, 4, 6))
+"""Ridge penalties tried for curves."""
+
+NO_CURVE = 1e12
+"""The penalty that leaves no curve."""
+
+BUMPS = 6
+"""Gaussian bumps of which the curve of one covariate is made."""
+
+WIDTH = 0.25
+"""Standard deviation of a bump, in units of the pilot users' range."""
+
 
 @dataclass(frozen=True, eq=False)
 class PopulationMean:
-    """β₀ + β'z (+ a·β_a'[1, φ(z)]) of scaled rows; what users vary around.
+    """β₀ + β'z (+ a·β_a'[1, φ(z)]) (+ Σ_j s_j(z_j)) of scaled rows (method (34), (44)); what users vary around.
 
     Attributes:
-        weights: constant first, then the covariates in order, then the action's.
+        weights: constant first, then the covariates in order, then the action's, then those of the curves' bumps.
         covariates: columns of X.
         reward: whose expert features multiply the action, if it has one; or None.
-        penalty: ridge penalty, on everything but the constant.
+        penalty: ridge penalty, on everything but the constant and the curves.
+        curves: bumps of the curve s_j of each covariate; 0 for straight lines alone.
+        between: variance between users, around this mean, of a covariate's slope and of the weight of each of its
+            bumps, (d, 2); None where nobody learnt it. It changes no prediction: it says how sure a statement about one
+            user is that rests on the others alone.
     """
 
     weights: Array
     covariates: tuple[str, ...]
     reward: Reward | None
     penalty: float
+    curves: int = 0
+    between: Array | None = None
 
     @classmethod
-    def train(cls, users: Sequence[User], reward: Reward | None) -> PopulationMean:
-        """Fit on scaled training users; the penalty is the best of `PENALTIES` with each user left out in turn."""
+    def train(cls, users: Sequence[User], reward: Reward | None, *, curves: int = 0) -> PopulationMean:
+        """Fit on scaled training users; penalties are the best of those tried, with each user left out in turn.
+
+        With `curves`, each covariate has a curve besides its line if that predicts users who are left out better.
+        """
         users = [user for user in users if user.rows]
         if not users:
             raise DataError("a population mean needs at least one training row")
         names = users[0].covariates
-        designs = [design(user.X, names, reward, user.action) for user in users]
-        grams = [b.T @ b for b in designs]
-        sides = [b.T @ user.y for b, user in zip(designs, users, strict=True)]
-        gram, side = np.sum(grams, axis=0), np.sum(sides, axis=0)
-
-        def error(penalty: float) -> float:
-            total = 0.0
-            for b, g, s, user in zip(designs, grams, sides, users, strict=True):
-                total += float(((user.y - b @ ridge(gram - g, side - s, penalty)) ** 2).sum())
-            return total
-
-        best = min(PENALTIES, key=error) if len(users) > 1 else 1.0
-        return cls(ridge(gram, side, best), names, reward, best)
+        lines = _Folds([design(user.X, names, reward, user.assignment) for user in users], [user.y for user in users])
+        alone = len(users) == 1
+        best = 1.0 if alone else min(PENALTIES, key=lambda penalty: lines.error(penalty))
+        if curves and not alone:
+            bent = lines.with_features([bumps(user.X, curves) for user in users])
+            penalties = np.concatenate(
+                [[0.0], np.full(lines.size - 1, best), np.full(bent.size - lines.size, NO_CURVE)]
+            )
+            least = lines.error(best)
+            for j in range(len(names)):  # a curve that everybody shares, beside slopes in which users differ
+                start = lines.size + j * curves
+                tried = {curve: penalties.copy() for curve in CURVE_PENALTIES}
+                for curve, each in tried.items():
+                    each[start : start + curves] = curve
+                errors = {curve: bent.error(each) for curve, each in tried.items()}
+                curve = min(errors, key=lambda curve: errors[curve])
+                if errors[curve] < least:
+                    least, penalties = errors[curve], tried[curve]
+            if (penalties[lines.size :] < NO_CURVE).any():
+                return cls(bent.fit(penalties), names, reward, best, curves)
+        return cls(lines.fit(best), names, reward, best)
 
     @classmethod
     def constant(cls, users: Sequence[User]) -> PopulationMean:
@@ -69,34 +99,100 @@ class PopulationMean:
         weights[0] = np.concatenate([user.y for user in users]).mean()
         return cls(weights, users[0].covariates, None, float("inf"))
 
-    def at(self, X: Array, action: Array | None) -> Array:
+    def at(self, X: Array, action: Assignment | Array | None) -> Array:
         """The mean at scaled rows."""
-        return design(X, self.covariates, self.reward, action) @ self.weights
+        features = design(X, self.covariates, self.reward, action)
+        if self.curves:
+            features = np.hstack([features, bumps(X, self.curves)])
+        return features @ self.weights
+
+    def along(self, j: int, x: Array) -> Array:
+        """What the mean gains as covariate j alone takes the scaled values x, (g,), up to a constant."""
+        line = self.weights[1 + j] * x
+        if not self.curves:
+            return line
+        start = len(self.weights) - self.curves * (len(self.covariates) - j)
+        return line + bumps(x[:, None], self.curves) @ self.weights[start : start + self.curves]
+
+    def difference(self, j: int, x: Array, z: Array) -> Array:
+        """Prior covariance of how far a user's effect of covariate j is from the mean's, between values x and z."""
+        if self.between is None:
+            return np.zeros((len(x), len(z)))
+        shapes = bumps(x[:, None], BUMPS) @ bumps(z[:, None], BUMPS).T
+        return self.between[j, 0] * np.multiply.outer(x, z) + self.between[j, 1] * shapes
 
     def centred(self, user: User) -> User:
         """A scaled user with the mean subtracted from the target."""
-        return user.with_y(user.y - self.at(user.X, user.action)) if user.rows else user
+        return user.with_y(user.y - self.at(user.X, user.assignment)) if user.rows else user
 
     def advantage(self, X: Array) -> Array:
         """What the action adds to the mean at scaled rows; 0 where there is no action."""
         if self.reward is None or not self.reward.acts:
             return np.zeros(len(X))
-        return self.reward.contexts(X, self.covariates) @ self.weights[1 + len(self.covariates) :]
+        contexts, start = self.reward.contexts(X, self.covariates), 1 + len(self.covariates)
+        return contexts @ self.weights[start : start + contexts.shape[1]]
 
 
 def spread(users: Sequence[User], reward: Reward) -> Reward:
     """The reward model with the variances of its weights between users, learnt from scaled users who are centred.
 
-    EM for y_m = B_m w_m + ε with w_m ~ N(0, diag(v)) (method (35)). E: each user's posterior of w_m. M: v = (v₀ + Σ_m
-    E[w_m²]) / (M + 1), where v₀ are the reward model's own, counted as one user's, so that few users do not end at
-    zero; σ² is the mean squared residual. The baseline's composition is not in it: what users share of that is in the
-    mean already.
+    The reward model's own variances count as one user's (`between_users`). The baseline's composition is not in it:
+    what users share of that is in the mean already.
     """
     known = [user for user in users if user.rows]
     if not known:
         raise DataError("the spread of a population needs at least one training row")
-    blocks = [(reward.block(u.X, u.covariates, _action_of(u) if reward.acts else None).features, u.y) for u in known]
-    before = reward.weight_variances
+    blocks = [(reward.block(u.X, u.covariates, _assigned(u) if reward.acts else None).features, u.y) for u in known]
+    variances = between_users(blocks, reward.weight_variances)
+    return replace(reward, variances=tuple(float(each) for each in variances))
+
+
+def centred_where_logged(reward: Reward, users: Sequence[User]) -> Reward:
+    """The reward model in the centred coding (method (41)) where all users logged the action's probability.
+
+    Its typical probability is their average over the rows at which somebody could act.
+    """
+    known = [user for user in users if user.rows]
+    if not reward.acts or reward.coding == "plain" or not known or any(user.probability is None for user in known):
+        return reward
+    logged = [user.probability[_could(user)] for user in known if user.probability is not None]
+    values = np.concatenate(logged)
+    return replace(reward, typical=float(values.mean()) if len(values) else 0.5)
+
+
+def _could(user: User) -> NDArray[np.bool_]:
+    return np.ones(user.rows, dtype=bool) if user.availability is None else user.availability > 0
+
+
+def effects_between(users: Sequence[User]) -> Array:
+    """How much effects differ between centred users: variances of each covariate's slope and bumps, (d, 2)."""
+    known = [user for user in users if user.rows]
+    d = len(known[0].covariates)
+    blocks = [(np.hstack([np.ones((user.rows, 1)), user.X, bumps(user.X, BUMPS)]), user.y) for user in known]
+    tied = np.concatenate([[0], 1 + np.arange(d), 1 + d + np.repeat(np.arange(d), BUMPS)])
+    rest = max(sum(float((y**2).sum()) for _, y in blocks) / sum(len(y) for _, y in blocks), 1e-12)
+    # A tenth of what is left to explain counts as one user's squared slope: few users must not end at none.
+    variances = between_users(blocks, np.full(len(tied), 0.1 * rest), tied=tied, tolerance=1e-4)
+    slopes, shapes = variances[1 : 1 + d], variances[1 + d :: BUMPS]
+    # The average itself is of as many users as there are.
+    return np.column_stack([slopes, shapes]) * (1.0 + 1.0 / len(known))
+
+
+def between_users(
+    blocks: Sequence[tuple[Array, Array]],
+    before: Array,
+    *,
+    tied: NDArray[np.int64] | None = None,
+    tolerance: float = 1e-6,
+) -> Array:
+    """Variances v of weights between users, from each user's features and centred target, (q,).
+
+    Weights with the same number in `tied` have one variance.
+
+    EM for y_m = B_m w_m + ε with w_m ~ N(0, diag(v)) (method (35)). E: each user's posterior of w_m. M: v = (v₀ + Σ_m
+    E[w_m²]) / (M + 1), where v₀, `before`, counts as one user's, so that few users do not end at zero; σ² is the mean
+    squared residual.
+    """
     v, rows = before, sum(len(y) for _, y in blocks)
     noise = max(float(sum((y**2).sum() for _, y in blocks)) / rows, 1e-12)
     for _ in range(ROUNDS):
@@ -111,29 +207,67 @@ def spread(users: Sequence[User], reward: Reward) -> Reward:
             residual += float(((y - features @ mean) ** 2).sum())
             residual += float(np.einsum("ij,jk,ik->", features, covariance, features))
         last, v = v, squares / (len(blocks) + 1)
+        if tied is not None:
+            v = (np.bincount(tied, v) / np.bincount(tied))[tied]
         noise = max(residual / rows, 1e-12)
-        if np.allclose(v, last, rtol=1e-6, atol=0.0):
+        if np.allclose(v, last, rtol=tolerance, atol=0.0):
             break
-    return replace(reward, variances=tuple(float(each) for each in v))
+    return v
 
 
-def _action_of(user: User) -> Array:
-    if user.action is None:
+def _assigned(user: User) -> Assignment:
+    if user.assignment is None:
         raise DataError(f"a reward model needs an action column, but user {user.name!r} has no actions")
-    return user.action
+    return user.assignment
 
 
-def design(X: Array, covariates: tuple[str, ...], reward: Reward | None, action: Array | None) -> Array:
-    """[1, z, a, a·φ(z)] for each row; without an action's advantage [1, z]."""
+def design(X: Array, covariates: tuple[str, ...], reward: Reward | None, action: Assignment | Array | None) -> Array:
+    """[1, z] for each row, and the action's features where it has an advantage."""
     parts = [np.ones((len(X), 1)), X]
     if reward is not None and reward.acts:
         if action is None:
             raise DataError("the population mean has the action's effect in it, so it needs the action")
-        parts.append(np.asarray(action, dtype=np.float64)[:, None] * reward.contexts(X, covariates))
+        parts.append(reward.coded(X, covariates, action))
     return np.hstack(parts)
 
 
-def ridge(gram: Array, side: Array, penalty: float) -> Array:
-    """The weights β of min |y - Bβ|² + penalty·|β without the constant|², from B'B and B'y."""
-    loaded = gram + penalty * np.diag(np.r_[0.0, np.ones(len(gram) - 1)])
-    return np.asarray(scipy.linalg.lstsq(loaded, side)[0])
+def bumps(X: Array, count: int) -> Array:
+    """Gaussian bumps over the pilot users' range of every covariate, (n, d·count): features of curves.
+
+    Beyond the range they vanish, and the lines are left.
+    """
+    centres = np.linspace(0.0, 1.0, count)
+    return np.exp(-0.5 * ((X[:, :, None] - centres) / WIDTH) ** 2).reshape(len(X), -1)
+
+
+def ridge(gram: Array, side: Array, penalty: float | Array) -> Array:
+    """The weights β of min |y - Bβ|² + Σ_k penalty_k β_k², from B'B and B'y; one penalty leaves the constant alone."""
+    loads = np.r_[0.0, np.ones(len(gram) - 1)] * penalty if np.ndim(penalty) == 0 else np.asarray(penalty)
+    return np.asarray(scipy.linalg.lstsq(gram + np.diag(loads), side)[0])
+
+
+class _Folds:
+    """A ridge regression with each user left out in turn."""
+
+    def __init__(self, designs: Sequence[Array], targets: Sequence[Array]) -> None:
+        self.designs, self.targets = designs, targets
+        self.grams = [b.T @ b for b in designs]
+        self.sides = [b.T @ y for b, y in zip(designs, targets, strict=True)]
+        self.gram, self.side = np.sum(self.grams, axis=0), np.sum(self.sides, axis=0)
+
+    @property
+    def size(self) -> int:
+        return len(self.gram)
+
+    def with_features(self, features: Sequence[Array]) -> _Folds:
+        return _Folds([np.hstack(pair) for pair in zip(self.designs, features, strict=True)], self.targets)
+
+    def error(self, penalty: float | Array) -> float:
+        """Squared error of users who are left out."""
+        total = 0.0
+        for b, g, s, y in zip(self.designs, self.grams, self.sides, self.targets, strict=True):
+            total += float(((y - b @ ridge(self.gram - g, self.side - s, penalty)) ** 2).sum())
+        return total
+
+    def fit(self, penalty: float | Array) -> Array:
+        return ridge(self.gram, self.side, penalty)

@@ -85,7 +85,8 @@ class Posterior:
         return self.hyperparameters.values_array
 
     @property
-    def _by_weights(self) -> bool:
+    def by_weights(self) -> bool:
+        """Whether it comes from the weights of features, and not from a factor of the rows' covariance."""
         return self.rows > 0 and not self.lower.size
 
     @cached_property
@@ -122,10 +123,17 @@ class Posterior:
             basis, weights = self._regression_on(np.minimum(low, least), np.maximum(high, most))
         return basis, weights, self._stacked(basis, rows, features)
 
+    def features_at(self, rows: Array) -> tuple[WeightPosterior, Array, list[NDArray[np.int64]]]:
+        """The weights' posterior, features at rows (the linear block's are 0), and which of them each product has."""
+        block = self.inputs.block
+        linear = None if block is None else np.zeros((len(rows), len(block.names)))
+        basis, weights, stacked = self._features(rows, linear)
+        return weights, stacked, basis.groups(len(stacked))
+
     @cached_property
     def alpha(self) -> Array:
         """K⁻¹y, (n,)."""
-        if self._by_weights:
+        if self.by_weights:
             block = self.inputs.block
             _, weights, stacked = self._features(self.inputs.X, None if block is None else block.features)
             return (self.inputs.y - weights.mean @ stacked) / weights.noise
@@ -134,7 +142,7 @@ class Posterior:
     @property
     def log_evidence(self) -> float:
         """Log evidence of all rows seen."""
-        if self._by_weights:
+        if self.by_weights:
             return self._regression[1].log_evidence
         return float(-0.5 * self.z @ self.z - np.log(np.diagonal(self.lower)).sum() - 0.5 * self.rows * LOG_2PI)
 
@@ -147,7 +155,7 @@ class Posterior:
         """
         rows, features = self._rows(X, linear)
         with np.errstate(over="ignore", invalid="ignore"):  # refused by name below
-            if self._by_weights:
+            if self.by_weights:
                 _, weights, stacked = self._features(rows, features)
                 mean, variance = weights.moments(stacked)
             else:
@@ -164,7 +172,7 @@ class Posterior:
     def covariance(self, X: ArrayLike, *, linear: ArrayLike | None = None) -> Array:
         """Joint posterior covariance of the function at the rows of X, (m, m)."""
         rows, features = self._rows(X, linear)
-        if self._by_weights:
+        if self.by_weights:
             _, weights, stacked = self._features(rows, features)
             v = weights.spread(stacked)
             return weights.noise * (v.T @ v)
@@ -176,7 +184,7 @@ class Posterior:
     ) -> Array:
         """Joint draws of the function (with `noise`, of observations) at the rows of X, (size, m)."""
         mean = self.predict(X, linear=linear).mean
-        if self._by_weights:
+        if self.by_weights:
             _, weights, stacked = self._features(*self._rows(X, linear))
             deviate = rng.standard_normal((size, len(stacked))) @ weights.spread(stacked)
             deviate += rng.standard_normal(deviate.shape) if noise else 0.0
@@ -210,7 +218,7 @@ class Posterior:
 
     def _parts(self, rows: Array, features: Array | None) -> tuple[Component, ...]:
         products = (*self.composition, *(() if features is None else (None,)))
-        if self._by_weights:
+        if self.by_weights:
             basis, weights, stacked = self._features(rows, features)
             found = weights.parts(stacked, basis.groups(len(stacked)))
             return tuple(Component(product, *part) for product, part in zip(products, found, strict=True))
@@ -248,7 +256,7 @@ class Posterior:
         block = self.inputs.block
         if block is None:
             raise DataError(f"the posterior of {self.composition} has no linear block")
-        if self._by_weights:
+        if self.by_weights:
             return self._regression[1].last(self._root)
         prior = block.features @ block.covariance  # Cov(y, w)
         v = solve_lower(self.lower, prior)
@@ -282,7 +290,7 @@ class Posterior:
         n, m = self.rows, len(rows)
         X, all_targets = np.vstack([old.X, rows]), np.concatenate([old.y, target])
         inputs = replace(old, X=X, y=all_targets, ends=np.append(old.ends, n + m), block=block)
-        if self._by_weights:
+        if self.by_weights:
             return Posterior._of(self.hyperparameters, inputs)
         b = solve_lower(self.lower, self._cross(rows, features))
         corner = self._between(rows, rows, features, features)

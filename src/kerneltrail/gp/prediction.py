@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.special import ndtri
 
 from kerneltrail.data.arrays import finite_numbers, real_numbers
+from kerneltrail.data.frames import frame_like
 from kerneltrail.errors import DataError, NumericalError
 from kerneltrail.kernels.composition import Product
 
@@ -23,16 +26,52 @@ class Prediction:
         mean: of the function, (m,).
         variance: of the function, (m,).
         noise: variance of a new observation around the function.
+        given: the frame that the rows came in, if they did; `to_frame` answers in its kind.
     """
 
     mean: Array
     variance: Array
     noise: float
+    given: Any = field(default=None, compare=False, repr=False)
+
+    def __len__(self) -> int:
+        return len(self.mean)
 
     @property
     def total(self) -> Array:
         """Variance of a new observation, (m,)."""
         return self.variance + self.noise
+
+    @property
+    def sd(self) -> Array:
+        """Standard deviation of a new observation, (m,)."""
+        return np.sqrt(self.total)
+
+    def interval(self, level: float = 0.9, *, noise: bool = True) -> tuple[Array, Array]:
+        """The central interval that holds a new observation with probability `level`: (lower, upper), each (m,).
+
+        Without `noise`, that of the function.
+
+        >>> Prediction(np.array([5.0]), np.array([3.0]), 1.0).interval(0.9)
+        (array([1.71029275]), array([8.28970725]))
+        """
+        if not 0.0 < level < 1.0:
+            raise DataError(f"the level of an interval lies between 0 and 1, got {level}")
+        half = float(ndtri(0.5 + 0.5 * level)) * np.sqrt(self.total if noise else self.variance)
+        return self.mean - half, self.mean + half
+
+    def draws(self, size: int, rng: np.random.Generator, *, noise: bool = True) -> Array:
+        """Draws of new observations, row by row, (size, m); without `noise`, of the function at each row by itself."""
+        spread = np.sqrt(self.total if noise else self.variance)
+        return self.mean + spread * rng.standard_normal((size, len(self.mean)))
+
+    def to_frame(self, level: float = 0.9) -> Any:
+        """A frame with mean, sd, lower and upper of a new observation, a row for each row that was asked for.
+
+        It is of the kind of the frame that was given, with its index; else of the first library installed.
+        """
+        lower, upper = self.interval(level)
+        return frame_like(self.given, {"mean": self.mean, "sd": self.sd, "lower": lower, "upper": upper})
 
     def log_density(self, y: ArrayLike) -> Array:
         """Log predictive density of observed targets, (m,)."""

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from kerneltrail.data.arrays import finite_numbers, real_numbers
+from kerneltrail.data.arrays import finite_numbers
+from kerneltrail.data.assignment import Assignment
 from kerneltrail.errors import DataError
 from kerneltrail.gp.numerics import root
 from kerneltrail.gp.prediction import refuse_overflow
@@ -66,6 +68,8 @@ class Reward:
     """How a reward model is laid out: r(s,a) = f_baseline(s) + a f_advantage(s) + c + ε (method (32)).
 
     The linear block has the features [1, a, a·φ₁(s), …]: a constant mean, and the action with each expert feature.
+    Centred, a - π stands for a, where π is the probability with which the action was drawn, and the block has also π,
+    π·φ₁(s), …: then a baseline that is wrong does not leak into the advantage (method (41)).
     Without an action it is a constant mean alone (`Reward.constant`), of which everybody has one of their own.
 
     Attributes:
@@ -75,6 +79,9 @@ class Reward:
         intercept: whether the advantage has a constant of its own (the action's main effect).
         variances: prior variance of every feature's weight, in the order of `names`, where they were learnt from a
             group (`population.spread`); None for the two above.
+        coding: ``centred`` where pilot users logged the action's probability, which makes it ``plain`` otherwise; or
+            ``plain`` whatever they logged, as in the paper.
+        typical: the pilot users' average probability, for rows where nobody logged one; None without a centred coding.
     """
 
     features: tuple[str, ...] = ()
@@ -82,9 +89,15 @@ class Reward:
     constant_variance: float = 10.0
     intercept: bool = True
     variances: tuple[float, ...] | None = None
+    coding: Literal["centred", "plain"] = "centred"
+    typical: float | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "features", tuple(self.features))
+        if self.coding not in ("centred", "plain") or (self.coding == "plain" and self.typical is not None):
+            raise DataError(f"the coding of an action is 'centred' or 'plain', got {self.coding!r}")
+        if self.typical is not None and not 0.0 <= self.typical <= 1.0:
+            raise DataError(f"the typical probability of the action lies in [0, 1], got {self.typical}")
         if self.advantage_variance <= 0 or self.constant_variance < 0:
             raise DataError("a reward model needs advantage_variance > 0 and constant_variance ≥ 0")
         if not self.names:
@@ -105,16 +118,24 @@ class Reward:
         return self.intercept or bool(self.features)
 
     @property
+    def centred(self) -> bool:
+        """Whether the action is coded as its difference from the probability with which it was drawn."""
+        return self.typical is not None and self.acts
+
+    @property
     def names(self) -> tuple[str, ...]:
         """Names of the block's features, in order."""
         constant = ("constant",) if self.constant_variance > 0 else ()
-        own = ("action",) if self.intercept else ()
-        return constant + own + tuple(f"action×{name}" for name in self.features)
+        blocks = ("action", "probability") if self.centred else ("action",)
+        intercept = ("",) if self.intercept else ()
+        contexts = (*intercept, *(f"×{name}" for name in self.features))
+        return constant + tuple(block + context for block in blocks for context in contexts)
 
     @property
     def advantage(self) -> slice:
         """Which of the block's features belong to the advantage."""
-        return slice(1 if self.constant_variance > 0 else 0, None)
+        start = 1 if self.constant_variance > 0 else 0
+        return slice(start, start + self.intercept + len(self.features))
 
     @property
     def weight_variances(self) -> Array:
@@ -147,17 +168,22 @@ class Reward:
         refuse_overflow(f"the advantage of {', '.join(self.names)}", self.features, X, covariates, found, variance)
         return found, variance
 
-    def design(self, X: Array, covariates: Sequence[str], action: ArrayLike | None) -> Array:
-        """[1, a, a·φ(s)] for each row, shape (n, q); a constant alone has no use for the action."""
+    def coded(self, X: Array, covariates: Sequence[str], action: Assignment | ArrayLike | None) -> Array:
+        """The features of the action at each row: [a, a·φ(s)], or centred [a - π, (a - π)·φ(s), π, π·φ(s)]."""
+        assignment = Assignment.read(() if action is None else action)
+        assert assignment is not None  # an empty one is one
+        assignment.checked(len(X), "a reward model")
+        contexts = self.contexts(X, covariates)
+        return np.hstack([factor[:, None] * contexts for factor in assignment.coded(self.typical)])
+
+    def design(self, X: Array, covariates: Sequence[str], action: Assignment | ArrayLike | None) -> Array:
+        """The constant's feature and the action's for each row, (n, q); a constant alone has no use for the action."""
         if not self.acts:
             return np.ones((len(X), 1))
-        a = real_numbers(() if action is None else action, "the action")
-        if a.shape != (len(X),):
-            raise DataError(f"a reward model needs one action (0 or 1) for each of {len(X)} rows, got shape {a.shape}")
-        parts = a[:, None] * self.contexts(X, covariates)
-        return np.hstack([np.ones((len(X), 1)), parts]) if self.constant_variance > 0 else parts
+        coded = self.coded(X, covariates, action)
+        return np.hstack([np.ones((len(X), 1)), coded]) if self.constant_variance > 0 else coded
 
-    def block(self, X: Array, covariates: Sequence[str], action: ArrayLike | None) -> LinearBlock:
+    def block(self, X: Array, covariates: Sequence[str], action: Assignment | ArrayLike | None) -> LinearBlock:
         """The linear block for rows of data and the actions taken, if any are needed."""
         design = self.design(X, covariates, action)
         return LinearBlock(design, np.diag(self.weight_variances), self.names)

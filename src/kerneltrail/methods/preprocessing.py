@@ -171,6 +171,11 @@ class PreprocessedLearner:
         return self.preprocessor.covariates
 
     @property
+    def schema(self) -> Schema:
+        """How the training users' table was read."""
+        return self.preprocessor.schema
+
+    @property
     def takes_action(self) -> bool:
         """Whether there is a reward model."""
         return self.preprocessor.takes_action

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from kerneltrail.data import User
+from kerneltrail.data.assignment import Assignment
 from kerneltrail.gp import Prediction
 from kerneltrail.kernels import Composition, layout_of
 
@@ -39,10 +40,23 @@ class FollowedUser(Protocol):
     def batches(self) -> int:
         """Number of batches seen."""
 
-    def update(self, X: ArrayLike, y: ArrayLike, *, action: ArrayLike | None = None) -> object:
-        """One batch more: X (b, d) in the order of the training cohort's covariates, y (b,)."""
+    def update(
+        self,
+        X: Any,
+        y: ArrayLike | None = None,
+        *,
+        action: Assignment | ArrayLike | None = None,
+        probability: ArrayLike | None = None,
+        available: ArrayLike | None = None,
+    ) -> object:
+        """One batch more: rows of a frame, by name, or of an array in the order of the covariates; y (b,).
 
-    def predict(self, X: ArrayLike, *, action: ArrayLike | None = None) -> Prediction:
+        What a method has no use for (the action, its probability, availability) it leaves aside.
+        """
+
+    def predict(
+        self, X: Any, *, action: Assignment | ArrayLike | None = None, probability: ArrayLike | None = None
+    ) -> Prediction:
         """Mean and variance at the rows of X in the target's units; before any row, what is believed beforehand."""
 
     @property

@@ -5,13 +5,15 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from copy import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from kerneltrail.data import User
+from kerneltrail.data import Schema, User
+from kerneltrail.data.assignment import Assignment
+from kerneltrail.data.frames import NamedRows, check_same_index, positional_rows
 from kerneltrail.errors import DataError, ModelFileError
 from kerneltrail.gp import Prediction
 from kerneltrail.gp.prediction import rows_of
@@ -69,29 +71,65 @@ class RefittedUser:
         """How probable compositions are; empty where the learner only chooses."""
         return probabilities_of(self.fit)
 
-    def update(self, X: ArrayLike, y: ArrayLike, *, action: ArrayLike | None = None) -> Fit:
+    def update(
+        self,
+        X: Any,
+        y: ArrayLike | None = None,
+        *,
+        action: Assignment | ArrayLike | None = None,
+        probability: ArrayLike | None = None,
+        available: ArrayLike | None = None,
+    ) -> Fit:
         """One batch more, in data units; the action is left aside by learners that do not take it."""
-        rows, target = np.array(X, dtype=np.float64, ndmin=2), np.array(y, dtype=np.float64, ndmin=1)
-        batch = User(self.name, self.learner.covariates, rows, target, (len(target),), action=self._action(action))
+        named, rows = self._rows(X)
+        if y is None:
+            target_name = None if self._schema is None else self._schema.target
+            if named is None or target_name is None:
+                raise DataError(f"user {self.name!r}: an update needs the rows' outcomes: update(X, y)")
+            y = named.target(target_name)
+        else:
+            check_same_index(X, y)
+        target = np.array(y, dtype=np.float64, ndmin=1)
+        batch = User(
+            self.name, self.learner.covariates, rows, target, (len(target),), action=self._action(action, named)
+        )
         seen = self.seen.extend(batch)
         fit = self.learner.fit(seen, self.fit)
         self.seen, self.fit = seen, fit
         return fit
 
-    def predict(self, X: ArrayLike, *, action: ArrayLike | None = None) -> Prediction:
+    def predict(
+        self, X: Any, *, action: Assignment | ArrayLike | None = None, probability: ArrayLike | None = None
+    ) -> Prediction:
         """Mean and variance at the rows of X, in data units."""
-        rows = rows_of(X, self.learner.covariates)
-        chosen = self._action(action)
+        named, given = self._rows(X)
+        rows = rows_of(given, self.learner.covariates)
+        chosen = self._action(action, named)
         if chosen is not None and chosen.shape != (len(rows),):
             raise DataError(f"predictions at {len(rows)} rows need as many actions, got shape {chosen.shape}")
-        return self.fit.predict(rows, chosen)
+        prediction = self.fit.predict(rows, chosen)
+        return prediction if named is None else replace(prediction, given=named.given)
 
-    def _action(self, action: ArrayLike | None) -> Array | None:
+    @property
+    def _schema(self) -> Schema | None:
+        """How the training users' table was read, if the learner knows it."""
+        return getattr(self.learner, "schema", None)
+
+    def _rows(self, X: Any) -> tuple[NamedRows | None, Array]:
+        named = NamedRows.read(X)
+        if named is None:
+            return None, positional_rows(X, self.learner.covariates)
+        return named, named.covariates(self.learner.covariates, self._schema)
+
+    def _action(self, action: Assignment | ArrayLike | None, named: NamedRows | None) -> Array | None:
         if not self.learner.takes_action:
             return None
-        if action is None:
+        if action is None and named is not None and self._schema is not None:
+            action = named.flags(self._schema.action, "action")
+        assignment = Assignment.read(action)
+        if assignment is None:
             raise DataError(f"user {self.name!r}: this method has a reward model, so it needs action=")
-        return np.array(action, dtype=np.float64, ndmin=1)
+        return assignment.action
 
     def copy(self) -> RefittedUser:
         """An independent copy; all parts are immutable, so it is cheap."""

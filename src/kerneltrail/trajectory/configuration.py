@@ -158,6 +158,7 @@ class RewardSection(Section):
     advantage_variance: float = 1.0
     constant_variance: float = 10.0
     intercept: bool = True
+    coding: Literal["centred", "plain"] = "centred"
 
     def build(self, cohort: Cohort) -> Reward:
         """The reward model for a cohort."""
@@ -170,7 +171,13 @@ class RewardSection(Section):
             )
         if cohort.schema.action is None:
             raise ConfigError("reward: a reward model needs the action's column to be named: --action NAME, or action=")
-        return Reward(tuple(self.features), self.advantage_variance, self.constant_variance, self.intercept)
+        return Reward(
+            tuple(self.features),
+            self.advantage_variance,
+            self.constant_variance,
+            self.intercept,
+            coding=self.coding,
+        )
 
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from kerneltrail.data import Cohort, User
 from kerneltrail.errors import DataError
 from kerneltrail.gp import Reward
 from kerneltrail.gp.compilation import ensure_compiled
-from kerneltrail.gp.population import PopulationMean, spread
+from kerneltrail.gp.population import BUMPS, PopulationMean, centred_where_logged, effects_between, spread
 from kerneltrail.kernels import Pool, Priors
 from kerneltrail.store.digest import code, digest
 from kerneltrail.trajectory.candidates import support
@@ -71,13 +71,15 @@ def fit(
     if priors is None:
         priors = Priors.synthetic() if cohort.schema.scaling == "none" else Priors.heartsteps()
     _check(cohort, pool, reward)
+    if reward is not None:
+        reward = centred_where_logged(reward, cohort.raw)
     if reward is None and settings.constant > 0:
         reward = Reward.constant(settings.constant)
     begin = {} if extend is None else _known_paths(extend, cohort, pool)
     count = workers if workers is not None else (os.cpu_count() or 1)
     # What the fit depends on: a checkpoint of one must not serve another. Before the reward model learns from users.
     depends = (cohort.users, pool, priors, settings.to_json(), reward, begin)
-    mean, users, reward = _around(cohort.users, settings, reward)
+    mean, users, reward = _around(cohort.users, settings, reward, cohort.schema.scaling == "group")
     table = MapTable(users, pool, priors, settings.maps, reward)
     # Before the work begins: both may refuse their settings.
     urn = Urn(pool, alpha=settings.alpha, keep=settings.keep)
@@ -104,7 +106,7 @@ def fit(
 
 
 def _around(
-    users: Sequence[User], settings: Settings, reward: Reward | None
+    users: Sequence[User], settings: Settings, reward: Reward | None, scaled: bool
 ) -> tuple[PopulationMean | None, tuple[User, ...], Reward | None]:
     """What users vary around, the users less that, and the reward model with what was learnt of its spread."""
     for user in users if reward is not None else ():
@@ -113,8 +115,11 @@ def _around(
         return None, tuple(users), reward
     if reward is not None:
         reward = replace(reward, variances=None)  # what an extended model had learnt is learnt anew
-    mean = PopulationMean.train(users, reward)
+    # Bumps lie on the pilot users' range, so covariates must be scaled to it.
+    mean = PopulationMean.train(users, reward, curves=BUMPS if settings.mean == "smooth" and scaled else 0)
     centred = tuple(mean.centred(user) for user in users)
+    if scaled:
+        mean = replace(mean, between=effects_between(centred))
     return mean, centred, None if reward is None else spread(centred, reward)
 
 

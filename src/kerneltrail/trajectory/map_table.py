@@ -85,7 +85,7 @@ def block_of(user: User, reward: Reward | None) -> LinearBlock | None:
         return None
     if user.action is None and reward.acts:
         raise DataError(f"a reward model needs an action column, but user {user.name!r} has no actions")
-    return reward.block(user.X, user.covariates, user.action)
+    return reward.block(user.X, user.covariates, user.assignment)
 
 
 def fit_path(user: User, composition: Composition, prior: Prior, settings: MapSettings, reward: Reward | None) -> Fits:

@@ -25,7 +25,15 @@ from kerneltrail.trajectory.settings import Settings
 
 Model = TypeVar("Model", bound=LearntGraph)
 
-_LATER = (("mean", "none"), ("scope", "each"), ("margin_of", "joint"), ("variances", None), ("constant", 0.0))
+_LATER = (
+    ("mean", "none"),
+    ("scope", "each"),
+    ("margin_of", "joint"),
+    ("variances", None),
+    ("constant", 0.0),
+    ("typical", None),
+    ("coding", "centred"),
+)
 """Keys, with the values that change nothing, which files of before do not have."""
 
 
@@ -112,7 +120,9 @@ def _encode(model: LearntGraph) -> tuple[dict[str, Any], dict[str, NDArray[Any]]
     }
     if model.mean is not None:
         arrays["mean.weights"] = model.mean.weights
-        content["mean"] = {"penalty": model.mean.penalty}
+        if model.mean.between is not None:
+            arrays["between"] = model.mean.between
+        content["mean"] = {"penalty": model.mean.penalty, "curves": model.mean.curves}
     return content, arrays
 
 
@@ -182,7 +192,9 @@ def _decode_mean(content: Mapping[str, Any], arrays: Arrays) -> PopulationMean |
     reward = content["reward"]
     names = Schema.from_json(content["schema"]).covariates
     effect = None if reward is None else replace(Reward(**reward), variances=None)
-    return PopulationMean(array(arrays, "mean.weights", (None,), finite=True), names, effect, stored["penalty"])
+    weights = array(arrays, "mean.weights", (None,), finite=True)
+    between = array(arrays, "between", (len(names), 2), finite=True) if "between" in arrays else None
+    return PopulationMean(weights, names, effect, stored["penalty"], stored.get("curves", 0), between)
 
 
 def _decode_pool(stored: Mapping[str, Any]) -> Pool:

@@ -18,19 +18,24 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from kerneltrail.data import User
-from kerneltrail.data.arrays import read_numbers
+from kerneltrail.data.assignment import Assignment
 from kerneltrail.errors import DataError, ModelFileError, TrajectoryError
 from kerneltrail.gp import LinearBlock, Prediction
+from kerneltrail.gp.mixture import NormalMixture
 from kerneltrail.gp.prediction import rows_of
 from kerneltrail.kernels import Array, Composition, Hyperparameters
 from kerneltrail.store.atomic import write
-from kerneltrail.trajectory.advantage import Advantage, mixed
+from kerneltrail.trajectory.advantage import Advantage
+from kerneltrail.trajectory.batch import assignment_of, covariate_rows, read_batch
+from kerneltrail.trajectory.effect_search import KernelPosterior, effects_of
+from kerneltrail.trajectory.effects import Effects
 from kerneltrail.trajectory.graph import LearntGraph
 from kerneltrail.trajectory.map_table import block_of
 from kerneltrail.trajectory.node_fit import NodeFit, NodePosterior
 from kerneltrail.trajectory.sampler.urn import ROOT
 from kerneltrail.trajectory.settings import Memory, Selection
-from kerneltrail.trajectory.user_state import RECENT, SelectionStep, UserState
+from kerneltrail.trajectory.treatment import TreatmentEffect, treatment_effect
+from kerneltrail.trajectory.user_state import RECENT, SelectionStep, UserState, newest
 
 
 class NewUser:
@@ -157,9 +162,26 @@ class NewUser:
         pairs = zip((node.composition for node in self.model.nodes), weights.tolist(), strict=True)
         return dict(sorted(pairs, key=lambda pair: -pair[1]))
 
-    def update(self, X: ArrayLike, y: ArrayLike, *, action: ArrayLike | None = None) -> SelectionStep:
-        """One batch more: X (b, d) in the order of the model's covariates, y (b,), with actions for a reward model."""
-        batch = self._batch(X, y, action)
+    def update(
+        self,
+        X: Any,
+        y: ArrayLike | None = None,
+        *,
+        action: Assignment | ArrayLike | None = None,
+        probability: ArrayLike | None = None,
+        available: ArrayLike | None = None,
+    ) -> SelectionStep:
+        """One batch more, in data units.
+
+        Args:
+            X: a frame or a dict of columns, matched by the covariates' names; further columns are left aside. Or an
+                array (b, d) in the order of the model's covariates.
+            y: outcomes, (b,); if None, the frame's column of the target.
+            action: 0 or 1 for each row, for a reward model; if None, the frame's column of the action.
+            probability: with which the action was drawn, and `available`, 0 where nobody could act; if None, the
+                frame's columns of the model's schema, if it has them.
+        """
+        batch = read_batch(self.model, self.name, X, y, (action, probability, available))
         with self._lock:
             state = self._after(self._state, batch)
             self._state = state
@@ -192,6 +214,7 @@ class NewUser:
             weights=weights,
             current=current,
             first=state.first or step,
+            recent=newest(batch if state.recent is None else state.recent.extend(batch)),
             selected=tuple(n + (i == current) for i, n in enumerate(state.selected)),
         )
 
@@ -241,36 +264,66 @@ class NewUser:
         weights = weights / weights.sum()
         return prior, weights, int(np.argmax(weights))
 
-    def predict(self, X: ArrayLike, *, action: ArrayLike | None = None) -> Prediction:
-        """Mean and variance in the target's units, averaged over nodes by their probability."""
-        scaled = self._scaler.transform(_numbers(X, 2))
-        actions = self._actions(action, "predict")
+    def predict(
+        self,
+        X: Any,
+        *,
+        action: Assignment | ArrayLike | None = None,
+        probability: ArrayLike | None = None,
+    ) -> Prediction:
+        """Mean and variance in the target's units, averaged over nodes by their probability.
+
+        X, and with a reward model the action and its probability, are given as for `update`.
+        """
+        named, rows = covariate_rows(self.model, X)
+        scaled = self._scaler.transform(rows)
+        assignment = assignment_of(self.model, self.name, named, (action, probability, None), "predict")
         reward = self.model.reward
-        linear = None if reward is None else reward.design(scaled, self.model.covariates, actions)
+        linear = None if reward is None else reward.design(scaled, self.model.covariates, assignment)
         weights, posteriors = self._counted()
         parts = [posterior.predict(scaled, linear) for posterior in posteriors]
-        mean, variance = mixed(weights, np.array([p.mean for p in parts]), np.array([p.variance for p in parts]))
+        mixture = NormalMixture(weights, np.array([p.mean for p in parts]), np.array([p.variance for p in parts]))
+        mean, variance = mixture.mean, mixture.variance
         noise = float(weights @ [p.noise for p in parts]) / float(weights.sum())
         if self.model.mean is not None:
-            mean = mean + self.model.mean.at(scaled, actions)
+            mean = mean + self.model.mean.at(scaled, assignment)
         return Prediction(
             self._scaler.inverse_target(mean),
             self._scaler.inverse_variance(variance),
             float(self._scaler.inverse_variance(np.array([noise]))[0]),
+            None if named is None else named.given,
         )
 
-    def advantage(self, X: ArrayLike) -> Advantage:
+    def advantage(self, X: Any) -> Advantage:
         """What acting adds at each row of X, in the target's units, averaged over nodes by their probability."""
         reward = self.model.reward
         if reward is None or not reward.acts:
             raise DataError("this model has no reward model, so it knows of no advantage; fit it with an action column")
-        scaled = rows_of(self._scaler.transform(_numbers(X, 2)), self.model.covariates)
+        scaled = rows_of(self._scaler.transform(covariate_rows(self.model, X)[1]), self.model.covariates)
         weights, posteriors = self._counted()
         parts = [posterior.posterior.advantage(scaled, reward) for posterior in posteriors]
-        mean, variance = mixed(weights, np.array([p[0] for p in parts]), np.array([p[1] for p in parts]))
-        if self.model.mean is not None:
-            mean = mean + self.model.mean.advantage(scaled)
-        return Advantage(self._scaler.scale * mean, self._scaler.inverse_variance(variance))
+        shared = 0.0 if self.model.mean is None else self.model.mean.advantage(scaled)
+        scale = self._scaler.scale
+        means = scale * (np.array([mean for mean, _ in parts]) + shared)
+        return Advantage(weights, means, self._scaler.inverse_variance(np.array([variance for _, variance in parts])))
+
+    def effects(self) -> Effects:
+        """What was found of the user: the effect of every covariate in data units, with its uncertainty."""
+        state = self._state
+        return effects_of(self.model, self._kernels(), state.recent, state.rows)
+
+    def treatment(self) -> TreatmentEffect:
+        """What acting adds for the user: on average over the newest contexts, and along each feature."""
+        state = self._state
+        if not self.model.takes_action:
+            raise DataError("this model has no reward model, so it knows of no advantage; fit it with an action column")
+        if state.recent is None:
+            raise DataError(f"no rows of {self.name} have been seen yet, so there are no contexts to average over")
+        return treatment_effect(self.model, self._kernels(), state.recent.X, state.rows)
+
+    def _kernels(self) -> list[KernelPosterior]:
+        weights, posteriors = self._counted()
+        return [KernelPosterior(float(w), each.posterior) for w, each in zip(weights, posteriors, strict=True)]
 
     def node_posterior(self, composition: Composition | None = None) -> NodePosterior:
         """What a node (the selected one unless one is named) predicts from: its posterior, parts, advantage."""
@@ -298,22 +351,3 @@ class NewUser:
             cached = state, tuple(NodePosterior(fit, state.kept, block, covariates) for fit in state.fits)
             self._posteriors = cached
         return cached[1]
-
-    def _batch(self, X: ArrayLike, y: ArrayLike, action: ArrayLike | None) -> User:
-        rows, target = _numbers(X, 2), _numbers(y, 1)
-        actions = self._actions(action, "update")
-        user = User(self.name, self.model.covariates, rows, target, (len(target),), action=actions)
-        scaled = self._scaler.apply(user)
-        return scaled if self.model.mean is None else self.model.mean.centred(scaled)
-
-    def _actions(self, action: ArrayLike | None, asked: str) -> Array | None:
-        """The actions as numbers for a reward model, which needs them; left aside without one, as by every method."""
-        if not self.model.takes_action:
-            return None
-        if action is None:
-            raise DataError(f"user {self.name!r}: this model has a reward model, so {asked} needs action=")
-        return _numbers(action, 1)
-
-
-def _numbers(values: ArrayLike, dimensions: int) -> Array:
-    return np.array(read_numbers(values, "rows"), ndmin=dimensions)

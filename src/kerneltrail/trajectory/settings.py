@@ -20,7 +20,7 @@ Selection = Literal["filter", "greedy"]
 Memory = Literal["newest", "all"]
 Start = Literal["apart", "best"]
 MarginOf = Literal["joint", "likelihood"]
-Mean = Literal["none", "population"]
+Mean = Literal["none", "population", "smooth"]
 
 
 @dataclass(frozen=True)
@@ -49,8 +49,9 @@ class Settings:
             urn's prior over paths.
         selection: how new users are followed: ``filter`` or ``greedy`` (method §7).
         memory: for the filter, whether only the newest cumulative set speaks or all of them.
-        mean: what users vary around: ``none``, zero; or ``population``, a ridge regression on all pilot users' rows,
-            with the spread of a reward model's constant and advantage between users learnt too. So a new user has a
+        mean: what users vary around: ``none``, zero; ``population``, a ridge regression on all pilot users' rows, with
+            the spread of a reward model's constant and advantage between users learnt too; or ``smooth``, the same with
+            a curve for each covariate where that predicts pilot users who are left out better. So a new user has a
             prediction before the first batch (method §8.3).
         constant: prior variance of a constant mean of each user's own, where there is no reward model, which has one;
             0 for none. Around the population mean it is where the learning of its spread between users begins.

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kerneltrail.data import User
+from kerneltrail.data.assignment import Assignment
 from kerneltrail.errors import ModelFileError
 from kerneltrail.gp import OnlineState
 from kerneltrail.gp.regression import Basis
@@ -28,6 +29,13 @@ from kerneltrail.trajectory.settings import Memory, Selection, Settings
 RECENT = 64
 """Steps of a user that are kept; of earlier ones the first, and how often each node was selected. Somebody who is
 followed for years must not grow; whoever wants every step keeps what `update` returns."""
+
+CONTEXTS = 200
+"""Rows that are kept of a user, the newest ones, even after sums have replaced the rows: effects are stated over the
+contexts that the user meets."""
+
+ASSIGNED = ("action", "probability", "availability")
+"""Columns of kept rows that a reward model reads."""
 
 _ONLINE = {"rows": int, "tol": float, "max_rank": int, "widening_error": float}
 _PLAIN: dict[str, Any] = {
@@ -69,6 +77,7 @@ class UserState:
         current: index of the selected node, None before any batch.
         first: what happened at the first batch, None before it.
         selected: after how many batches each node was the selected one, in the model's order.
+        recent: the newest rows, at most `CONTEXTS`, scaled and less the population mean; None before any batch.
     """
 
     name: str
@@ -85,6 +94,7 @@ class UserState:
     current: int | None
     first: SelectionStep | None
     selected: tuple[int, ...]
+    recent: User | None = None
 
     @classmethod
     def start(cls, name: str, settings: Settings, fits: tuple[NodeFit, ...], prior: Array) -> UserState:
@@ -106,7 +116,8 @@ class UserState:
             "model": fingerprint(model),
             **{name: getattr(self, name) for name in _PLAIN},
             "judges": [_encode_fit(fit, f"judges.{i}", arrays) for i, fit in enumerate(self.fits)],
-            "kept": _encode_rows(self.kept, arrays),
+            "kept": _encode_rows(self.kept, "kept", arrays),
+            "recent": _encode_rows(self.recent, "recent", arrays),
             "history": _encode_history(self.steps, model, arrays),
             "selected": list(self.selected),
         }
@@ -124,6 +135,10 @@ class UserState:
             if current is not None and current not in range(count):
                 raise Malformed(f"the selected node is number {current} of {count}")
             steps = _decode_history(content["history"], model, arrays)
+            kept = _decode_rows(content["kept"], "kept", model, arrays)
+            recent = _decode_rows(content.get("recent"), "recent", model, arrays)
+            if recent is None and kept is not None:  # of files of before
+                recent = newest(kept)
             return cls(
                 **{name: content[name] for name in _PLAIN},
                 history=steps[-RECENT:],
@@ -131,11 +146,12 @@ class UserState:
                     _decode_fit(stored, node, model, f"judges.{i}", arrays)
                     for i, (stored, node) in enumerate(zip(content["judges"], model.nodes, strict=True))
                 ),
-                kept=_decode_rows(content["kept"], model, arrays),
+                kept=kept,
                 prior=_shares(arrays, "prior", count),
                 weights=_shares(arrays, "weights", count),
                 first=steps[0] if steps else None,
                 selected=_decode_selected(content.get("selected"), steps, model),
+                recent=recent,
             )
 
 
@@ -192,23 +208,38 @@ def _decode_online(
     return OnlineState(basis, linear, gram, stored["rows"], stored["max_rank"], stored["widening_error"])
 
 
-def _encode_rows(kept: User | None, arrays: dict[str, NDArray[Any]]) -> dict[str, Any] | None:
-    if kept is None:
+def newest(rows: User) -> User:
+    """The newest `CONTEXTS` rows, as one batch."""
+    first = max(rows.rows - CONTEXTS, 0)
+    whole = rows.with_ends((first, rows.rows) if first else (rows.rows,))
+    return whole.batch(whole.batches)
+
+
+def _encode_rows(rows: User | None, key: str, arrays: dict[str, NDArray[Any]]) -> dict[str, Any] | None:
+    if rows is None:
         return None
-    arrays["kept.X"], arrays["kept.y"] = kept.X, kept.y
-    if kept.action is not None:
-        arrays["kept.action"] = kept.action
-    return {"name": kept.name, "ends": list(kept.ends)}
+    arrays[f"{key}.X"], arrays[f"{key}.y"] = rows.X, rows.y
+    for name in ASSIGNED:
+        if getattr(rows, name) is not None:
+            arrays[f"{key}.{name}"] = getattr(rows, name)
+    return {"name": rows.name, "ends": list(rows.ends)}
 
 
-def _decode_rows(stored: Mapping[str, Any] | None, model: LearntGraph, arrays: Arrays) -> User | None:
+def _decode_rows(stored: Mapping[str, Any] | None, key: str, model: LearntGraph, arrays: Arrays) -> User | None:
     if stored is None:
         return None
     conform(stored, {"name": str, "ends": list[int]}, "its rows")
-    X, y = array(arrays, "kept.X", (None, len(model.covariates))), array(arrays, "kept.y", (None,))
-    # Files of before hold actions that a model without a reward does not read.
-    action = array(arrays, "kept.action", (None,)) if "kept.action" in arrays and model.takes_action else None
-    return User(stored["name"], model.covariates, X, y, stored["ends"], action)
+    X, y = array(arrays, f"{key}.X", (None, len(model.covariates))), array(arrays, f"{key}.y", (None,))
+    columns: dict[str, Array | None] = {}
+    # Files of before hold actions that a model without a reward does not read, and do not say what was not logged.
+    if model.reward is not None and model.reward.acts and f"{key}.action" in arrays:
+        action, probability, available = (
+            array(arrays, f"{key}.{name}", (None,)) if f"{key}.{name}" in arrays else None for name in ASSIGNED
+        )
+        assert action is not None
+        whole = Assignment(action, probability, available).filled(model.reward.typical)
+        columns = dict(zip(ASSIGNED, (whole.action, whole.probability, whole.available), strict=True))
+    return User(stored["name"], model.covariates, X, y, stored["ends"], **columns)
 
 
 def _encode_history(

@@ -1,0 +1,69 @@
+"""What was assigned at a user's rows: the action, the probability with which it was drawn, and whether it could be."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from kerneltrail.data.arrays import read_numbers
+from kerneltrail.errors import DataError
+from kerneltrail.kernels import Array
+
+
+@dataclass(frozen=True)
+class Assignment:
+    """The action at each of n rows, and how it came about.
+
+    Attributes:
+        action: 0 or 1, (n,).
+        probability: of the action being 1, (n,), or None where nobody logged it.
+        available: 1 where somebody could act, 0 where nobody could, (n,); None where everybody always could.
+    """
+
+    action: Array
+    probability: Array | None = None
+    available: Array | None = None
+
+    @classmethod
+    def read(cls, action: Any, probability: Any = None, available: Any = None) -> Assignment | None:
+        """From columns as callers give them; an `Assignment` stays as it is, and no action is None."""
+        if isinstance(action, Assignment):
+            return action
+        if action is None:
+            return None
+        columns = [None if each is None else read_numbers(each, "the action") for each in (probability, available)]
+        return cls(np.atleast_1d(read_numbers(action, "the action")), *columns)
+
+    def __len__(self) -> int:
+        return len(self.action)
+
+    def filled(self, typical: float | None) -> Assignment:
+        """With what nobody logged filled in: all rows available, and the typical probability if there is one."""
+        available = np.ones(len(self)) if self.available is None else self.available
+        probability = self.probability
+        if probability is None and typical is not None:
+            probability = np.full(len(self), typical)
+        return Assignment(self.action, probability, available)
+
+    def checked(self, rows: int, what: str) -> Assignment:
+        """Itself, if every column has so many rows; else refused in the name of `what` needs it."""
+        for name in ("action", "probability", "available"):
+            column = getattr(self, name)
+            if column is not None and column.shape != (rows,):
+                raise DataError(f"{what} needs one {name} for each of {rows} rows, got shape {column.shape}")
+        return self
+
+    def coded(self, typical: float | None) -> tuple[Array, ...]:
+        """What multiplies an advantage's features at each row (method (32), (41)).
+
+        Plainly, with `typical` None, it is the action. Centred, it is the action less its probability, and then, for a
+        block of its own, the probability; `typical` stands in for one that nobody logged. Where nobody could act, both
+        are 0: such a row speaks of the baseline alone.
+        """
+        could = np.ones(len(self)) if self.available is None else self.available
+        if typical is None:
+            return (self.action * could,)
+        probability = np.full(len(self), typical) if self.probability is None else self.probability
+        return (self.action - probability) * could, probability * could

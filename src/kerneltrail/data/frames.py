@@ -1,0 +1,125 @@
+"""Rows that a caller hands over one batch at a time: a frame is read by its columns' names, an array by their order.
+
+What comes back can be a frame of the caller's kind, with the caller's index.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from importlib.util import find_spec
+from typing import Any
+
+import narwhals as nw
+import numpy as np
+
+from kerneltrail.data.arrays import read_numbers
+from kerneltrail.data.columns import coded, flags, numbers, shares
+from kerneltrail.data.schema import Schema
+from kerneltrail.data.table import Table, frame_table
+from kerneltrail.errors import DataError
+from kerneltrail.kernels import Array
+
+KINDS = ("pandas", "polars", "pyarrow")
+"""Libraries of frames; the first that is installed is used where a caller had none."""
+
+
+@dataclass(frozen=True)
+class NamedRows:
+    """Rows that were given by name.
+
+    Attributes:
+        table: their columns.
+        given: the caller's frame or dict itself.
+    """
+
+    table: Table
+    given: Any
+
+    @classmethod
+    def read(cls, rows: Any) -> NamedRows | None:
+        """Rows with names: a frame of any library that narwhals knows, a dict of columns, or a dict that is one row.
+
+        None for an array or a list, which has no names.
+        """
+        if isinstance(rows, np.ndarray | list | tuple):
+            return None
+        table = frame_table(rows)
+        return None if table is None else cls(table, rows)
+
+    def covariates(self, names: Sequence[str], schema: Schema | None = None) -> Array:
+        """The covariates in the order of `names`, (m, d); one that is not there is refused, others are left aside."""
+        levels = {} if schema is None else schema.levels
+        columns = []
+        for name in names:
+            column = coded(self.table, name, levels[name]) if name in levels else numbers(self.table, name)
+            columns.append(self._without_gaps(name, column, schema))
+        return np.column_stack(columns) if columns else np.empty((self.table.rows, 0))
+
+    def target(self, name: str) -> Array:
+        """The column of outcomes."""
+        return self._without_gaps(name, numbers(self.table, name), None)
+
+    def flags(self, name: str | None, what: str) -> Array | None:
+        """A column of zeros and ones; None if it is not named or not there."""
+        return None if name is None or name not in self.table else self._whole(name, flags(self.table, name, what))
+
+    def shares(self, name: str | None) -> Array | None:
+        """A column of probabilities; None if it is not named or not there."""
+        return None if name is None or name not in self.table else self._whole(name, shares(self.table, name))
+
+    def _whole(self, name: str, column: Array) -> Array:
+        return self._without_gaps(name, column, None)
+
+    def _without_gaps(self, name: str, column: Array, schema: Schema | None) -> Array:
+        gaps = np.flatnonzero(np.isnan(column))
+        if not len(gaps):
+            return column
+        policy = "error" if schema is None else schema.policy(name)
+        if policy in ("error", "drop") or schema is None:
+            raise DataError(
+                f"column {name!r} is missing in {self.table.place(int(gaps[0]))}, and in {len(gaps)} of "
+                f"{self.table.rows} rows altogether; leave those rows out, or fill them in"
+            )
+        column = column.copy()
+        column[gaps] = schema.levels[name].index(str(policy)) if name in schema.levels else float(policy)
+        return column
+
+
+def check_same_index(X: Any, y: Any) -> None:
+    """Refuse rows and outcomes of pandas whose indices differ: side by side they would be matched wrongly."""
+    one, other = getattr(X, "index", None), getattr(y, "index", None)
+    if one is None or other is None or callable(one) or callable(other):
+        return
+    if len(one) == len(other) and not one.equals(other):
+        raise DataError("the rows and the outcomes have different indices; give both in the same order")
+
+
+def positional_rows(X: Any, names: Sequence[str]) -> Array:
+    """An array's rows, (m, d), in the order of `names`; a wrong number of columns is refused."""
+    rows = np.array(read_numbers(X, "rows", names), ndmin=2)
+    if rows.ndim != 2 or (rows.size and rows.shape[1] != len(names)):
+        raise DataError(
+            f"rows without names need {len(names)} columns, in the order {', '.join(names)}; got shape {rows.shape}. A "
+            "frame, or a dict of columns, is matched by name"
+        )
+    return rows
+
+
+def frame_like(given: Any, columns: Mapping[str, Any]) -> Any:
+    """Columns as a frame of the kind of `given`, with its index; of the first library installed if that is None."""
+    if isinstance(given, Mapping):
+        return {name: np.asarray(values).tolist() for name, values in columns.items()}
+    index = None
+    if given is None:
+        kind = next((name for name in KINDS if find_spec(name) is not None), None)
+        if kind is None:
+            raise DataError("a frame needs pandas, polars or pyarrow: pip install 'kerneltrail[tables]'")
+        backend: Any = kind
+    else:
+        backend = nw.get_native_namespace(given)
+        index = getattr(given, "index", None)
+    frame = nw.from_dict({name: np.asarray(values) for name, values in columns.items()}, backend=backend).to_native()
+    if index is not None and not callable(index) and len(index) == len(frame):
+        frame.index = index
+    return frame

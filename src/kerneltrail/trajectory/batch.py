@@ -1,0 +1,74 @@
+"""A batch of a followed user as callers hand it over, read as the model's schema says, and scaled."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from kerneltrail.data import User
+from kerneltrail.data.arrays import read_numbers
+from kerneltrail.data.assignment import Assignment
+from kerneltrail.data.frames import NamedRows, check_same_index, positional_rows
+from kerneltrail.errors import DataError
+from kerneltrail.kernels import Array
+from kerneltrail.trajectory.graph import LearntGraph
+
+Assigned = tuple[Any, Any, Any]
+"""Action, its probability and availability, each as a caller gives it, or None."""
+
+
+def covariate_rows(model: LearntGraph, X: Any) -> tuple[NamedRows | None, Array]:
+    """Covariates in data units, (m, d), and the columns that they came with if they had names."""
+    named = NamedRows.read(X)
+    if named is None:
+        return None, positional_rows(X, model.covariates)
+    return named, named.covariates(model.covariates, model.schema)
+
+
+def read_batch(model: LearntGraph, name: str, X: Any, y: Any, assigned: Assigned) -> User:
+    """A batch of the user of that name, scaled and less the population mean."""
+    named, rows = covariate_rows(model, X)
+    schema = model.schema
+    if y is None:
+        if named is None:
+            raise DataError(f"user {name!r}: rows without names need their outcomes beside them: update(X, y)")
+        y = named.target(schema.target)
+    else:
+        check_same_index(X, y)
+    target = np.array(read_numbers(y, "rows"), ndmin=1)
+    assignment = assignment_of(model, name, named, assigned, "update")
+    columns: dict[str, Array | None] = {}
+    if assignment is not None:
+        assignment = assignment.checked(len(target), f"user {name!r}: an update")
+        available = assignment.available
+        if schema.available_only and available is not None and not available.all():
+            raise DataError(
+                f"user {name!r}: nobody could act in row {int(np.argmin(available)) + 1}; the model was learnt without "
+                "such rows: leave them out"
+            )
+        columns = {"action": assignment.action, "probability": assignment.probability, "availability": available}
+    scaled = model.scaler.apply(User(name, model.covariates, rows, target, (len(target),), **columns))
+    return scaled if model.mean is None else model.mean.centred(scaled)
+
+
+def assignment_of(
+    model: LearntGraph, name: str, named: NamedRows | None, assigned: Assigned, asked: str
+) -> Assignment | None:
+    """What was assigned, for a reward model, which needs it; left aside without one, as by every method.
+
+    What was not logged is filled in, so that all batches have the same columns: everybody could act, and the action had
+    its typical probability.
+    """
+    reward, schema = model.reward, model.schema
+    if reward is None or not reward.acts:
+        return None
+    action, probability, available = assigned
+    if named is not None:
+        action = named.flags(schema.action, "action") if action is None else action
+        probability = named.shares(schema.probability) if probability is None else probability
+        available = named.flags(schema.availability, "availability") if available is None else available
+    assignment = Assignment.read(action, probability, available)
+    if assignment is None:
+        raise DataError(f"user {name!r}: this model has a reward model, so {asked} needs action=")
+    return assignment.filled(reward.typical)

@@ -1,0 +1,285 @@
+"""From the posteriors of the kernels that count to one user's effects (method §8.5)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from kerneltrail.data import User
+from kerneltrail.gp import OnlineState, Posterior
+from kerneltrail.gp.mixture import NormalMixture
+from kerneltrail.gp.partial import partial_effect
+from kerneltrail.gp.population import PopulationMean
+from kerneltrail.kernels import Array, Composition
+from kerneltrail.trajectory.effects import Effect, Effects, Interaction, Shape
+from kerneltrail.trajectory.graph import LearntGraph
+
+POINTS = 31
+"""Points of a curve."""
+FEW = 5
+"""Up to so many different values a covariate has levels."""
+TURN = 0.15
+"""A curve that falls back by less than this share of its range still counts as a trend."""
+PAIRS = 5
+"""Values of each covariate at which an interaction is looked at."""
+
+
+@dataclass(frozen=True)
+class KernelPosterior:
+    """One kernel that counts: its probability, and the posterior of its products given the user's rows."""
+
+    weight: float
+    posterior: Posterior | OnlineState
+
+    @property
+    def composition(self) -> Composition:
+        """The kernel."""
+        return self.posterior.hyperparameters.composition
+
+    @property
+    def noise(self) -> float:
+        """Variance of an observation around the function."""
+        return float(self.posterior.hyperparameters.values_array[-1])
+
+    def reads(self, *covariates: str) -> list[int]:
+        """Indices of the products that read all of these covariates."""
+        return [p for p, product in enumerate(self.composition) if set(covariates) <= set(product.covariates)]
+
+    def straight(self, covariate: str) -> bool:
+        """Whether the kernel runs in a straight line along a covariate."""
+        products = [self.composition.products[p] for p in self.reads(covariate)]
+        atoms = [[atom for atom in product.atoms if atom.covariate == covariate] for product in products]
+        return all(len(each) == 1 and each[0].spec.linear for each in atoms)
+
+    def periods(self, covariate: str) -> Iterator[float]:
+        """Periods of the kernel's atoms on a covariate, scaled."""
+        hyperparameters = self.posterior.hyperparameters
+        for slot, value in zip(hyperparameters.layout.slots, hyperparameters.values_array, strict=True):
+            if slot.covariate == covariate and slot.spec.kind == "period":
+                yield float(value)
+
+
+def effects_of(model: LearntGraph, kernels: Sequence[KernelPosterior], recent: User | None, rows: int) -> Effects:
+    """The effects of all covariates for one user.
+
+    Args:
+        model: what the user is followed on.
+        kernels: those that count.
+        recent: the user's newest rows, scaled and less the population mean: effects are averages over their contexts;
+            None before any row.
+        rows: number of rows seen.
+    """
+    finder = _Finder(model, kernels, recent)
+    effects = sorted((finder.effect(name) for name in model.covariates), key=lambda effect: -abs(effect.size))
+    noise = finder.weights @ [kernel.noise for kernel in finder.kernels]
+    return Effects(tuple(effects), finder.interactions(), rows, float(np.sqrt(noise)) * model.scaler.scale)
+
+
+def _corners(model: LearntGraph) -> Array:
+    """Where nobody has been: the pilot users' range, end to end."""
+    grid = np.linspace(0.0, 1.0, 11) if model.schema.scaling == "group" else np.linspace(-1.0, 1.0, 11)
+    return np.repeat(grid[:, None], len(model.covariates), axis=1)
+
+
+class _Apart:
+    """What covariates that a kernel does not read add for one user: how far the user is from the population there.
+
+    What the kernel leaves of the rows is taken for Σ_j d_j(x_j) + ε, with d_j as users differ (method (43)).
+    """
+
+    def __init__(self, mean: PopulationMean | None, unread: Sequence[int], X: Array, rest: Array, noise: float) -> None:
+        self.mean, self.X, self.rest = mean, X, rest
+        total = noise * np.eye(len(rest))
+        for j in unread if mean is not None else ():
+            assert mean is not None
+            total += mean.difference(j, X[:, j], X[:, j])
+        self.lower = np.linalg.cholesky(total)
+
+    def effect(self, j: int, x: Array) -> tuple[Array, Array]:
+        """Mean (g,) and covariance (g, g) of d_j at x; nothing without a population to differ from."""
+        if self.mean is None:
+            return np.zeros(len(x)), np.zeros((len(x), len(x)))
+        prior = self.mean.difference(j, x, x)
+        if not len(self.rest):
+            return np.zeros(len(x)), prior
+        cross = np.linalg.solve(self.lower, self.mean.difference(j, self.X[:, j], x))
+        return cross.T @ np.linalg.solve(self.lower, self.rest), prior - cross.T @ cross
+
+
+class _Finder:
+    """Finds one user's effects."""
+
+    def __init__(self, model: LearntGraph, kernels: Sequence[KernelPosterior], recent: User | None) -> None:
+        self.model = model
+        self.kernels = sorted(kernels, key=lambda kernel: -kernel.weight)
+        self.recent = recent
+        self.contexts = _corners(model) if recent is None else recent.X
+        self.weights = np.array([kernel.weight for kernel in self.kernels])
+        self.weights = self.weights / self.weights.sum()
+
+    def column(self, name: str) -> int:
+        return self.model.covariates.index(name)
+
+    def in_units(self, name: str, x: Array) -> Array:
+        return np.array([self.model.scaler.location(name, float(value)) for value in x])
+
+    def effect(self, name: str) -> Effect:
+        seen = self.contexts[:, self.column(name)]
+        distinct = np.unique(seen)
+        leveled = len(distinct) <= FEW or name in self.model.schema.levels
+        tenth, ninetieth = np.quantile(seen, [0.1, 0.9])
+        if leveled:
+            x = distinct if len(distinct) > 1 else np.array([distinct[0], distinct[0] + 1.0])
+        else:
+            low, high = np.quantile(seen, [0.02, 0.98])
+            x = np.unique(np.concatenate([np.linspace(low, high, POINTS - 2), [tenth, ninetieth]]))
+        nearest = np.abs(seen[:, None] - x).argmin(axis=1)
+        share = np.bincount(nearest, minlength=len(x)) / len(seen)
+        means, covariances = self._parts(name, x)
+        shape, period = self._shape(name, x, self.weights @ means, leveled, (tenth, ninetieth))
+        start, end = self._compared(shape, x, self.weights @ means, (tenth, ninetieth))
+        centred = np.eye(len(x)) - share
+        spread = np.array([np.einsum("ij,jk,ik->i", centred, c, centred) for c in covariances])
+        scale = self.model.scaler.scale
+        curve = NormalMixture(self.weights, scale * means @ centred.T, scale**2 * np.maximum(spread, 0.0))
+        contrast = np.zeros(len(x))
+        contrast[end] += 1.0
+        contrast[start] -= 1.0
+        read = sum(weight for weight, kernel in zip(self.weights, self.kernels, strict=True) if kernel.reads(name))
+        units = self.in_units(name, x)
+        return Effect(
+            name,
+            shape,
+            units,
+            curve,
+            float(units[start]),
+            float(units[end]),
+            self._contrast(means, covariances, contrast),
+            float(read),
+            period,
+        )
+
+    def _contrast(self, means: Array, covariances: Array, contrast: Array) -> NormalMixture:
+        scale = self.model.scaler.scale
+        variance = np.maximum(np.einsum("i,sij,j->s", contrast, covariances, contrast), 0.0)
+        return NormalMixture(self.weights, scale * (means @ contrast)[:, None], scale**2 * variance[:, None])
+
+    def _parts(self, name: str, x: Array) -> tuple[Array, Array]:
+        """For each kernel mean (S, g) and covariance (S, g, g) of the effect at x, scaled."""
+        mean, j = self.model.mean, self.column(name)
+        shared = np.zeros(len(x)) if mean is None else mean.along(j, x)
+        means, covariances = [], []
+        for kernel, apart in zip(self.kernels, self._apart, strict=True):
+            products = kernel.reads(name)
+            if products:
+                part, covariance = partial_effect(kernel.posterior, products, [name], x[:, None], self.contexts)
+            else:
+                part, covariance = apart.effect(j, x)
+            means.append(part + shared)
+            covariances.append(covariance)
+        return np.array(means), np.array(covariances)
+
+    @cached_property
+    def _apart(self) -> list[_Apart]:
+        """For each kernel, what covariates that it does not read add for this user."""
+        every = []
+        for kernel in self.kernels:
+            unread = [j for j, name in enumerate(self.model.covariates) if not kernel.reads(name)]
+            rest = np.empty(0)
+            if self.recent is not None:
+                reward, X = self.model.reward, self.recent.X
+                linear = None if reward is None else reward.design(X, self.model.covariates, self.recent.assignment)
+                rest = self.recent.y - kernel.posterior.predict(X, linear=linear).mean
+            every.append(_Apart(self.model.mean, unread, self.contexts[: len(rest)], rest, kernel.noise))
+        return every
+
+    def _shape(
+        self, name: str, x: Array, mean: Array, leveled: bool, span: tuple[float, float]
+    ) -> tuple[Shape, float | None]:
+        if leveled:
+            return "levels", None
+        readers = [kernel for kernel in self.kernels if kernel.reads(name)]
+        period = next((period for kernel in readers[:1] for period in kernel.periods(name)), None)
+        if period is not None:
+            return "rhythm", self.model.scaler.length(name, period)
+        bent = self.model.mean is not None and self.model.mean.curves > 0
+        if not bent and all(kernel.straight(name) for kernel in readers):
+            return "line", None
+        inside = mean[(x >= span[0]) & (x <= span[1])]
+        rising = inside if inside[-1] >= inside[0] else -inside
+        back = float((np.maximum.accumulate(rising) - rising).max())
+        return ("trend" if back <= TURN * float(np.ptp(rising)) else "curve"), None
+
+    def _compared(self, shape: Shape, x: Array, mean: Array, span: tuple[float, float]) -> tuple[int, int]:
+        """Indices of the two points that the effect compares."""
+        if shape in ("line", "trend"):
+            tenth, ninetieth = (int(np.abs(x - value).argmin()) for value in span)
+            return (tenth, ninetieth) if tenth != ninetieth else (0, len(x) - 1)
+        if shape == "levels" and len(x) == 2:
+            return 0, 1
+        inside = np.flatnonzero((x >= span[0]) & (x <= span[1])) if shape != "levels" else np.arange(len(x))
+        return int(inside[mean[inside].argmin()]), int(inside[mean[inside].argmax()])
+
+    def interactions(self) -> tuple[Interaction, ...]:
+        """One for each pair of covariates that the most probable kernel multiplies."""
+        pairs = dict.fromkeys(
+            (a, b)
+            for product in self.kernels[0].composition
+            for i, a in enumerate(product.covariates)
+            for b in product.covariates[i + 1 :]
+        )
+        return tuple(self._interaction(a, b) for a, b in pairs)
+
+    def _interaction(self, a: str, b: str) -> Interaction:
+        x, z = (self._few(name) for name in (a, b))
+        points = np.array([(u, v) for u in x for v in z])
+        means, covariances = [], []
+        for kernel in self.kernels:
+            products = kernel.reads(a, b)
+            if products:
+                part, covariance = partial_effect(kernel.posterior, products, [a, b], points, self.contexts)
+            else:
+                part, covariance = np.zeros(len(points)), np.zeros((len(points), len(points)))
+            means.append(part)
+            covariances.append(covariance)
+        surface = (self.weights @ np.array(means)).reshape(len(x), len(z))
+        surface = surface - surface.mean(axis=0) - surface.mean(axis=1, keepdims=True) + surface.mean()
+        best = max(
+            (
+                (i, j, k, m)
+                for i in range(len(x))
+                for j in range(i + 1, len(x))
+                for k in range(len(z))
+                for m in range(k + 1, len(z))
+            ),
+            key=lambda at: abs(_double(surface, *at)),
+        )
+        i, j, k, m = best
+        contrast = np.zeros((len(x), len(z)))
+        contrast[j, m], contrast[i, m], contrast[j, k], contrast[i, k] = 1.0, -1.0, -1.0, 1.0
+        x_units, z_units = self.in_units(a, x), self.in_units(b, z)
+        return Interaction(
+            (a, b),
+            x_units,
+            z_units,
+            self.model.scaler.scale * surface,
+            (float(x_units[i]), float(x_units[j])),
+            (float(z_units[k]), float(z_units[m])),
+            self._contrast(np.array(means), np.array(covariances), contrast.reshape(-1)),
+        )
+
+    def _few(self, name: str) -> Array:
+        """A few values of a covariate that the user meets; two at least."""
+        seen = self.contexts[:, self.column(name)]
+        distinct = np.unique(seen)
+        if len(distinct) > PAIRS:
+            distinct = np.unique(np.quantile(seen, np.linspace(0.1, 0.9, PAIRS)))
+        return distinct if len(distinct) > 1 else np.array([distinct[0], distinct[0] + 1.0])
+
+
+def _double(surface: Array, i: int, j: int, k: int, m: int) -> float:
+    """The difference of differences between two rows and two columns."""
+    return float(surface[j, m] - surface[i, m] - surface[j, k] + surface[i, k])

@@ -1,0 +1,163 @@
+"""What was found of one user: the effect of every covariate on the target, in data units, with its uncertainty.
+
+All that moves with a covariate is one effect (method §8.5): the products that read it, averaged over how the other
+covariates occurred, the population's slope, and the average over kernels. A kernel that does not read the covariate
+says that this user is like the others; how much users differ is then the uncertainty.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, Literal
+
+from kerneltrail.data.frames import frame_like
+from kerneltrail.gp.mixture import NormalMixture
+from kerneltrail.kernels import Array
+
+Shape = Literal["line", "trend", "curve", "rhythm", "levels"]
+"""How an effect runs: a straight line; up or down without a turn; with turns; coming back; between a few values."""
+
+SURE = 0.975
+"""Probability of its sign from which on an effect is clear: some two standard errors."""
+
+
+@dataclass(frozen=True)
+class Effect:
+    """The effect of one covariate on the target, for one user.
+
+    Attributes:
+        covariate: its name.
+        shape: how it runs.
+        x: values of the covariate, in its units, (g,).
+        curve: the effect at x less its average over the user's rows, in the target's units: a mixture at g places.
+        start, end: the two values that `change` compares. For a line or a trend the 10th and the 90th percentile of the
+            user's rows; for two levels the lower and the higher; else where the effect is least and greatest.
+        change: the effect at `end` less that at `start`: a mixture at one place.
+        read: probability of the kernels that read the covariate.
+        period: of a rhythm, in the covariate's units; else None.
+    """
+
+    covariate: str
+    shape: Shape
+    x: Array
+    curve: NormalMixture
+    start: float
+    end: float
+    change: NormalMixture
+    read: float
+    period: float | None = None
+
+    @property
+    def size(self) -> float:
+        """The change's mean."""
+        return float(self.change.mean[0])
+
+    def interval(self, level: float = 0.9) -> tuple[float, float]:
+        """The central interval of the change."""
+        low, high = self.change.interval(level)
+        return float(low[0]), float(high[0])
+
+    @property
+    def sign(self) -> float:
+        """Probability that the change has the sign of its mean."""
+        positive = float(self.change.positive[0])
+        return positive if self.size >= 0 else 1.0 - positive
+
+    @property
+    def clear(self) -> bool:
+        """Whether it is clear which way the effect goes."""
+        return self.sign >= SURE
+
+    @property
+    def slope(self) -> NormalMixture | None:
+        """Of a line, the change per unit of the covariate; else None."""
+        return self.change.scaled(1.0 / (self.end - self.start)) if self.shape == "line" else None
+
+    def to_json(self) -> dict[str, Any]:
+        """A row of a table."""
+        low, high = self.interval()
+        slope = self.slope
+        return {
+            "covariate": self.covariate,
+            "shape": self.shape,
+            "from": self.start,
+            "to": self.end,
+            "change": self.size,
+            "lower": low,
+            "upper": high,
+            "probability_of_sign": self.sign,
+            "clear": self.clear,
+            "per_unit": None if slope is None else float(slope.mean[0]),
+            "period": self.period,
+            "read": self.read,
+        }
+
+
+@dataclass(frozen=True)
+class Interaction:
+    """How far the effect of one covariate depends on another, for one user.
+
+    Attributes:
+        covariates: the two.
+        x, z: their values, in data units, (g,) and (h,).
+        surface: what the two add together beyond what each adds by itself, in the target's units, (g, h).
+        first, second: the two values of each covariate between which the contrast is largest.
+        change: by how much the effect of the first covariate, from `first[0]` to `first[1]`, differs between
+            `second[1]` and `second[0]` of the other: a mixture at one place.
+    """
+
+    covariates: tuple[str, str]
+    x: Array
+    z: Array
+    surface: Array
+    first: tuple[float, float]
+    second: tuple[float, float]
+    change: NormalMixture
+
+    @property
+    def sign(self) -> float:
+        """Probability that the change has the sign of its mean."""
+        positive = float(self.change.positive[0])
+        return positive if float(self.change.mean[0]) >= 0 else 1.0 - positive
+
+
+@dataclass(frozen=True)
+class Effects(Sequence[Effect]):
+    """The effects of all covariates on one user's target, the largest first; `effects["hour"]` is one of them.
+
+    Attributes:
+        effects: one for each covariate.
+        interactions: one for each pair of covariates that the most probable kernel multiplies.
+        rows: number of rows that they rest on.
+        noise: standard deviation of what is left unexplained, in the target's units.
+    """
+
+    effects: tuple[Effect, ...]
+    interactions: tuple[Interaction, ...]
+    rows: int
+    noise: float
+    given: Any = field(default=None, compare=False, repr=False)
+
+    @cached_property
+    def _by_name(self) -> Mapping[str, Effect]:
+        return {effect.covariate: effect for effect in self.effects}
+
+    def __getitem__(self, key: Any) -> Any:
+        return self._by_name[key] if isinstance(key, str) else self.effects[key]
+
+    def __len__(self) -> int:
+        return len(self.effects)
+
+    def __iter__(self) -> Iterator[Effect]:
+        return iter(self.effects)
+
+    def to_json(self) -> list[dict[str, Any]]:
+        """A row for each effect, as plain values."""
+        return [effect.to_json() for effect in self.effects]
+
+    def to_frame(self) -> Any:
+        """A frame with a row for each effect: change with a 90 % interval, from where to where, and how sure."""
+        rows = self.to_json()
+        return frame_like(self.given, {name: [row[name] for row in rows] for name in (rows[0] if rows else ())})

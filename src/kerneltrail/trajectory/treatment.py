@@ -1,0 +1,108 @@
+"""What acting adds for one user: on average over the contexts met, and along each feature that it depends on."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from kerneltrail.gp.mixture import NormalMixture
+from kerneltrail.kernels import Array
+from kerneltrail.trajectory.effect_search import FEW, KernelPosterior
+from kerneltrail.trajectory.effects import SURE
+from kerneltrail.trajectory.graph import LearntGraph
+
+GRID = 9
+"""Values of a feature at which the advantage is stated, unless it has a few levels."""
+
+
+@dataclass(frozen=True)
+class FeatureAdvantage:
+    """What acting adds along one feature, averaged over the other features as they occurred.
+
+    Attributes:
+        feature: the covariate.
+        x: its values, in its units, (g,).
+        advantage: at each of them, in the target's units: a mixture at g places.
+        change: the advantage at the last value less that at the first: a mixture at one place.
+    """
+
+    feature: str
+    x: Array
+    advantage: NormalMixture
+    change: NormalMixture
+
+
+@dataclass(frozen=True)
+class TreatmentEffect:
+    """What acting adds for one user (method (33)), in the target's units.
+
+    Attributes:
+        average: over the newest contexts of the user: a mixture at one place.
+        features: along each feature on which the advantage depends.
+        rows: number of rows seen.
+    """
+
+    average: NormalMixture
+    features: tuple[FeatureAdvantage, ...]
+    rows: int
+
+    @property
+    def clear(self) -> bool:
+        """Whether it is clear that acting helps, or harms, on average."""
+        return max(float(self.average.positive[0]), 1.0 - float(self.average.positive[0])) >= SURE
+
+    def to_json(self) -> list[dict[str, Any]]:
+        """A row for the average, then one for each value of each feature."""
+        rows = [_row(self.average, 0, "average", None)]
+        for each in self.features:
+            rows += [_row(each.advantage, i, each.feature, float(x)) for i, x in enumerate(each.x)]
+        return rows
+
+
+def _row(mixture: NormalMixture, i: int, feature: str, value: float | None) -> dict[str, Any]:
+    low, high = mixture.interval(0.9)
+    return {
+        "feature": feature,
+        "value": value,
+        "advantage": float(mixture.mean[i]),
+        "lower": float(low[i]),
+        "upper": float(high[i]),
+        "probability_positive": float(mixture.positive[i]),
+    }
+
+
+def treatment_effect(
+    model: LearntGraph, kernels: Sequence[KernelPosterior], contexts: Array, rows: int
+) -> TreatmentEffect:
+    """What acting adds for one user, given the kernels that count and the scaled contexts over which it is averaged."""
+    reward = model.reward
+    assert reward is not None  # asked for where there is an action
+    design = reward.contexts(contexts, model.covariates)
+    constant, d = int(reward.intercept), len(model.covariates)
+    shared = np.zeros(design.shape[1])
+    if model.mean is not None:
+        shared = model.mean.weights[1 + d : 1 + d + design.shape[1]]
+    weights = np.array([kernel.weight for kernel in kernels])
+    posteriors = [kernel.posterior.weights() for kernel in kernels]
+    means = np.array([mean[reward.advantage] + shared for mean, _ in posteriors])
+    covariances = np.array([covariance[reward.advantage, reward.advantage] for _, covariance in posteriors])
+
+    def mixture(points: Array) -> NormalMixture:
+        variance = np.einsum("gi,sij,gj->sg", points, covariances, points)
+        return NormalMixture(
+            weights, model.scaler.scale * means @ points.T, model.scaler.inverse_variance(np.maximum(variance, 0.0))
+        )
+
+    features = []
+    for f, name in enumerate(reward.features):
+        seen = contexts[:, model.covariates.index(name)]
+        distinct = np.unique(seen)
+        x = distinct if len(distinct) <= FEW else np.quantile(seen, np.linspace(0.05, 0.95, GRID))
+        points = np.repeat(design.mean(axis=0)[None], len(x), axis=0)
+        points[:, constant + f] = x
+        units = np.array([model.scaler.location(name, float(value)) for value in x])
+        features.append(FeatureAdvantage(name, units, mixture(points), mixture(points[-1:] - points[:1])))
+    return TreatmentEffect(mixture(design.mean(axis=0)[None]), tuple(features), rows)
