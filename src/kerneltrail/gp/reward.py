@@ -108,8 +108,8 @@ class Reward:
     def names(self) -> tuple[str, ...]:
         """Names of the block's features, in order."""
         constant = ("constant",) if self.constant_variance > 0 else ()
-        own = ("action",) if self.intercept else ()
-        return constant + own + tuple(f"action×{name}" for name in self.features)
+        action = ("action",) if self.intercept else ()
+        return constant + action + tuple(f"action×{name}" for name in self.features)
 
     @property
     def advantage(self) -> slice:
@@ -142,10 +142,10 @@ class Reward:
         contexts = self.contexts(X, covariates)
         between = covariance[self.advantage, self.advantage]
         with np.errstate(over="ignore", invalid="ignore"):  # refused by name below
-            found = contexts @ mean[self.advantage]
+            advantage = contexts @ mean[self.advantage]
             variance = np.maximum(np.einsum("ij,jk,ik->i", contexts, between, contexts), 0.0)
-        refuse_overflow(f"the advantage of {', '.join(self.names)}", self.features, X, covariates, found, variance)
-        return found, variance
+        refuse_overflow(f"the advantage of {', '.join(self.names)}", self.features, X, covariates, advantage, variance)
+        return advantage, variance
 
     def design(self, X: Array, covariates: Sequence[str], action: ArrayLike | None) -> Array:
         """[1, a, a·φ(s)] for each row, shape (n, q); a constant alone has no use for the action."""
