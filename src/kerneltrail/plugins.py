@@ -35,8 +35,8 @@ def register(kind: str, name: str, thing: Any) -> Any:
         ...
     kerneltrail.errors.KernelError: a kernel called 'SE' is registered already
     """
-    own = getattr(thing, "name", name)
-    if own != name:
-        raise KerneltrailError(f"this {kind} calls itself {own!r}, so it cannot be registered as {name!r}")
+    declared = getattr(thing, "name", name)
+    if declared != name:
+        raise KerneltrailError(f"this {kind} calls itself {declared!r}, so it cannot be registered as {name!r}")
     module, _, attribute = REGISTRIES[kind].partition(":")
     return getattr(import_module(module), attribute).add(name, thing)

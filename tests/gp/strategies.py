@@ -1,4 +1,4 @@
-"""What the evidence tests draw: compositions, rows in awkward places, batches, targets, hyperparameters."""
+"""What the evidence tests use: small users, and drawn compositions, rows, batches, targets, hyperparameters."""
 
 from dataclasses import dataclass
 
@@ -9,13 +9,33 @@ from hypothesis import strategies as st
 from kerneltrail.data.user import User
 from kerneltrail.gp import LinearBlock, Reward, inputs_for
 from kerneltrail.gp.features import expansion_of, feature_layout_for
-from kerneltrail.kernels import Atom, Composition, Priors, Product
+from kerneltrail.kernels import Atom, Composition, Priors, Product, layout_of, parse
 
 from . import oracle
 
 COVARIATES = ("hour", "steps", "temp")
 PRESETS = {"synthetic": Priors.synthetic(), "heartsteps": Priors.heartsteps()}
 seeds = st.integers(0, 2**32 - 1)
+METHODS = ("auto", "dense", "spectral")
+TEXTS = ("", "LIN[x]", "PER[x]", "SE[x]", "LIN[x] + PER[x]", "LIN[x]*PER[x]", "PER[x]*SE[x]", "SE[x]*SE[z]")
+
+
+def user_of(n=12, seed=0, X=None, y=None, ends=None):
+    """A user with rows in a square, or with what is given."""
+    rng = np.random.default_rng(seed)
+    X = rng.uniform(-1, 1, (n, 2)) if X is None else np.asarray(X)
+    y = rng.standard_normal(len(X)) if y is None else y
+    return User("ann", ("x", "z"), X, y, ends or (len(X),))
+
+
+def vector(text, **values):
+    """All unconstrained values 0, except by hyperparameter type."""
+    return np.array([values.get(slot.spec.name, 0.0) for slot in layout_of(parse(text)).slots])
+
+
+def true(user, text, theta, block=None):
+    """The log evidences from the oracle, in doubles."""
+    return oracle.precise(user, parse(text), theta, block).astype(float)
 
 
 @dataclass(frozen=True)

@@ -38,8 +38,8 @@ def to_gpytorch(hyperparameters: Hyperparameters, covariates: Sequence[str]) -> 
     terms = []
     for p, product in enumerate(composition):
         factors = []
-        for atom, place in zip(product.atoms, layout.atom_index[p], strict=True):
-            factors.append(_atom(atom, named_values(atom, values[place]), columns[atom.covariate]))
+        for atom, slots in zip(product.atoms, layout.atom_index[p], strict=True):
+            factors.append(_atom(atom, named_values(atom, values[slots]), columns[atom.covariate]))
         scaled = gpytorch.kernels.ScaleKernel(reduce(mul, factors)).double()
         scaled.outputscale = _double(values[layout.amplitude_index[p]])
         terms.append(scaled)

@@ -44,8 +44,8 @@ def to_sklearn(hyperparameters: Hyperparameters, covariates: Sequence[str]) -> A
     terms = []
     for p, product in enumerate(composition):
         factors = [kernels.ConstantKernel(float(values[layout.amplitude_index[p]]))]
-        for atom, place in zip(product.atoms, layout.atom_index[p], strict=True):
-            foreign = atom.spec.to_sklearn(named_values(atom, values[place]))
+        for atom, slots in zip(product.atoms, layout.atom_index[p], strict=True):
+            foreign = atom.spec.to_sklearn(named_values(atom, values[slots]))
             if foreign is None:
                 raise KernelError(f"{atom} has no counterpart in scikit-learn: {atom.kind} defines no to_sklearn")
             make, arguments = foreign

@@ -26,7 +26,7 @@ class Factor:
     values: tuple[float, ...]
 
     def absorbing(self, other: Factor) -> Factor:
-        """The one atom that this one times another of an idempotent kind is."""
+        """The single atom that equals this one times another of the same idempotent kind."""
         layout = layout_of(Composition((Product((self.atom,)),)))
         one, two = (layout.unconstrain([1.0, *each.values, 1.0])[1:-1].tolist() for each in (self, other))
         values = layout.constrain([0.0, *self.atom.spec.merged(one, two), 0.0])[1:-1]
@@ -106,8 +106,8 @@ class Polynomial:
         values[-1] = noise
         for p, product in enumerate(layout.composition):
             values[layout.amplitude_index[p]] = terms[product].size
-            for place, factor in zip(layout.atom_index[p], terms[product].factors, strict=True):
-                values[place] = factor.values
+            for slots, factor in zip(layout.atom_index[p], terms[product].factors, strict=True):
+                values[slots] = factor.values
         return Hyperparameters.from_values(layout.composition, values)
 
 

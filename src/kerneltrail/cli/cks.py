@@ -85,27 +85,27 @@ def cks(
             progress=lambda now: display.update(*search_stage(now, settings.depth)),
         )
         user.update(X, y)
-    found = user.found
-    assert found.tree is not None  # there were rows
+    fit = user.found
+    assert fit.tree is not None  # there were rows
     if out is not None and at is not None:
-        said = user.predict(at)
+        ahead = user.predict(at)
         rows = [
             {**dict(zip(names, row, strict=True)), "mean": mean, "sd": sd}
-            for row, mean, sd in zip(at.tolist(), said.mean.tolist(), np.sqrt(said.total).tolist(), strict=True)
+            for row, mean, sd in zip(at.tolist(), ahead.mean.tolist(), np.sqrt(ahead.total).tolist(), strict=True)
         ]
         write(out, csv_text((*names, "mean", "sd"), rows))
     if tree is not None:
-        rows = found.tree.to_rows()
+        rows = fit.tree.to_rows()
         write(tree, csv_text(tuple(rows[0]), rows))
     left = f", {table.rows - len(y)} rows without a value left out" if len(y) < table.rows else ""
-    say([f"{data.name}: {len(y)} rows{left}; {len(found.tree.nodes)} kernels in {found.tree.seconds:.0f} s"])
-    if found.tree.best.held_out is not None:
+    say([f"{data.name}: {len(y)} rows{left}; {len(fit.tree.nodes)} kernels in {fit.tree.seconds:.0f} s"])
+    if fit.tree.best.held_out is not None:
         decides = "weighs the best when predicting" if choose is Choose.average else "decides"
         say([f"BIC, mean log density of held-out rows, kernel; the density {decides}"])
-    say(str(found.tree).splitlines())
-    title(found.kernel)
-    say(f"• {sentence}" for sentence in sentences(found, target))
-    say((f"    {name} = {value:.4g}" for name, value in found.in_data_units.items()), style="dim")
+    say(str(fit.tree).splitlines())
+    title(fit.kernel)
+    say(f"• {sentence}" for sentence in sentences(fit, target))
+    say((f"    {name} = {value:.4g}" for name, value in fit.in_data_units.items()), style="dim")
     for path, what in ((out, "predictions"), (tree, "candidates")):
         if path is not None:
             say([f"{what}: {path}"])
@@ -118,29 +118,29 @@ def search_stage(progress: SearchProgress, depth: int) -> tuple[str, int, int, s
     return stage, progress.done, progress.total, best
 
 
-def sentences(found: CKSFit, target: str) -> list[str]:
+def sentences(fit: CKSFit, target: str) -> list[str]:
     """What a kernel says in words, product by product, the largest first, and the noise last."""
     from kerneltrail.methods.cks.layout import multiplied_out
     from kerneltrail.report.description import describe
 
-    parts = sorted(multiplied_out(found.in_data_units), key=lambda part: -_size(part, found))
-    said = [describe(part, target=target) for part in parts]
+    parts = sorted(multiplied_out(fit.in_data_units), key=lambda part: -_size(part, fit))
+    words = [describe(part, target=target) for part in parts]
     lines = [
-        each[0].text if i == 0 else each[0].text.replace(" will ", " will also ", 1) for i, each in enumerate(said)
+        each[0].text if i == 0 else each[0].text.replace(" will ", " will also ", 1) for i, each in enumerate(words)
     ]
-    return [*lines, said[0][-1].text]
+    return [*lines, words[0][-1].text]
 
 
-def _size(part: Any, found: CKSFit) -> float:
+def _size(part: Any, fit: CKSFit) -> float:
     """A product's mean prior variance over the rows."""
     import numpy as np
 
-    rows = found.prepared.scaler.inverse(found.prepared.rows.X)
+    rows = fit.prepared.scaler.inverse(fit.prepared.rows.X)
     (product,) = part.composition
     values = part.values_array
     total = np.full(len(rows), values[0])
-    for atom, place in zip(product.atoms, part.layout.atom_index[0], strict=True):
-        total *= atom.spec.diagonal(rows[:, found.prepared.rows.column_index(atom.covariate)], values[place])
+    for atom, slots in zip(product.atoms, part.layout.atom_index[0], strict=True):
+        total *= atom.spec.diagonal(rows[:, fit.prepared.rows.column_index(atom.covariate)], values[slots])
     return float(total.mean())
 
 

@@ -33,8 +33,8 @@ def show(evaluation: Evaluation) -> None:
     """Print the tables of an evaluation."""
     console = Console()
     times = _some(evaluation.times)
-    for made in tables(evaluation, times):
-        console.print(made)
+    for table in tables(evaluation, times):
+        console.print(table)
     if len(times) < len(evaluation.times):
         console.print(f"Batches {', '.join(map(str, times))} of 0 to {evaluation.times[-1]}; all are in summary.csv.")
     if 0 < (users := max((row.users for row in evaluation.summary()), default=0)) < FEW:
@@ -45,17 +45,17 @@ def show(evaluation: Evaluation) -> None:
 def tables(evaluation: Evaluation, times: Sequence[int]) -> list[Table]:
     """One table for each metric that somebody has, and one for each difference."""
     averages, pairs = evaluation.summary(), evaluation.paired()
-    made = []
-    for metric, (title, said) in SHOWN.items():
-        own = [row for row in averages if row.metric == metric]
-        if own:
-            made.append(_table(title, {(row.method, row.t): said(row.mean) for row in own}, times))
+    shown = []
+    for metric, (title, form) in SHOWN.items():
+        rows = [row for row in averages if row.metric == metric]
+        if rows:
+            shown.append(_table(title, {(row.method, row.t): form(row.mean) for row in rows}, times))
     for metric, better in (("rmse", "below 0 is better"), ("log_density", "above 0 is better")):
         own_pairs = [row for row in pairs if row.metric == metric]
         if own_pairs:
             title = f"{own_pairs[0].first} minus each: {SHOWN[metric][0]}; {better}; with 90 % intervals over users"
-            made.append(_table(title, {(row.second, row.t): _cell(row) for row in own_pairs}, times))
-    return made
+            shown.append(_table(title, {(row.second, row.t): _cell(row) for row in own_pairs}, times))
+    return shown
 
 
 def _cell(row: Difference) -> str:
@@ -69,11 +69,11 @@ def _table(title: str, cells: dict[tuple[str, int], str], times: Sequence[int]) 
         title=title, title_justify="left", header_style="bold", box=SIMPLE_HEAD, pad_edge=False, padding=(0, 1)
     )
     table.add_column("batches seen", no_wrap=True)
-    own = [t for t in times if any(t == at for _, at in cells)]
-    for t in own:
+    columns = [t for t in times if any(t == at for _, at in cells)]
+    for t in columns:
         table.add_column(str(t), justify="right", no_wrap=True)
     for method in dict.fromkeys(name for name, _ in cells):
-        table.add_row(method, *(cells.get((method, t), "") for t in own))
+        table.add_row(method, *(cells.get((method, t), "") for t in columns))
     return table
 
 

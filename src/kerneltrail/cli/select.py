@@ -113,8 +113,8 @@ def follow(model: TrajectoryModel, user: User, selected: Rows, predicted: Rows, 
     steps: Rows = []
 
     def look_ahead(state: NewUser, batch: User) -> None:
-        told = state.advantage(batch.X)
-        for values in zip(told.mean, *told.interval(0.9), strict=True):
+        estimate = state.advantage(batch.X)
+        for values in zip(estimate.mean, *estimate.interval(0.9), strict=True):
             advantages.append(dict(zip(ADVANTAGE, map(float, values), strict=True)))
 
     def look_back(state: NewUser, step: SelectionStep) -> None:
@@ -147,6 +147,6 @@ def follow(model: TrajectoryModel, user: User, selected: Rows, predicted: Rows, 
         batch, before = user.batch(t), user.upto(t - 1).rows
         columns = (prediction.mean, np.sqrt(prediction.total), batch.y)
         for i, (mean, sd, y) in enumerate(zip(*(column.tolist() for column in columns), strict=True), start=1):
-            own = {"user": user.name, "batch": t, "row": before + i, "mean": mean, "sd": sd, "y": y}
-            predicted.append(own | next(advantage, {}))
+            entry = {"user": user.name, "batch": t, "row": before + i, "mean": mean, "sd": sd, "y": y}
+            predicted.append(entry | next(advantage, {}))
     return None

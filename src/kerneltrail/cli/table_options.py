@@ -117,8 +117,8 @@ def with_table_options(*required: str) -> Callable[[Callable[..., None]], Callab
     ]
 
     def decorate(command: Callable[..., None]) -> Callable[..., None]:
-        own = _by_keyword(command)
-        parameters = [each for name, one in own.items() for each in (options if name == "table" else [one])]
+        by_name = _by_keyword(command)
+        parameters = [each for name, one in by_name.items() for each in (options if name == "table" else [one])]
 
         @wraps(command)
         def run(**given: Any) -> None:

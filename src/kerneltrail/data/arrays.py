@@ -80,9 +80,9 @@ def _offence(array: NDArray[Any], columns: Sequence[str]) -> str:
         return _NOUNS.get(kind, f"values of type {array.dtype}")
     cell = array[at]
     noun = _NOUNS.get(np.asarray(cell).dtype.kind, f"values of type {array.dtype}")
-    place = f" at {at[0] if len(at) == 1 else tuple(map(int, at))}" if at else ""
+    position = f" at {at[0] if len(at) == 1 else tuple(map(int, at))}" if at else ""
     named = f": covariate {columns[at[1]]!r}" if len(at) == 2 and array.shape[1] == len(columns) else ""
-    return f"{noun} ({cell!r}{place}){named}"
+    return f"{noun} ({cell!r}{position}){named}"
 
 
 def _is_number(cell: object) -> bool:

@@ -139,8 +139,8 @@ class Cohort:
         if skip_refused:
             problems = {user.name: problem for user in users if (problem := _scaling_problem(schema, user))}
             users = tuple(user for user in users if user.name not in problems)
-            kept = sum(user.rows for user in users)
-            report = replace(report, rows_kept=kept, refused={**report.refused, **problems})
+            refused = {**report.refused, **problems}
+            report = replace(report, rows_kept=sum(user.rows for user in users), refused=refused)
             if not users:
                 raise DataError(f"no user of the table can be used:\n{report}")
         return cls(schema, users, report)
@@ -231,23 +231,23 @@ class Cohort:
 
     def scaler_for(self, user: str | User) -> Scaler:
         """The scaler that turned a user's data units into what `users` holds."""
-        return self.schema.scaler_for(self.raw[self._place(user if isinstance(user, str) else user.name)])
+        return self.schema.scaler_for(self.raw[self._index(user if isinstance(user, str) else user.name)])
 
     @cached_property
-    def _places(self) -> dict[str, int]:
-        return {name: place for place, name in enumerate(self.names)}
+    def _indices(self) -> dict[str, int]:
+        return {name: index for index, name in enumerate(self.names)}
 
-    def _place(self, name: str) -> int:
+    def _index(self, name: str) -> int:
         try:
-            return self._places[name]
+            return self._indices[name]
         except KeyError:
             raise DataError(f"there is no user {name!r}; {nearest(name, self.names)}") from None
 
     def __getitem__(self, name: str) -> User:
-        return self.users[self._place(str(name))]
+        return self.users[self._index(str(name))]
 
     def __contains__(self, name: object) -> bool:
-        return name in self._places
+        return name in self._indices
 
     def __iter__(self) -> Iterator[User]:
         return iter(self.users)
@@ -261,17 +261,17 @@ class Cohort:
 
     def subset(self, names: Iterable[str]) -> Cohort:
         """Some of the users, in the order asked for, scaled as before."""
-        return replace(self, raw=tuple(self.raw[self._place(str(name))] for name in names))
+        return replace(self, raw=tuple(self.raw[self._index(str(name))] for name in names))
 
     def split(self, *, test: Iterable[str]) -> tuple[Cohort, Cohort]:
         """(training, test) cohorts. Under ``group`` scaling both use the scaler of the training users alone."""
-        held = [str(name) for name in test]
-        if not held or len(set(held)) == len(self):
+        test_names = [str(name) for name in test]
+        if not test_names or len(set(test_names)) == len(self):
             raise DataError("a split needs users on both sides")
-        apart = set(held)
+        apart = set(test_names)
         train = [name for name in self.names if name not in apart]
         schema = self.schema.fitted(self.subset(train).raw)
-        return replace(self.subset(train), schema=schema), replace(self.subset(held), schema=schema)
+        return replace(self.subset(train), schema=schema), replace(self.subset(test_names), schema=schema)
 
     def rescaled(self, scaling: Scaling, target_scaling: TargetScaling | None = None) -> Cohort:
         """The same users scaled otherwise, from data units: nothing is scaled twice."""
@@ -310,17 +310,17 @@ class Cohort:
             numbers = [n for n, (a, b) in enumerate(zip(starts, user.ends, strict=False), 1) for _ in range(b - a)]
             if named:
                 columns.setdefault(batch, []).extend(numbers)
-            for place, name in enumerate(schema.covariates):
+            for index, name in enumerate(schema.covariates):
                 if name == schema.order:
                     continue
-                values = user.X[:, place].tolist()
+                values = user.X[:, index].tolist()
                 levels = schema.levels.get(name)
                 columns.setdefault(name, []).extend([levels[int(v)] for v in values] if levels else values)
             columns.setdefault(schema.target, []).extend(user.y.tolist())
             for label in ("action", "availability", "probability"):
-                column, held = getattr(schema, label), getattr(user, label)
+                column, entries = getattr(schema, label), getattr(user, label)
                 if column is not None and column not in schema.covariates:
-                    columns.setdefault(column, []).extend([None] * user.rows if held is None else held.tolist())
+                    columns.setdefault(column, []).extend([None] * user.rows if entries is None else entries.tolist())
         return columns
 
     def write_csv(self, path: str | os.PathLike[str]) -> None:

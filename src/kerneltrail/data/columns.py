@@ -37,7 +37,7 @@ def text_of(value: Any) -> str:
 
 
 def refused(row: int, problem: str) -> None:
-    """What becomes of a cell that cannot be used, unless somebody keeps a list: an error."""
+    """Raise an error for a cell that cannot be used: the rule where no list of such cells is kept."""
     raise DataError(problem)
 
 

@@ -179,16 +179,16 @@ def _decision_points(table: Table, source: _Source, users: str | Sequence[str]) 
     chosen = [name in wanted for name in names]
     available = (flags(table, "avail", "availability") == 1.0).tolist()
     before = [not math.isnan(steps) for steps in numbers(table, "jbsteps30pre").tolist()]
-    kept = [all(three) for three in zip(chosen, available, before, strict=True)]
+    usable = [all(three) for three in zip(chosen, available, before, strict=True)]
     away = sum(c and not a for c, a in zip(chosen, available, strict=True))
     blind = sum(c and a and not b for c, a, b in zip(chosen, available, before, strict=True))
-    if not any(kept):
+    if not any(usable):
         raise DataError(f"{table.source} has no decision point with the user available and the steps before recorded")
     note = (
         f"of {sum(chosen)} decision points, {away} were not available and {blind} more had no record of the steps "
         "before; they are not among the rows read"
     )
-    return table.where(kept), note
+    return table.where(usable), note
 
 
 def _log_steps(steps: list[float]) -> list[float]:
@@ -325,6 +325,6 @@ def heartsteps_pool(covariates: Iterable[str], *, ours: bool = True) -> Pool:
 
 
 def absent_covariates(covariates: Iterable[str]) -> tuple[str, ...]:
-    """Covariates that the paper names and these are without."""
+    """Covariates that the paper names and that are not among these."""
     there = set(covariates)
     return tuple(name for name in PAPER_COVARIATES if name not in there)

@@ -107,13 +107,13 @@ class Scaler:
 
     @cached_property
     def _range(self) -> Array:
-        return np.array([self._range_of(place) for place in range(len(self.low))])
+        return np.array([self._range_of(index) for index in range(len(self.low))])
 
-    def _range_of(self, place: int) -> float:
-        extent = self.high[place] - self.low[place]
+    def _range_of(self, index: int) -> float:
+        extent = self.high[index] - self.low[index]
         return extent if extent > 0.0 else 1.0
 
-    def _place(self, covariate: str) -> int:
+    def _index(self, covariate: str) -> int:
         return index_of(covariate, self.covariates, "the scaler")
 
     def transform(self, X: ArrayLike) -> Array:
@@ -150,21 +150,21 @@ class Scaler:
 
     def length(self, covariate: str, value: float) -> float:
         """A lengthscale or period on the scaled covariate to data units: times the range."""
-        return float(value) * self._range_of(self._place(covariate))
+        return float(value) * self._range_of(self._index(covariate))
 
     def location(self, covariate: str, value: float) -> float:
         """A location on the scaled covariate to data units: low plus value times the range."""
-        place = self._place(covariate)
-        return self.low[place] + float(value) * self._range_of(place)
+        index = self._index(covariate)
+        return self.low[index] + float(value) * self._range_of(index)
 
     def scaled_length(self, covariate: str, value: float) -> float:
         """A lengthscale or period in data units to the scaled covariate: the inverse of `length`."""
-        return float(value) / self._range_of(self._place(covariate))
+        return float(value) / self._range_of(self._index(covariate))
 
     def scaled_location(self, covariate: str, value: float) -> float:
         """A location in data units to the scaled covariate: the inverse of `location`."""
-        place = self._place(covariate)
-        return (float(value) - self.low[place]) / self._range_of(place)
+        index = self._index(covariate)
+        return (float(value) - self.low[index]) / self._range_of(index)
 
     def apply(self, user: User) -> User:
         """A user in data units, scaled."""

@@ -69,9 +69,9 @@ class Table:
 
     def where(self, keep: Sequence[bool]) -> Table:
         """The rows for which `keep` is true; those of a text file remember their lines."""
-        kept = [row for row, flag in enumerate(keep) if flag]
-        columns = {name: [values[row] for row in kept] for name, values in self.columns.items()}
-        return Table(columns, self.source, None if self.lines is None else [self.lines[row] for row in kept])
+        rows = [row for row, flag in enumerate(keep) if flag]
+        columns = {name: [values[row] for row in rows] for name, values in self.columns.items()}
+        return Table(columns, self.source, None if self.lines is None else [self.lines[row] for row in rows])
 
 
 def read_table(rows: Any) -> Table:

@@ -25,15 +25,15 @@ def _converted(hyperparameters: Hyperparameters, scaler: Scaler, *, back: bool) 
     location = scaler.scaled_location if back else scaler.location
     products = hyperparameters.composition.products
     values = hyperparameters.values_array
-    for place, slot in enumerate(hyperparameters.layout.slots):
+    for index, slot in enumerate(hyperparameters.layout.slots):
         if slot.covariate is None:
             factor = scaler.scale**2
             if slot.product >= 0:
                 for atom in products[slot.product].atoms:
                     factor /= scaler.length(atom.covariate, 1.0) ** 2 if atom.spec.linear else 1.0
-            values[place] = values[place] / factor if back else values[place] * factor
+            values[index] = values[index] / factor if back else values[index] * factor
         elif slot.spec.unit == "length":
-            values[place] = length(slot.covariate, values[place])
+            values[index] = length(slot.covariate, values[index])
         elif slot.spec.unit == "location":
-            values[place] = location(slot.covariate, values[place])
+            values[index] = location(slot.covariate, values[index])
     return Hyperparameters.from_values(hyperparameters.composition, values)

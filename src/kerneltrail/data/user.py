@@ -161,7 +161,7 @@ class User:
 
     def columns(self, names: Iterable[str]) -> Array:
         """Some covariates in the order asked for, shape (n, k)."""
-        places = {name: place for place, name in enumerate(self.covariates)}
+        places = {name: index for index, name in enumerate(self.covariates)}
         return self.X[:, [places[name] if name in places else self.column_index(name) for name in names]]
 
     def with_X(self, X: ArrayLike, covariates: Sequence[str] | None = None) -> User:

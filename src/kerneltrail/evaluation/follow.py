@@ -122,7 +122,7 @@ REAL = frozenset(each.name for each in fields(Step) if each.type == "float")
 
 @cache
 def _layout() -> dict[str, Any]:
-    """A step in a file: what is not finite is nothing, or a text."""
+    """The layout of a step in a file: numbers that are not finite are null or a text."""
     kinds = get_type_hints(Step) | dict.fromkeys(REAL, float | str | None)
     return {name: kind for name, kind in kinds.items() if Step.__dataclass_fields__[name].default is MISSING}
 
@@ -232,8 +232,8 @@ def follow(
         action = batch.assignment if method.takes_action else None
         prediction: Prediction | None = None
         try:
-            made, taken, _ = _timed(lambda: followed.predict(batch.X, action=action))  # noqa: B023
-            prediction = _sound(made)
+            raw, taken, _ = _timed(lambda: followed.predict(batch.X, action=action))  # noqa: B023
+            prediction = _sound(raw)
             step = replace(step, predicted=batch.rows, predict_seconds=taken, **scores(prediction, batch.y))
         except catch as problem:
             failures.append(Failure.of(problem, "predict", user=user.name, t=t))
@@ -276,10 +276,10 @@ def left_out(user: User, failure: Failure) -> str:
 
 def _state(user: User, t: int, followed: FollowedUser, truth: Composition | None, seconds: float, cpu: float) -> Step:
     selected, probabilities = followed.composition, probabilities_of(followed)
-    told: dict[str, Any] = dict.fromkeys(("rmse", "log_density", "coverage50", "coverage90", "predict_seconds"), NAN)
-    told["right"] = None if truth is None else selected == truth
+    facts: dict[str, Any] = dict.fromkeys(("rmse", "log_density", "coverage50", "coverage90", "predict_seconds"), NAN)
+    facts["right"] = None if truth is None else selected == truth
     if truth is not None and probabilities:
-        told |= {"truth_probability": probabilities.get(truth, 0.0), "brier": brier(probabilities, truth)}
+        facts |= {"truth_probability": probabilities.get(truth, 0.0), "brier": brier(probabilities, truth)}
     return Step(
         run="",
         method="",
@@ -298,7 +298,7 @@ def _state(user: User, t: int, followed: FollowedUser, truth: Composition | None
         change=None,
         changed=None,
         probability=max(probabilities.values(), default=NAN),
-        **told,
+        **facts,
     )
 
 
@@ -310,7 +310,7 @@ def _sound(prediction: Prediction) -> Prediction:
 
 
 def _timed(work: Callable[[], T]) -> tuple[T, float, float]:
-    """What came of it, seconds by the clock, and seconds of the processor."""
+    """The result, seconds by the clock, and seconds of the processor."""
     clock, cpu = time.perf_counter(), time.process_time()
     done = work()
     return done, time.perf_counter() - clock, time.process_time() - cpu

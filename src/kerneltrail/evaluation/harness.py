@@ -63,17 +63,17 @@ def evaluate(
         progress: called as it goes on.
     """
     began = datetime.now(UTC)
-    tell = progress or (lambda said: None)
+    tell = progress or (lambda stage: None)
     users = tuple(test.raw if isinstance(test, Cohort) else test)
     _check(train, users)
     ensure_compiled()  # before anything is timed, and for the same bits when it goes on
     engine = engine_for(workers)
-    kept = None if out is None else Cache.at(out)
-    shared = kept if share is None else Cache.at(share)
+    cache = None if out is None else Cache.at(out)
+    shared = cache if share is None else Cache.at(share)
     true = truth or {}
     specs = specs_of(train, methods, seed, engine.workers, keep=shared is not None)
-    trained, failures = train_all(engine, train, specs, users, true, kept, tell)
-    followed = _follow_all(engine, trained, users, true, kept, shared, tell)
+    trained, failures = train_all(engine, train, specs, users, true, cache, tell)
+    followed = _follow_all(engine, trained, users, true, cache, shared, tell)
     steps: list[Step] = []
     for each in trained:
         label = each.spec.label
@@ -135,7 +135,7 @@ def _follow_all(
     trained: Sequence[TrainedMethod],
     users: Sequence[User],
     truth: Truth,
-    kept: Cache | None,
+    cache: Cache | None,
     shared: Cache | None,
     tell: Callable[[Progress], None],
 ) -> dict[tuple[str, str], Followed]:
@@ -144,7 +144,7 @@ def _follow_all(
     by_label = {each.spec.label: each for each in trained}
     # User by user, so that a look at what is there so far compares all methods.
     jobs = (((label, user.name), (label, user)) for user in users for label in by_label)
-    for (label, name), followed in results(engine, _follow, jobs, (by_label, truth, kept, shared)):
+    for (label, name), followed in results(engine, _follow, jobs, (by_label, truth, cache, shared)):
         ended[label, name] = followed
         tell(Progress("follow", len(ended), total, f"{label}: {name}"))
     return ended
@@ -156,9 +156,9 @@ def _follow(
     """One user under one method: as it was kept, or computed and then kept."""
     if current_process().name != "MainProcess":
         keep_freed_memory()  # ours to decide in a process of our own
-    by_label, truth, kept, shared = together
+    by_label, truth, run_cache, shared = together
     trained, true = by_label[label], truth.get(user.name)
-    cache = kept if trained.own_key is None else shared
+    cache = run_cache if trained.own_key is None else shared
     key = trained.key(user, truth)
     entry = None if cache is None or key is None else cache.get(key, FOLLOWED)
     if entry is not None and trained.own_key is None:

@@ -22,7 +22,7 @@ def machine() -> dict[str, Any]:
         "python": platform.python_version(),
         "blas": sorted({f"{info['internal_api']} {info['version']}" for info in threadpool_info()}),
         "blas_threads": 1,
-        "versions": {name: found for name in packages if (found := _version(name)) is not None},
+        "versions": {name: installed for name in packages if (installed := _version(name)) is not None},
     }
 
 

@@ -84,6 +84,6 @@ def reliability(selections: Iterable[tuple[float, bool]], edges: Sequence[float]
     for low, high in pairwise(edges):
         inside = [(p, right) for p, right in every if low < p <= high]
         if inside:
-            said = sum(p for p, _ in inside) / len(inside)
-            bins.append(Bin(low, high, len(inside), said, sum(right for _, right in inside) / len(inside)))
+            probability = sum(p for p, _ in inside) / len(inside)
+            bins.append(Bin(low, high, len(inside), probability, sum(right for _, right in inside) / len(inside)))
     return tuple(bins)

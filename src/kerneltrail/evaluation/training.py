@@ -131,12 +131,12 @@ def train_all(
     specs: Sequence[MethodSpec],
     users: Sequence[User],
     truth: Truth,
-    kept: Cache | None,
+    cache: Cache | None,
     tell: Callable[[Progress], None],
 ) -> tuple[list[TrainedMethod], list[Failure]]:
-    """All methods: those that share out their own work here, with all processes; the others one process each."""
+    """Train all methods: those that use several processes one after the other, the others in a process each."""
     ended: dict[str, TrainedMethod | Failure] = {
-        spec.label: TrainedMethod(spec, None, None, None) for spec in specs if _is_done(spec, users, truth, kept)
+        spec.label: TrainedMethod(spec, None, None, None) for spec in specs if _is_done(spec, users, truth, cache)
     }
     total = len(specs)
     missing = [spec for spec in specs if spec.label not in ended]
@@ -151,10 +151,10 @@ def train_all(
         if spec in alone:
             continue
         tell(Progress("build", len(ended), total, spec.label))
-        ended[spec.label] = _train(train, spec, kept, engine.workers)
+        ended[spec.label] = _train(train, spec, cache, engine.workers)
     if alone:
         tell(Progress("build", len(ended), total, alone[0].label))
-    jobs = ((spec.label, (spec, kept, engine.workers)) for spec in alone)
+    jobs = ((spec.label, (spec, cache, engine.workers)) for spec in alone)
     for label, each in results(engine, _train, jobs, train):
         ended[label] = each
         tell(Progress("build", len(ended), total, label))
@@ -162,21 +162,21 @@ def train_all(
     return [e for e in every if isinstance(e, TrainedMethod)], [e for e in every if isinstance(e, Failure)]
 
 
-def _is_done(spec: MethodSpec, users: Sequence[User], truth: Truth, kept: Cache | None) -> bool:
+def _is_done(spec: MethodSpec, users: Sequence[User], truth: Truth, cache: Cache | None) -> bool:
     """Whether every result of a method is there, so that it need not be trained; some take minutes.
 
     Methods that learn nothing from training users are there in no time, and are needed for what comes before any row.
     """
-    if kept is None or spec.key is None or spec.learns_from == "own rows":
+    if cache is None or spec.key is None or spec.learns_from == "own rows":
         return False
     keys = [_result_key(spec.key, user, truth) for user in users]
-    return all(key is not None and kept.get(key, FOLLOWED) is not None for key in keys)
+    return all(key is not None and cache.get(key, FOLLOWED) is not None for key in keys)
 
 
-def _train(train: Cohort, spec: MethodSpec, kept: Cache | None, workers: int) -> TrainedMethod | Failure:
+def _train(train: Cohort, spec: MethodSpec, cache: Cache | None, workers: int) -> TrainedMethod | Failure:
     began = time.perf_counter()
     # A model that was given costs nothing, and may be followed in another way than its own.
-    keeps = None if spec.settings.get("model") is not None else kept
+    keeps = None if spec.settings.get("model") is not None else cache
     entry = None if keeps is None or spec.key is None else keeps.get(spec.key, MODEL)
     model = None if entry is None else entry.value
     try:
@@ -210,7 +210,7 @@ def _own_key(spec: MethodSpec, method: Method) -> str | None:
 
 
 def _bound(thing: object) -> DataError | None:
-    """Why a thing cannot go to another process; None if it can. Said of one method, it does not stop the others.
+    """Why a thing cannot go to another process; None if it can. Asked of each method, so one does not stop the others.
 
     Only asked, as an engine would: nothing that is pickled is kept or read.
     """

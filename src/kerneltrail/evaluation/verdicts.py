@@ -24,9 +24,9 @@ def verdict(metric: str, low: float, high: float) -> str:
 
 def tally(differences: Sequence[Difference], metric: str) -> dict[str, dict[str, tuple[int, ...]]]:
     """For each method compared with, the batches seen at which the first one wins, ties and loses."""
-    found: dict[str, dict[str, tuple[int, ...]]] = {}
+    by_method: dict[str, dict[str, tuple[int, ...]]] = {}
     for row in differences:
         if row.metric == metric:
-            at = found.setdefault(row.second, dict.fromkeys(VERDICTS, ()))
+            at = by_method.setdefault(row.second, dict.fromkeys(VERDICTS, ()))
             at[verdict(metric, row.low, row.high)] += (row.t,)
-    return found
+    return by_method

@@ -28,15 +28,15 @@ from kerneltrail.store.digest import blake
 
 def _marker() -> Path | None:
     """The file that says that all is compiled for these sources and versions; None where nothing is cached."""
-    kept = getattr(getattr(slope_one, "_cache", None), "cache_path", None)
-    if kept is None:
+    cache_folder = getattr(getattr(slope_one, "_cache", None), "cache_path", None)
+    if cache_folder is None:
         return None
     folders = [Path(str(package.__file__)).parent for package in (kerneltrail.gp, kerneltrail.kernels)]
     sources = sorted(path for folder in folders for path in folder.glob("*.py"))
     parts = [f"{path.name}:{path.stat().st_mtime_ns}" for path in sources]
     parts += [numba.__version__, np.__version__, sys.version]
     name = blake("\n".join(parts), size=8).hex()
-    return Path(kept) / f"kerneltrail-{name}.compiled"
+    return Path(cache_folder) / f"kerneltrail-{name}.compiled"
 
 
 @cache

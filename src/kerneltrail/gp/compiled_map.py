@@ -79,17 +79,17 @@ def negative_log_posterior(w: Array, posterior: CompiledPosterior, layout: Compi
     count = np.empty(factors, dtype=np.int64)
     domega = np.empty((factors, 2))
     rank = q - 1
-    made = []
+    series = []
     longest = 1
     product = 0
     for f in range(factors):
         while layout.series_start[product + 1] <= f:
             product += 1
         span = posterior.reach[1, layout.series_column[f]] - posterior.reach[0, layout.series_column[f]]
-        own = values[layout.series_slot[f] : layout.series_slot[f] + layout.series_size[f]]
-        omega[f], count[f], weight, dlog, slope = one_series(posterior.family[f], own, span, tail[0, product])
+        parameters = values[layout.series_slot[f] : layout.series_slot[f] + layout.series_size[f]]
+        omega[f], count[f], weight, dlog, slope = one_series(posterior.family[f], parameters, span, tail[0, product])
         domega[f] = slope
-        made.append((weight, dlog))
+        series.append((weight, dlog))
         longest = max(longest, count[f])
         rank += 2 * count[f] - 1
     for p in range(products):
@@ -100,7 +100,7 @@ def negative_log_posterior(w: Array, posterior: CompiledPosterior, layout: Compi
     weights = np.zeros((factors, longest))
     dlogs = np.zeros((factors, 2, longest))
     for f in range(factors):
-        weight, dlog = made[f]
+        weight, dlog = series[f]
         weights[f, : count[f]] = weight[: count[f]]
         dlogs[f, :, : count[f]] = dlog[:, : count[f]]
     cutoff = np.zeros(products)

@@ -18,8 +18,8 @@ def product_covariance(inputs: Inputs, p: int, values: Array, X: Array, Z: Array
     layout = inputs.layout
     other = X if Z is None else Z
     result: Array | None = None
-    for atom, column, place in inputs.atoms[p]:
-        factor = atom.covariance(X[:, column], other[:, column], values[place])
+    for atom, column, slots in inputs.atoms[p]:
+        factor = atom.covariance(X[:, column], other[:, column], values[slots])
         result = factor if result is None else np.multiply(result, factor, out=result)
     assert result is not None  # a product has at least one atom
     result *= values[layout.amplitude_index[p]]
@@ -29,8 +29,8 @@ def product_covariance(inputs: Inputs, p: int, values: Array, X: Array, Z: Array
 def product_diagonal(inputs: Inputs, p: int, values: Array, X: Array) -> Array:
     """The prior variance of product `p` at each row of X."""
     result = np.full(len(X), values[inputs.layout.amplitude_index[p]])
-    for atom, column, place in inputs.atoms[p]:
-        result *= atom.diagonal(X[:, column], values[place])
+    for atom, column, slots in inputs.atoms[p]:
+        result *= atom.diagonal(X[:, column], values[slots])
     return result
 
 
@@ -39,12 +39,12 @@ def covariance(inputs: Inputs, values: Array, parts: list[list[Array]] | None = 
     total: Array | None = None
     for p in range(len(inputs.atoms)):
         if parts is None:
-            own = product_covariance(inputs, p, values, inputs.X)
+            term = product_covariance(inputs, p, values, inputs.X)
         else:
-            own = parts[p][0] * values[inputs.layout.amplitude_index[p]]
+            term = parts[p][0] * values[inputs.layout.amplitude_index[p]]
             for part in parts[p][1:]:
-                own *= part
-        total = own if total is None else np.add(total, own, out=total)
+                term *= part
+        total = term if total is None else np.add(total, term, out=total)
     if total is None:
         total = np.zeros((inputs.rows, inputs.rows))
     if inputs.weighted is not None:
@@ -96,7 +96,7 @@ def evidence(inputs: Inputs, values: Array) -> Array:
 def _parts(inputs: Inputs, values: Array) -> list[list[Array]]:
     """The covariance of every atom of every product between all rows."""
     return [
-        [kind.covariance(inputs.X[:, c], inputs.X[:, c], values[place]) for kind, c, place in atoms]
+        [kind.covariance(inputs.X[:, c], inputs.X[:, c], values[slots]) for kind, c, slots in atoms]
         for atoms in inputs.atoms
     ]
 
@@ -119,16 +119,16 @@ def _contract(inputs: Inputs, values: Array, matrix: Array, parts: list[list[Arr
     out = np.zeros(layout.size)
     for p, atoms in enumerate(inputs.atoms):
         amplitude = layout.amplitude_index[p]
-        for a, (kind, column, place) in enumerate(atoms):
+        for a, (kind, column, slots) in enumerate(atoms):
             rest = [part for b, part in enumerate(parts[p]) if b != a]
             others = matrix
             for part in rest[1:]:
                 others = others * part
-            slopes = kind.gradient(inputs.columns[column], values[place], parts[p][a])
+            slopes = kind.gradient(inputs.columns[column], values[slots], parts[p][a])
             if a == 0:  # dK/d log σ_f² is the product itself
                 slopes = [parts[p][0], *slopes]
             sums = [_inner(others, slope, rest[0]) if rest else np.vdot(others, slope) for slope in slopes]
-            out[amplitude if a == 0 else place.start : place.stop] = values[amplitude] * np.array(sums)
+            out[amplitude if a == 0 else slots.start : slots.stop] = values[amplitude] * np.array(sums)
     out[-1] = values[-1] * np.trace(matrix)  # dK/d log σ² = σ²I
     return 0.5 * out
 

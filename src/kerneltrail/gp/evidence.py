@@ -114,8 +114,8 @@ def evidence_of(inputs: Inputs, thetas: ArrayLike, *, method: Method = "auto", t
 
 def slope_of(inputs: Inputs, thetas: ArrayLike, *, method: Method = "auto", tol: float = TOLERANCE) -> Slope:
     """Log evidence of all rows together and its analytic gradient, at S hyperparameter vectors."""
-    found, rank = _compute(inputs, thetas, method, tol, gradient=True)
-    return Slope(np.ascontiguousarray(found[:, 0]), np.ascontiguousarray(found[:, 1:]), rank)
+    results, rank = _compute(inputs, thetas, method, tol, gradient=True)
+    return Slope(np.ascontiguousarray(results[:, 0]), np.ascontiguousarray(results[:, 1:]), rank)
 
 
 def _compute(
@@ -130,7 +130,7 @@ def _compute(
     layout = feature_layout_for(inputs)
     if layout is None and method == "spectral":
         raise KernelError(f"{inputs.composition} has an atom without a spectral form: use method 'dense' or 'auto'")
-    found = np.full((len(values), 1 + inputs.layout.size if gradient else len(inputs.ends)), np.nan)
+    results = np.full((len(values), 1 + inputs.layout.size if gradient else len(inputs.ends)), np.nan)
     rank = np.zeros(len(values), dtype=np.int64)
     if (
         layout is not None
@@ -138,18 +138,18 @@ def _compute(
         and not (method == "dense" or (method == "auto" and layout.tensor and inputs.rows < FEW))
     ):
         for part, expansion in expansions(inputs, layout, values, tol):
-            found[part], rank[part] = _by_series(inputs, expansion, method, part.start, gradient=gradient)
-    rest = np.flatnonzero(~_finite(found))
+            results[part], rank[part] = _by_series(inputs, expansion, method, part.start, gradient=gradient)
+    rest = np.flatnonzero(~_finite(results))
     if len(rest):
         rank[rest] = 0
-        found[rest] = _by_matrix(inputs, values[rest], gradient=gradient)
-        for s in rest[~_finite(found[rest])]:
-            found[s], rank[s] = _by_reflections(inputs, values[s], layout, tol, gradient=gradient)
-    return found, rank
+        results[rest] = _by_matrix(inputs, values[rest], gradient=gradient)
+        for s in rest[~_finite(results[rest])]:
+            results[s], rank[s] = _by_reflections(inputs, values[s], layout, tol, gradient=gradient)
+    return results, rank
 
 
-def _finite(found: Array) -> NDArray[np.bool_]:
-    return np.asarray(np.isfinite(found).all(axis=1))
+def _finite(results: Array) -> NDArray[np.bool_]:
+    return np.asarray(np.isfinite(results).all(axis=1))
 
 
 def _by_series(
@@ -168,14 +168,14 @@ def _by_series(
             f"{inputs.label} needs {rank.max()} features or more (vector {first + rank.argmax()}), too many to hold: a "
             "lengthscale is too short for the range of its covariate; use method 'dense' or 'auto'"
         )
-    found = np.full((len(rank), 1 + inputs.layout.size if gradient else len(inputs.ends)), np.nan)
+    results = np.full((len(rank), 1 + inputs.layout.size if gradient else len(inputs.ends)), np.nan)
     for reflected in (False, True):  # by sums; by reflections where rounding of the sums hides the noise
         if not chosen.any():
             break
         part = expansion if chosen.all() else expansion.take(chosen)
-        found[chosen] = _by_features(inputs, part, rank[chosen], gradient=gradient, reflected=reflected)
-        chosen &= ~_finite(found) & (rank <= gram.MOST_REFLECTED)
-    return found, rank
+        results[chosen] = _by_features(inputs, part, rank[chosen], gradient=gradient, reflected=reflected)
+        chosen &= ~_finite(results) & (rank <= gram.MOST_REFLECTED)
+    return results, rank
 
 
 def _by_features(
@@ -201,9 +201,9 @@ def _by_reflections(
         expansion = expansion_of(inputs, layout, values[None], tol, FINEST)
         rank = expansion.ranks(len(inputs.fixed_features) - 1)
         if expansion.attained[0] and rank[0] <= gram.MOST_REFLECTED:
-            found = _by_features(inputs, expansion, rank, gradient=gradient, reflected=True)
-            if _finite(found)[0]:
-                return found[0], int(rank[0])
+            results = _by_features(inputs, expansion, rank, gradient=gradient, reflected=True)
+            if _finite(results)[0]:
+                return results[0], int(rank[0])
     dense.factor_of(inputs, values)  # says what is wrong
     raise NumericalError(too_small(f"the evidence of {inputs.label} cannot be computed", values[-1]))
 

@@ -183,16 +183,16 @@ def _tensor(
             for bits in range(1 << varying):  # bit set: the sine of that series, else its cosine
                 out.scale[row], out.owner[row] = math.sqrt(terms.amplitude[product] * weight), product
                 out.features[row, :] = 1.0
-                place = 0
+                bit = 0
                 for f in range(factors):
                     out.order[row, f] = index[f]
                     out.partner[row, f] = -1
                     if index[f] > 0:
-                        wave = tables[f, 2 * index[f] - 1 + ((bits >> place) & 1)]
+                        wave = tables[f, 2 * index[f] - 1 + ((bits >> bit) & 1)]
                         for i in range(n):
                             out.features[row, i] *= wave[i]
-                        out.partner[row, f] = base + (bits ^ (1 << place))
-                        place += 1
+                        out.partner[row, f] = base + (bits ^ (1 << bit))
+                        bit += 1
                 row += 1
         f = factors - 1
         while f >= 0:

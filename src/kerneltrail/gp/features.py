@@ -135,18 +135,18 @@ def feature_layout_of(composition: Composition, covariates: tuple[str, ...]) -> 
     series_atom: list[AtomKind] = []
     order = sorted(range(len(located)), key=lambda p: all(kind.linear for kind, _, _ in located[p]))
     for position, p in enumerate(order):
-        for kind, column, place in located[p]:
+        for kind, column, slots in located[p]:
             if kind.linear:
                 linear_column.append(column)
-                linear_slot.append(place.start)
+                linear_slot.append(slots.start)
             elif type(kind).series is AtomKind.series:  # not defined by the kind
                 return None
             else:
                 series_column.append(column)
                 series_atom.append(kind)
                 series_product.append(position)
-                series_slot.append(place.start)
-                series_size.append(place.stop - place.start)
+                series_slot.append(slots.start)
+                series_size.append(slots.stop - slots.start)
         linear_start.append(len(linear_column))
         series_start.append(len(series_column))
 
@@ -187,10 +187,10 @@ def expand(
     series = []
     for f, kind in enumerate(layout.series_atom):
         slot, column = int(layout.series_slot[f]), int(layout.series_column[f])
-        own = values[:, slot : slot + int(layout.series_size[f])]
-        found = kind.series(own, float(spans[column]), np.ascontiguousarray(tail[:, layout.series_product[f]]))
-        assert found is not None  # feature_layout_for takes only kinds that define one
-        series.append(found)
+        theta = values[:, slot : slot + int(layout.series_size[f])]
+        spectrum = kind.series(theta, float(spans[column]), np.ascontiguousarray(tail[:, layout.series_product[f]]))
+        assert spectrum is not None  # feature_layout_for takes only kinds that define one
+        series.append(spectrum)
     length = max((s.weights.shape[1] for s in series), default=1)
     most = max((len(s.domega) for s in series), default=1)
     omega = np.ones((samples, len(series)))
@@ -198,18 +198,18 @@ def expand(
     weights = np.zeros((samples, len(series), length))
     dlog = np.zeros((samples, len(series), most, length))
     domega = np.zeros((samples, len(series), most))
-    for f, found in enumerate(series):
-        width, k = found.weights.shape[1], len(found.domega)
-        omega[:, f], count[:, f] = found.omega, found.count
-        weights[:, f, :width] = found.weights
-        dlog[:, f, :k, :width] = found.dlog_weights.transpose(1, 0, 2)
-        domega[:, f, :k] = found.domega.T
+    for f, spectrum in enumerate(series):
+        width, k = spectrum.weights.shape[1], len(spectrum.domega)
+        omega[:, f], count[:, f] = spectrum.omega, spectrum.count
+        weights[:, f, :width] = spectrum.weights
+        dlog[:, f, :k, :width] = spectrum.dlog_weights.transpose(1, 0, 2)
+        domega[:, f, :k] = spectrum.domega.T
     # One series is cut by its own tail already; of a product of several, columns too small together are left out.
     cutoff = np.zeros_like(tail)
     if layout.tensor:
         combinations = np.ones_like(tail)
-        for f, found in enumerate(series):
-            combinations[:, layout.series_product[f]] *= 2 * found.count
+        for f, spectrum in enumerate(series):
+            combinations[:, layout.series_product[f]] *= 2 * spectrum.count
         cutoff = np.where(np.diff(layout.series_start) > 1, tail / combinations, 0.0)
     return SpectralExpansion(layout, amplitude, noise, location, omega, count, weights, dlog, domega, cutoff, attained)
 
@@ -226,7 +226,7 @@ def expansion_of(
 def expansions(
     inputs: Inputs, layout: FeatureLayout, values: Array, tol: float
 ) -> Iterator[tuple[slice, SpectralExpansion]]:
-    """The expansion of all vectors, part by part in bounded memory, to the bit what one of all would hold.
+    """The expansion of all vectors, part by part in bounded memory; bit for bit what one of all would hold.
 
     One vector with a short lengthscale makes the arrays of all in its company long, and the length decides the last
     bits of Bessel weights. So the longest keep company with every part.
@@ -251,7 +251,7 @@ def expansions(
 def _tails_of(
     layout: FeatureLayout, values: Array, tol: float, reach: Array, rows: int, floor: float
 ) -> tuple[Array, Array, Array, Array, NDArray[np.bool_]]:
-    """Amplitudes, locations and noise of each θ, what its series may lose, whether the tolerance is kept by that."""
+    """Amplitudes, locations and noise of each θ, the weight its series may lose, whether that keeps the tolerance."""
     # Picking columns gives column-major arrays; the compiled loops would be compiled a second time for those.
     amplitude = np.ascontiguousarray(values[:, layout.amplitude_slot])
     location = np.ascontiguousarray(values[:, layout.linear_slot])
@@ -261,7 +261,7 @@ def _tails_of(
 
 
 def _longest_series(layout: FeatureLayout, values: Array, tol: float, reach: Array, rows: int) -> Ints:
-    """Vectors that decide how long the arrays of an expansion of all are: those with an extreme of anything."""
+    """The vectors that decide how long the arrays for all are: each is smallest or largest in something."""
     tail = _tails_of(layout, values, tol, reach, rows, FLOOR)[3]
     slots = [s + i for s, size in zip(layout.series_slot, layout.series_size, strict=True) for i in range(size)]
     series = values[:, slots]
@@ -290,7 +290,7 @@ def tails(
     tol: float,
     floor: float,
 ) -> tuple[Array, NDArray[np.bool_]]:
-    """For each θ and product the weight a series may lose, (S, P), and whether the tolerance is kept by that, (S,)."""
+    """For each θ and product the weight a series may lose, (S, P), and whether that keeps the tolerance, (S,)."""
     samples, products = amplitude.shape
     tail = np.empty((samples, products))
     attained = np.ones(samples, dtype=np.bool_)

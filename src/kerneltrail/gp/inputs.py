@@ -170,7 +170,7 @@ def locate(
         )
     layout = layout_of(composition)
     return tuple(
-        tuple((atom.spec, columns[atom.covariate], place) for atom, place in zip(product.atoms, places, strict=True))
+        tuple((atom.spec, columns[atom.covariate], slots) for atom, slots in zip(product.atoms, places, strict=True))
         for product, places in zip(composition, layout.atom_index, strict=True)
     )
 

@@ -256,11 +256,11 @@ def find_map_path(
 ) -> tuple[MapResult, ...]:
     """`find_map` for every batch of a user, each warm-started from the batch before."""
     inputs = inputs_for(user, composition, block=block)
-    found: list[MapResult] = []
+    results: list[MapResult] = []
     for end in inputs.ends:
-        warm = [found[-1].hyperparameters] if found else []
-        found.append(_find(inputs.upto(int(end)), priors, rng, starts, screen, warm, method, tol, accuracy))
-    return tuple(found)
+        warm = [results[-1].hyperparameters] if results else []
+        results.append(_find(inputs.upto(int(end)), priors, rng, starts, screen, warm, method, tol, accuracy))
+    return tuple(results)
 
 
 def _find(
@@ -283,14 +283,14 @@ def _find(
     points = np.concatenate([np.reshape(given, (-1, len(mean))), chosen])
     # At a gradient g the value is off by about g²/2 (whitened: curvature is 1 or more).
     tight = max(1e-4, 10.0 * accuracy**0.5)
-    found, quick = _minimise(target, points, tight, accuracy)
-    best = int(np.argmin(found.value))
-    if not np.isfinite(found.value[best]):
+    optima, quick = _minimise(target, points, tight, accuracy)
+    best = int(np.argmin(optima.value))
+    if not np.isfinite(optima.value[best]):
         raise NumericalError(
             f"no start gave a finite posterior for {inputs.label}: the targets may be far out of scale"
         )
-    w = found.point[best]
-    log_posterior = -float(found.value[best])
+    w = optima.point[best]
+    log_posterior = -float(optima.value[best])
     hessian = None if quick is None else quick.curvature(w, STEP)
     return MapResult(
         Hyperparameters(inputs.composition, tuple(target.unwhiten(w))),
@@ -298,17 +298,17 @@ def _find(
         log_posterior - float(target.log_prior(w)),
         target.curvature(w) if hessian is None else hessian / np.multiply.outer(target.scale, target.scale),
         variance,
-        str(found.status[best]),
-        int(found.iterations[best]),
-        screened + found.evaluations + 2 * len(w),
-        tuple(-float(v) for v in np.sort(found.value)),
+        str(optima.status[best]),
+        int(optima.iterations[best]),
+        screened + optima.evaluations + 2 * len(w),
+        tuple(-float(v) for v in np.sort(optima.value)),
     )
 
 
 def _minimise(
     target: WhitenedPosterior, points: Array, tight: float, accuracy: float
 ) -> tuple[Minimum, MapSearch | None]:
-    """Search from all points: compiled where the composition allows, and in general for those it loses."""
+    """Search from all points: by compiled code where the composition allows, by the general search where that fails."""
     layout = can_search(target.inputs) if target.method != "dense" else None
     if layout is None:
         return minimise(target.slopes, points, gradient_tolerance=tight, value_tolerance=accuracy), None

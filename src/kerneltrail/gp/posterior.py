@@ -58,7 +58,7 @@ class Posterior:
 
     @classmethod
     def _of(cls, hyperparameters: Hyperparameters, inputs: Inputs) -> Posterior:
-        """Condition on inputs that are nobody else's."""
+        """Condition on inputs that nobody else holds, so that they need no copy."""
         try:
             lower = factor_of(inputs, hyperparameters.values_array)
         except NumericalError as problem:
@@ -220,8 +220,8 @@ class Posterior:
         products = (*self.composition, *(() if features is None else (None,)))
         if self.by_weights:
             basis, weights, stacked = self._features(rows, features)
-            found = weights.parts(stacked, basis.groups(len(stacked)))
-            return tuple(Component(product, *part) for product, part in zip(products, found, strict=True))
+            moments = weights.parts(stacked, basis.groups(len(stacked)))
+            return tuple(Component(product, *part) for product, part in zip(products, moments, strict=True))
         parts = []
         for p, product in enumerate(self.composition):
             cross = product_covariance(self.inputs, p, self._values, self.inputs.X, rows)
@@ -346,7 +346,7 @@ class Posterior:
 def prior_only(
     hyperparameters: Hyperparameters, covariates: Sequence[str], *, block: LinearBlock | None = None
 ) -> Posterior:
-    """The posterior before any row: predictions are the prior's. `block` says the linear prior, not rows."""
+    """The posterior before any row: predictions are the prior's. Of `block` only the prior is used."""
     names = tuple(covariates)
     inputs = Inputs(
         hyperparameters.composition,

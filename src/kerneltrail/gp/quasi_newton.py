@@ -88,17 +88,17 @@ def minimise(
         new_x, new_value, new_gradient, moved, used = _backtrack(objective, x, value, active, direction, slope)
         evaluations += used
         status[active[~moved]] = "stuck"
-        kept = active[moved]
-        step = new_x[moved] - x[kept]
-        change = new_gradient[moved] - gradient[kept]
-        _update(inverse, fresh, kept, step, change, np.abs(new_x[moved]).max(axis=1) >= FARTHEST)
-        small = value[kept] - new_value[moved] < value_tolerance * (1.0 + np.abs(new_value[moved]))
-        quiet[kept] = np.where(small, quiet[kept] + 1, 0)
-        x[kept], value[kept], gradient[kept] = new_x[moved], new_value[moved], new_gradient[moved]
-        taken[kept] += 1
-        flat = quiet[kept] >= 2
-        status[kept[flat]] = "flat"
-        active = kept[~flat]
+        moving = active[moved]
+        step = new_x[moved] - x[moving]
+        change = new_gradient[moved] - gradient[moving]
+        _update(inverse, fresh, moving, step, change, np.abs(new_x[moved]).max(axis=1) >= FARTHEST)
+        small = value[moving] - new_value[moved] < value_tolerance * (1.0 + np.abs(new_value[moved]))
+        quiet[moving] = np.where(small, quiet[moving] + 1, 0)
+        x[moving], value[moving], gradient[moving] = new_x[moved], new_value[moved], new_gradient[moved]
+        taken[moving] += 1
+        flat = quiet[moving] >= 2
+        status[moving[flat]] = "flat"
+        active = moving[~flat]
         if not len(active):
             break
     inward = _inward(x, gradient)
@@ -120,11 +120,11 @@ def _direction(x: Array, gradient: Array, inverse: Array, fresh: NDArray[np.bool
     the others can give.
     """
     inward = _inward(x, gradient)
-    held = inward != gradient
-    direction = np.where(held, 0.0, -np.einsum("sij,sj->si", inverse, inward))
-    for s in np.flatnonzero(held.any(axis=1) & ~fresh):
+    at_edge = inward != gradient
+    direction = np.where(at_edge, 0.0, -np.einsum("sij,sj->si", inverse, inward))
+    for s in np.flatnonzero(at_edge.any(axis=1) & ~fresh):
         # With the held ones fixed, the inverse Hessian of the others is the Schur complement, not the plain block.
-        h, b = inverse[s], held[s]
+        h, b = inverse[s], at_edge[s]
         across = np.linalg.lstsq(h[np.ix_(b, b)], h[np.ix_(b, ~b)], rcond=None)[0]
         direction[s, ~b] += (h[np.ix_(~b, b)] @ across) @ inward[s, ~b]
     length = np.maximum(np.abs(direction).max(axis=1), 1e-300)

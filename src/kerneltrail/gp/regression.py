@@ -162,12 +162,12 @@ class WeightPosterior:
 
     def parts(self, features: Array, groups: list[NDArray[np.int64]]) -> list[tuple[Array, Array]]:
         """Moments of the part of f that each group of features makes."""
-        found = []
+        moments = []
         for group in groups:
             alone = np.zeros_like(features)
             alone[group] = features[group]
-            found.append(self.moments(alone))
-        return found
+            moments.append(self.moments(alone))
+        return moments
 
     def last(self, root: Array) -> tuple[Array, Array]:
         """Mean (q,) and covariance (q, q) of Ru, where u are the last q weights."""

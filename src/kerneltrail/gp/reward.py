@@ -163,10 +163,10 @@ class Reward:
         contexts = self.contexts(X, covariates)
         between = covariance[self.advantage, self.advantage]
         with np.errstate(over="ignore", invalid="ignore"):  # refused by name below
-            found = contexts @ mean[self.advantage]
+            advantage = contexts @ mean[self.advantage]
             variance = np.maximum(np.einsum("ij,jk,ik->i", contexts, between, contexts), 0.0)
-        refuse_overflow(f"the advantage of {', '.join(self.names)}", self.features, X, covariates, found, variance)
-        return found, variance
+        refuse_overflow(f"the advantage of {', '.join(self.names)}", self.features, X, covariates, advantage, variance)
+        return advantage, variance
 
     def coded(self, X: Array, covariates: Sequence[str], action: Assignment | ArrayLike | None) -> Array:
         """The features of the action at each row: [a, a·φ(s)], or centred [a - π, (a - π)·φ(s), π, π·φ(s)]."""

@@ -61,16 +61,16 @@ def evidence(
     for s in range(samples):
         rows = rank[s] + 1
         terms = _terms(batch, s)
-        made = feature_rows.FeatureRows(room.features[:rows], room.scale[:rows], room.owner, room.order, room.partner)
-        feature_rows.fill(X, centre, layout, terms, made, plain)
-        made.features[rows - q :] = extra
-        made.scale[rows - q :] = 1.0
+        view = feature_rows.FeatureRows(room.features[:rows], room.scale[:rows], room.owner, room.order, room.partner)
+        feature_rows.fill(X, centre, layout, terms, view, plain)
+        view.features[rows - q :] = extra
+        view.scale[rows - q :] = 1.0
         if reflected:
-            gram.reflected_prefix_evidence(made.features, made.scale, ends, terms.noise, out[s])
+            gram.reflected_prefix_evidence(view.features, view.scale, ends, terms.noise, out[s])
             continue
         feature_rows.ranks(layout.series_start, terms.counts, terms.weights, terms.cutoff, widths)
         starts, lengths = _blocks(layout.series_start, widths, rows)
-        gram.prefix_evidence(made.features, made.scale, starts, lengths, ends, terms.noise, out[s])
+        gram.prefix_evidence(view.features, view.scale, starts, lengths, ends, terms.noise, out[s])
     return out
 
 

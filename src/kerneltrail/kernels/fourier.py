@@ -149,13 +149,13 @@ def _gaussian_batch(
             slopes[s, j] = 1.0 - 2.0 * exponent[s] * j * j
             total += weights[s, j]
         remaining = 0.0
-        kept = size
+        terms = size
         if 1.0 - total > max(tail[s], 1e-12):  # shorter than it needs to be (LONGEST): nothing can be spared
             remaining = 1.0
-        while kept > 1 and remaining + weights[s, kept - 1] < tail[s]:
-            remaining += weights[s, kept - 1]
-            kept -= 1
-        count[s] = kept
+        while terms > 1 and remaining + weights[s, terms - 1] < tail[s]:
+            remaining += weights[s, terms - 1]
+            terms -= 1
+        count[s] = terms
 
 
 def gaussian_series(lengthscale: Array, span: float, tail: Array) -> Series:

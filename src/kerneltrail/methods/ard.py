@@ -47,7 +47,7 @@ def fitted(
     mean, _ = prior.moments(composition)
     if not prepared.rows.rows:
         return Hyperparameters(composition, tuple(mean)), 0.0
-    found = find_map(
+    optimum = find_map(
         prepared.whole,
         composition,
         prior,
@@ -59,7 +59,7 @@ def fitted(
         tol=1e-6,
         accuracy=1e-6,
     )
-    return found.hyperparameters, found.log_laplace
+    return optimum.hyperparameters, optimum.log_laplace
 
 
 def se_ard(

@@ -48,15 +48,15 @@ class MethodBuilder:
         """The method, learnt from training users."""
         self.__signature__.bind(cohort, seed=seed, **settings)  # a setting that nobody has is a mistake
         wanted = signature(self.learn).parameters
-        said = {name: value for name, value in settings.items() if value is not None}  # None is to leave it out
+        stated = {name: value for name, value in settings.items() if value is not None}  # None is to leave it out
         given: dict[str, Any] = {"cohort": cohort, "seed": seed}
         if "preprocessor" in wanted:
             prepare = _PREPROCESSORS[self.learns_from]
             known = set(signature(prepare).parameters)
-            given["preprocessor"] = prepare(cohort, **{k: v for k, v in said.items() if k in known})
+            given["preprocessor"] = prepare(cohort, **{k: v for k, v in stated.items() if k in known})
             given["pool"] = settings.get("pool") or Pool.atoms(cohort.covariates)
             given["priors"] = settings.get("priors") or priors_for(cohort.schema)
-        every = {**said, **given, **self.fixed}
+        every = {**stated, **given, **self.fixed}
         learner = self.learn(**{name: value for name, value in every.items() if name in wanted})
         return RefittingMethod(self.name, learner)
 

@@ -59,8 +59,8 @@ class LinearFit:
         scaled = self.prepared.scaler.transform(X)
         features = design(scaled, self.prepared.rows.covariates, self.reward, action)
         variance = np.maximum(np.einsum("ij,jk,ik->i", features, self.weights.covariance, features), 0.0)
-        said = Prediction(features @ self.weights.mean, variance, self.weights.noise)
-        return self.prepared.in_data_units(said, scaled, action)
+        prediction = Prediction(features @ self.weights.mean, variance, self.weights.noise)
+        return self.prepared.in_data_units(prediction, scaled, action)
 
     def advantage(self, X: Array) -> tuple[Array, Array]:
         """Mean and variance of what the action adds at the rows of X, in data units."""
@@ -68,10 +68,10 @@ class LinearFit:
             raise DataError("this regression has no reward model, so there is no advantage")
         covariates = self.prepared.rows.covariates
         contexts = self.reward.contexts(self.prepared.scaler.transform(X), covariates)
-        own = slice(1 + len(covariates), None)
-        variance = np.einsum("ij,jk,ik->i", contexts, self.weights.covariance[own, own], contexts)
+        effects = slice(1 + len(covariates), None)
+        variance = np.einsum("ij,jk,ik->i", contexts, self.weights.covariance[effects, effects], contexts)
         scale = self.prepared.scaler.scale
-        return scale * (contexts @ self.weights.mean[own]), scale**2 * np.maximum(variance, 0.0)
+        return scale * (contexts @ self.weights.mean[effects]), scale**2 * np.maximum(variance, 0.0)
 
     def to_json(self) -> dict[str, Any]:
         """Nothing: the rows say it all."""
@@ -145,13 +145,13 @@ def learn_prior(blocks: Sequence[tuple[Array, Array]], start: Weights) -> Weight
     now = start
     rows = sum(len(y) for _, y in blocks)
     for _ in range(ROUNDS):
-        own = [now.given(features, y) for features, y in blocks]
-        mean = np.mean([w.mean for w in own], axis=0)
-        spread = sum(w.covariance + np.outer(w.mean - mean, w.mean - mean) for w in own)
-        covariance = (start.covariance + spread) / (len(own) + 1)
+        posteriors = [now.given(features, y) for features, y in blocks]
+        mean = np.mean([w.mean for w in posteriors], axis=0)
+        spread = sum(w.covariance + np.outer(w.mean - mean, w.mean - mean) for w in posteriors)
+        covariance = (start.covariance + spread) / (len(posteriors) + 1)
         squares = sum(
             float(((y - b @ w.mean) ** 2).sum()) + float(np.einsum("ij,jk,ik->", b, w.covariance, b))
-            for w, (b, y) in zip(own, blocks, strict=True)
+            for w, (b, y) in zip(posteriors, blocks, strict=True)
         )
         last, now = now, Weights(mean, covariance, (start.noise + squares) / (rows + 1))
         if np.abs(now.mean - last.mean).max() <= 1e-6 * (1.0 + np.abs(now.mean).max()) and np.isclose(

@@ -38,12 +38,12 @@ class Memoryless(MixtureLearner):
             one = prepared.whole.with_name("one")
             table = MapTable([one], self.pool, self.priors, self.search.maps, self.preprocessor.reward)
             fits = {mask: table.get(0, mask) for mask in support(table, self.search.largest, self.search.width)}
-            found = {mask: (fit.theta[-1], float(fit.log_laplace[-1])) for mask, fit in fits.items()}
+            fitted = {mask: (fit.theta[-1], float(fit.log_laplace[-1])) for mask, fit in fits.items()}
         else:
             singles = [1 << i for i in range(len(self.pool))]
-            found = {mask: (self.priors.moments(self.pool.composition(mask))[0], 0.0) for mask in singles}
-        members = [Hyperparameters(self.pool.composition(mask), tuple(theta)) for mask, (theta, _) in found.items()]
-        log = [self.pool.log_h0(mask) + evidence for mask, (_, evidence) in found.items()]
+            fitted = {mask: (self.priors.moments(self.pool.composition(mask))[0], 0.0) for mask in singles}
+        members = [Hyperparameters(self.pool.composition(mask), tuple(theta)) for mask, (theta, _) in fitted.items()]
+        log = [self.pool.log_h0(mask) + evidence for mask, (_, evidence) in fitted.items()]
         mixture = Mixture.weighed(prepared, members, log)
         if self.average:
             return mixture

@@ -45,12 +45,12 @@ class Mixture:
         weights = np.exp(log - log.max())
         weights /= weights.sum()
         best = int(np.argmax(weights))
-        kept = [i for i in range(len(members)) if weights[i] >= SMALL or i == best]
-        total = float(weights[kept].sum())
+        likely = [i for i in range(len(members)) if weights[i] >= SMALL or i == best]
+        total = float(weights[likely].sum())
         return cls(
             prepared,
-            tuple(members[i] for i in kept),
-            tuple(float(weights[i]) / total for i in kept),
+            tuple(members[i] for i in likely),
+            tuple(float(weights[i]) / total for i in likely),
             members[best].composition,
         )
 

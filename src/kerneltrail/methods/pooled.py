@@ -121,11 +121,11 @@ def fit_together(
     levels = (np.argsort(rng.random((k, screen)), axis=1).T + 0.5) / screen
     points = np.concatenate([np.zeros((1, k)), ndtri(levels)])
     order = np.argsort(objective(points)[0], kind="stable")[: max(starts, 1)]
-    found = minimise(objective, points[order], gradient_tolerance=1e-3, value_tolerance=1e-7)
-    best = int(np.argmin(found.value))
-    if not np.isfinite(found.value[best]):
+    optima = minimise(objective, points[order], gradient_tolerance=1e-3, value_tolerance=1e-7)
+    best = int(np.argmin(optima.value))
+    if not np.isfinite(optima.value[best]):
         raise NumericalError(f"no start gave a finite evidence of {composition} for the training users together")
-    theta = mean + scale * found.point[best]
+    theta = mean + scale * optima.point[best]
     return theta, float(summed(inputs, theta[None])[0][0])
 
 

@@ -77,8 +77,8 @@ class Preprocessor:
 
     def prepare(self, rows: User) -> PreparedRows:
         """A user's rows, given in data units, as a learner takes them."""
-        own = self.schema.scaling == "user"
-        scaler = self.before if own and not rows.rows else self.schema.scaler_for(rows)
+        per_user = self.schema.scaling == "user"
+        scaler = self.before if per_user and not rows.rows else self.schema.scaler_for(rows)
         scaled = scaler.apply(rows)
         if self.mean is not None and rows.rows:
             scaled = scaled.with_y(scaled.y - self.mean.at(scaled.X, scaled.action))
@@ -119,15 +119,15 @@ class PreparedRows:
         reward = self.preprocessor.reward
         return scaled, None if reward is None else reward.design(scaled, self.rows.covariates, action)
 
-    def in_data_units(self, said: Prediction, scaled: Array, action: Array | None) -> Prediction:
-        """A prediction of the scaled rest as one of the target."""
-        mean = said.mean
+    def in_data_units(self, prediction: Prediction, scaled: Array, action: Array | None) -> Prediction:
+        """A prediction of the target in data units, from one of the scaled target less the population mean."""
+        mean = prediction.mean
         if self.preprocessor.mean is not None:
             mean = mean + self.preprocessor.mean.at(scaled, action)
         return Prediction(
             self.scaler.inverse_target(mean),
-            self.scaler.inverse_variance(said.variance),
-            float(self.scaler.inverse_variance(said.noise)),
+            self.scaler.inverse_variance(prediction.variance),
+            float(self.scaler.inverse_variance(prediction.noise)),
         )
 
 
@@ -138,7 +138,7 @@ def group_preprocessor(cohort: Cohort, *, reward: Reward | None = None, constant
 
 
 def own_preprocessor(covariates: Sequence[str], scaling: Preparation = "automatic") -> Preprocessor:
-    """A preprocessor for rows of one's own: scaled by themselves, with no training users behind them."""
+    """A preprocessor for the rows of one user alone: scaled by themselves, without training users."""
     names = tuple(covariates)
     # A schema names columns of a table; here there is none, so any names do that are not covariates'.
     user, order, target = (label + "_" * sum(map(len, names)) for label in ("user", "order", "target"))

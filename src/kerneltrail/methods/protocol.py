@@ -117,14 +117,14 @@ def hyperparameter_count(followed: FollowedUser | Fit) -> int:
     It is what the followed user or fit says itself as `hyperparameter_count`: where products share hyperparameters they
     are not the composition's. Else it is the composition's.
     """
-    said = getattr(followed, "hyperparameter_count", None)
-    return layout_of(followed.composition).size if said is None else int(said)
+    count = getattr(followed, "hyperparameter_count", None)
+    return layout_of(followed.composition).size if count is None else int(count)
 
 
 def probabilities_of(followed: FollowedUser | Fit) -> Mapping[Composition, float]:
     """How probable compositions are, as the followed user or fit says it as `probabilities`; empty if it does not."""
-    said: Mapping[Composition, float] = getattr(followed, "probabilities", {})
-    return said
+    probabilities: Mapping[Composition, float] = getattr(followed, "probabilities", {})
+    return probabilities
 
 
 class Learner(Traits, Protocol):

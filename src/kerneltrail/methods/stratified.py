@@ -79,9 +79,9 @@ class Stratified(MixtureLearner):
         table = table[:, keep] / table[:, keep].sum(axis=1, keepdims=True)
         masks = [evidences.masks[i] for i in keep]
         # Whose hyperparameters: of the users for whom the composition is probable at the end; else of all.
-        own = responsibilities(evidences.last(), steps[-1])[:, keep]
+        weights = responsibilities(evidences.last(), steps[-1])[:, keep]
         groups = [
-            evidences.group(mask, np.flatnonzero(own[:, i] > 0.5).tolist() or None) for i, mask in enumerate(masks)
+            evidences.group(mask, np.flatnonzero(weights[:, i] > 0.5).tolist() or None) for i, mask in enumerate(masks)
         ]
         compositions = tuple(evidences.composition(mask) for mask in masks)
         return cls(preprocessor, compositions, tuple(groups), table, seed)

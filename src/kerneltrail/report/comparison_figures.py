@@ -43,9 +43,9 @@ def by_batch(averages: Iterable[Average], metric: str, *, first: str | None, wid
     others = [name for name in names if name != first]
     with styled(width, 3.9) as figure:
         ax = figure.subplots()
-        for place, name in enumerate(names):
+        for index, name in enumerate(names):
             averaged = [row for row in rows if row.method == name]
-            places = [row.t + 0.6 * ((place + 0.5) / len(names) - 0.5) for row in averaged]
+            places = [row.t + 0.6 * ((index + 0.5) / len(names) - 0.5) for row in averaged]
             look = {"color": BLUE, "marker": "o", "markersize": 6, "linewidth": 2.2, "elinewidth": 1.4, "zorder": 4}
             if name != first:
                 number = others.index(name)

@@ -186,8 +186,8 @@ class _Speaker:
 
     def _parts(self, p: int) -> list[_Part]:
         together: dict[Atom, list[Mapping[str, float]]] = {}
-        for atom, place in zip(self.composition.products[p].atoms, self.layout.atom_index[p], strict=True):
-            together.setdefault(atom, []).append(self._in_data_units(atom, place))
+        for atom, slots in zip(self.composition.products[p].atoms, self.layout.atom_index[p], strict=True):
+            together.setdefault(atom, []).append(self._in_data_units(atom, slots))
         parts = []
         for atom, values in together.items():
             unit = self.units[atom.covariate]
@@ -198,9 +198,9 @@ class _Speaker:
             parts.append(_Part(atom.covariate, atom.spec.linear, phrase))
         return parts
 
-    def _in_data_units(self, atom: Atom, place: slice) -> dict[str, float]:
+    def _in_data_units(self, atom: Atom, slots: slice) -> dict[str, float]:
         values = {}
-        for spec, value in zip(atom.spec.hyperparameters, map(float, self.values[place]), strict=True):
+        for spec, value in zip(atom.spec.hyperparameters, map(float, self.values[slots]), strict=True):
             if spec.unit == "length":
                 value = self.scale.length(atom.covariate, value)
             elif spec.unit == "location":

@@ -104,11 +104,11 @@ def grid(panels: Sequence[Panel], *, columns: int, width: float = WIDE, height: 
     rows = -(-len(panels) // columns)
     with styled(width, height * rows + 0.5) as figure:
         axes = figure.subplots(rows, columns, sharex=share, sharey=share, squeeze=False)
-        for place, (panel, ax) in enumerate(zip(panels, axes.flat, strict=False)):
+        for index, (panel, ax) in enumerate(zip(panels, axes.flat, strict=False)):
             _draw(panel, ax)
-            below = place + columns < len(panels)
+            below = index + columns < len(panels)
             ax.set_xlabel("" if share and below else panel.xlabel)
-            ax.set_ylabel("" if share and place % columns else panel.ylabel)
+            ax.set_ylabel("" if share and index % columns else panel.ylabel)
             if share:
                 ax.tick_params(labelbottom=not below)
         for ax in axes.flat[len(panels) :]:

@@ -52,7 +52,7 @@ class Graph:
         first: dict[int, int] = {ROOT: 0}
         for t, mask in sorted((at for path in paths for at in enumerate(path, start=1)), key=lambda at: at[0]):
             first.setdefault(mask, t)
-        number = {mask: place for place, mask in enumerate(first)}
+        number = {mask: index for index, mask in enumerate(first)}
         links = []
         for parent, row in Counts.of(paths).rows.items():
             total = sum(row.values())
@@ -89,7 +89,7 @@ def wrapped(name: str) -> str:
     + PER[x]
     """
     lines = []
-    for place, product in enumerate(name.split(" + ")):
+    for index, product in enumerate(name.split(" + ")):
         text = product if len(product) <= LONG else product.replace("*", "\n  * ")
-        lines.append(f"+ {text}" if place else text)
+        lines.append(f"+ {text}" if index else text)
     return "\n".join(lines)

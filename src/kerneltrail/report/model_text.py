@@ -50,8 +50,8 @@ def graph_lines(pool: Pool, paths: Paths) -> list[str]:
         row = counts.rows.get(parent, {})
         total = sum(row.values())
         order = sorted(row.items(), key=lambda item: (-item[1], pool.composition(item[0]).text))
-        for place, (child, count) in enumerate(order, start=1):
-            last = place == len(order)
+        for position, (child, count) in enumerate(order, start=1):
+            last = position == len(order)
             again = child in drawn and child != parent and child in counts.rows
             name = "stays" if child == parent else name_of(pool, child) + (" (above)" if again else "")
             yield f"{indent}{'└─' if last else '├─'} {count}/{total} {name}"

@@ -58,12 +58,12 @@ def check_writable(path: str | os.PathLike[str]) -> None:
     goal = Path(path)
     if goal.is_dir():
         raise DataError(f"{goal} cannot be written: it is a folder")
-    made = [folder for folder in goal.parents if not folder.exists()]
+    new_folders = [folder for folder in goal.parents if not folder.exists()]
     trial = goal.with_name(f".{uuid.uuid4().hex}.trial")
     write(trial, b"", shown=goal)
     trial.unlink(missing_ok=True)
     with suppress(OSError):  # work that fails later must not leave empty folders behind
-        for folder in made:
+        for folder in new_folders:
             folder.rmdir()
 
 

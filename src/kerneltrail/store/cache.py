@@ -43,7 +43,7 @@ class Format(Generic[T]):
 
 
 def json_format(to_json: Callable[[T], Any], from_json: Callable[[Any], T]) -> Format[T]:
-    """Of a class whose values are plain ones in another form; floats read back to the same bits."""
+    """The format of values that two functions turn into plain ones and back; floats keep their bits."""
     return Format(
         lambda value: json.dumps(to_json(value), ensure_ascii=False).encode(), lambda data: from_json(json.loads(data))
     )
@@ -108,8 +108,8 @@ class Cache:
 
     def put(self, name: str, value: T, format: Format[T], **facts: Any) -> T:
         """Keep a value; returns it as it will be read, so that a run that was stopped cannot differ from another."""
-        content, said = format.save(value), json.dumps(facts).encode()
-        write(self.path(name), _sum(said, content) + b" " + said + b"\n" + content)
+        content, header = format.save(value), json.dumps(facts).encode()
+        write(self.path(name), _sum(header, content) + b" " + header + b"\n" + content)
         return format.load(content)
 
     def log(self, name: str) -> Log:
@@ -117,7 +117,7 @@ class Cache:
         return Log(self.folder / f"{name}.log")
 
     def tidy(self, used: AbstractSet[str]) -> None:
-        """Remove files and folders that are named as those in use but for their key: `KEY` letters after a dash."""
+        """Remove files and folders named as those in use, but for another key: `KEY` letters after a dash."""
         for path in sorted(self.folder.glob("*-*")):
             if superseded(path.name.partition(".")[0], used):
                 shutil.rmtree(path) if path.is_dir() else path.unlink()
@@ -183,7 +183,7 @@ def _sum(*parts: bytes) -> bytes:
 
 
 def superseded(name: str, used: AbstractSet[str]) -> bool:
-    """Whether a name is that of one in use but for its key.
+    """Whether a name differs from one in use in its key alone.
 
     >>> used = {"fit-0-ba9876543210"}
     >>> superseded("fit-0-0123456789ab", used), superseded("fit-1-0123456789ab", used)

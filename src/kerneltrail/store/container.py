@@ -56,8 +56,8 @@ def unpack(data: bytes, kind: str, shown: str) -> tuple[dict[str, Any], dict[str
             "wrote it, or fit again."
         )
     if head.get("kind") != kind:
-        held = KINDS.get(str(head.get("kind")), "something else")
-        raise ModelFileError(f"{shown} holds {held}, not {KINDS[kind]}")
+        contents = KINDS.get(str(head.get("kind")), "something else")
+        raise ModelFileError(f"{shown} holds {contents}, not {KINDS[kind]}")
     if len(data) != size:
         raise ModelFileError(f"{shown} is {'cut short' if len(data) < size else 'too long'}: {_sizes(data, size)}")
     with reading(shown, ModelFileError):

@@ -62,8 +62,8 @@ def described(value: Any) -> Any:
     told, such as a function, is refused.
     """
     if is_dataclass(value) and not isinstance(value, type):
-        told = {field.name: described(getattr(value, field.name)) for field in fields(value) if field.compare}
-        return {type(value).__name__: told}
+        values = {field.name: described(getattr(value, field.name)) for field in fields(value) if field.compare}
+        return {type(value).__name__: values}
     raise DataError(f"a setting of type {type(value).__name__} cannot be described, so its results cannot be kept")
 
 
@@ -117,7 +117,7 @@ def _imported(method: str) -> set[str]:
 
 
 def code_of(function: Callable[..., Any], layer: str = LAYERS[-1]) -> str:
-    """The code that results depend on which a function computes with the help of a layer and of those before it.
+    """A digest of the code that a function's results depend on: its own, that of a layer and of those before it.
 
     Of ``methods`` the function's own module or package counts with what it imports. The module of a function from
     elsewhere counts besides.

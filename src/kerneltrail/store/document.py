@@ -102,8 +102,8 @@ def _load_yaml(text: str) -> Any:
             size = (1, 0)
             sizes[event.anchor] = size
         elif isinstance(event, yaml.CollectionEndEvent):
-            anchor, *held = around.pop()
-            size = (held[0], held[1])
+            anchor, *counts = around.pop()
+            size = (counts[0], counts[1])
             sizes[str(anchor)] = size
         else:
             continue
@@ -116,16 +116,16 @@ def _load_yaml(text: str) -> Any:
     return yaml.load(text, _Loader)
 
 
-def _check_values(value: Any, source: str, place: tuple[str | int, ...] = ()) -> int:
+def _check_values(value: Any, source: str, path: tuple[str | int, ...] = ()) -> int:
     """How many values there are; too many, too deep, or whole numbers too long are refused."""
     if isinstance(value, int) and abs(value) >= 10**DIGITS:
-        raise ConfigError(f"{source}: {_place(place)} is a whole number of more than {DIGITS} digits")
-    if len(place) > DEPTH:
-        raise ConfigError(f"{source}: {_place(place[:3])} holds more than {DEPTH} lists or mappings within each other")
+        raise ConfigError(f"{source}: {_dotted(path)} is a whole number of more than {DIGITS} digits")
+    if len(path) > DEPTH:
+        raise ConfigError(f"{source}: {_dotted(path[:3])} holds more than {DEPTH} lists or mappings within each other")
     items: Any = value.items() if isinstance(value, Mapping) else enumerate(value) if isinstance(value, list) else ()
-    total = 1 + sum(_check_values(item, source, (*place, key)) for key, item in items)
+    total = 1 + sum(_check_values(item, source, (*path, key)) for key, item in items)
     if total > VALUES:
-        raise ConfigError(f"{source}: {_place(place)} holds more than {VALUES:,} values")
+        raise ConfigError(f"{source}: {_dotted(path)} holds more than {VALUES:,} values")
     return total
 
 
@@ -153,8 +153,8 @@ def parse_text(text: str, language: Language, source: str) -> dict[str, Any]:
         stored = tomllib.loads(text) if language == "toml" else _load_yaml(text)
     except yaml.YAMLError as problem:
         mark = getattr(problem, "problem_mark", None)
-        place = "" if mark is None else f", line {mark.line + 1}"
-        raise ConfigError(f"{source}{place}: {getattr(problem, 'problem', None) or problem}") from None
+        line = "" if mark is None else f", line {mark.line + 1}"
+        raise ConfigError(f"{source}{line}: {getattr(problem, 'problem', None) or problem}") from None
     except RecursionError:
         raise ConfigError(f"{source} holds more than {DEPTH} lists or mappings within each other") from None
     except ValueError as problem:  # of TOML's reader, and of Python where a whole number has thousands of digits
@@ -184,27 +184,27 @@ def explain(problem: ValidationError, model: type[BaseModel], source: str) -> st
 
 def _one(kind: str, error: Any, model: type[BaseModel]) -> str:
     loc = error["loc"]
-    place = _place(loc)
+    path = _dotted(loc)
     if kind == "extra_forbidden":
-        around = f"in {_place(loc[:-1])}" if loc[:-1] else "at the top"
+        around = f"in {_dotted(loc[:-1])}" if loc[:-1] else "at the top"
         return f"unknown key {loc[-1]!r} {around}; {nearest(str(loc[-1]), _keys(model, loc[:-1]), 'known are')}"
     if kind == "missing":
-        return f"{_place(loc[:-1])} lacks the key {loc[-1]!r}"
+        return f"{_dotted(loc[:-1])} lacks the key {loc[-1]!r}"
     if kind == "literal_error":
         given = error["input"]
         choices = error["ctx"]["expected"]
-        return f"{place} must be {choices}, got {short(given)}"
+        return f"{path} must be {choices}, got {short(given)}"
     if kind in _EXPECTED:
-        return f"{place} must be {_EXPECTED[kind]}, got {short(error['input'])}"
-    return f"{place}: {error['msg'].removeprefix('Value error, ')}"
+        return f"{path} must be {_EXPECTED[kind]}, got {short(error['input'])}"
+    return f"{path}: {error['msg'].removeprefix('Value error, ')}"
 
 
-def _place(loc: Sequence[str | int]) -> str:
+def _dotted(loc: Sequence[str | int]) -> str:
     """``pool.kernels[0].probability``; list items count from 1, as people do."""
-    said = ""
+    text = ""
     for part in loc:
-        said += f"[item {part + 1}]" if isinstance(part, int) else f".{part}" if said else str(part)
-    return said or "the file"
+        text += f"[item {part + 1}]" if isinstance(part, int) else f".{part}" if text else str(part)
+    return text or "the file"
 
 
 def _keys(model: Any, loc: Sequence[str | int]) -> list[str]:
@@ -220,7 +220,7 @@ def _keys(model: Any, loc: Sequence[str | int]) -> list[str]:
 
 
 def _plain(annotation: Any) -> Any:
-    """Without "or None"."""
+    """A type without "or None"."""
     if get_origin(annotation) in (Union, types.UnionType):
         return next(part for part in get_args(annotation) if part is not type(None))
     return annotation

@@ -62,7 +62,7 @@ def plain(value: Any) -> Any:
     return [plain(item) for item in value] if isinstance(value, list | tuple) else value
 
 
-def conform(value: Any, kind: Any, place: str = "it") -> None:
+def conform(value: Any, kind: Any, subject: str = "it") -> None:
     """Refuse a value of a JSON file that is not of a kind.
 
     A kind is a type as it stands in annotations (a union, a literal, a list, a mapping), a dataclass, or a layout: a
@@ -76,35 +76,35 @@ def conform(value: Any, kind: Any, place: str = "it") -> None:
     """
     problem = _problem(value, kind, "")
     if problem is not None:
-        raise Malformed(f"{place}: {problem}")
+        raise Malformed(f"{subject}: {problem}")
 
 
-def _problem(value: Any, kind: Any, place: str) -> str | None:
+def _problem(value: Any, kind: Any, path: str) -> str | None:
     """What is wrong, and where; None if nothing is."""
     if kind is Any:
         return None
-    where, inside = place or "the whole", get_args(kind)
+    where, inside = path or "the whole", get_args(kind)
     origin = get_origin(kind) or kind
     if origin in (Union, types.UnionType):
-        problems = [_problem(value, own, place) for own in inside]
+        problems = [_problem(value, option, path) for option in inside]
         return None if None in problems else problems[0]
     if origin is Literal:
         return None if value in inside else f"{where} must be one of {', '.join(map(str, inside))}, got {short(value)}"
     if origin in (list, tuple, Sequence):
         if not isinstance(value, list):
             return f"{where} must be a list, got {short(value)}"
-        return _first((item, inside[0], f"{place}[{i}]") for i, item in enumerate(value))
+        return _first((item, inside[0], f"{path}[{i}]") for i, item in enumerate(value))
     if is_dataclass(kind) or isinstance(kind, Mapping) or origin in (dict, Mapping):
         if not isinstance(value, dict):
             return f"{where} must be keys with values, got {short(value)}"
         keys: Any = kind if isinstance(kind, Mapping) else _hints(origin) if is_dataclass(kind) else None
         if keys is None:
-            return _first((item, inside[1], f"{place}[{short(key, 40)}]") for key, item in value.items())
+            return _first((item, inside[1], f"{path}[{short(key, 40)}]") for key, item in value.items())
         needed = kind if isinstance(kind, Mapping) else [f.name for f in fields(kind) if _is_needed(f)]
         missing = next((key for key in needed if key not in value), None)
         if missing is not None:
             return f"{where} lacks {missing!r}"
-        return _first((value[key], own, f"{place}.{key}".lstrip(".")) for key, own in keys.items() if key in value)
+        return _first((value[key], wanted, f"{path}.{key}".lstrip(".")) for key, wanted in keys.items() if key in value)
     # JSON's true is no number, though Python's is one.
     if not isinstance(value, (int, float) if kind is float else kind) or (isinstance(value, bool) and kind is not bool):
         return f"{where} must be {_WORDS[kind]}, got {short(value)}"
@@ -137,18 +137,18 @@ def array(
     """An array of a file, refused if it is not there, or not of its type and shape; None is any length but 0."""
     if name not in arrays:
         raise Malformed(f"the array {name} is missing")
-    found = arrays[name]
-    fits = len(shape) == found.ndim and all(
-        n == m or (n is None and m) for n, m in zip(shape, found.shape, strict=True)
+    entry = arrays[name]
+    fits = len(shape) == entry.ndim and all(
+        n == m or (n is None and m) for n, m in zip(shape, entry.shape, strict=True)
     )
-    if found.dtype != dtype or not fits:
+    if entry.dtype != dtype or not fits:
         wanted = f"({', '.join('any' if n is None else str(n) for n in shape)})"
         raise Malformed(
-            f"the array {name} must be {np.dtype(dtype).name} of shape {wanted}, is {found.dtype.name} of {found.shape}"
+            f"the array {name} must be {np.dtype(dtype).name} of shape {wanted}, is {entry.dtype.name} of {entry.shape}"
         )
-    if finite and not np.isfinite(found).all():
+    if finite and not np.isfinite(entry).all():
         raise Malformed(f"the array {name} has a value that is not finite")
-    return found
+    return entry
 
 
 def short(value: Any, most: int = 80) -> str:

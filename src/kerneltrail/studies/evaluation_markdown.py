@@ -46,16 +46,16 @@ def markdown(evaluation: Evaluation, *, against: str | None = None) -> str:
     """
     averages, pairs = evaluation.summary(), evaluation.paired(against)
     parts = [_tally(pairs, metric) for metric in ("rmse", "log_density") if any(row.metric == metric for row in pairs)]
-    for metric, (title, said) in TITLES.items():
-        own = [row for row in averages if row.metric == metric]
-        if own:
-            parts.append(f"**{title}**\n\n{_table(_cells(own, said))}")
+    for metric, (title, form) in TITLES.items():
+        rows = [row for row in averages if row.metric == metric]
+        if rows:
+            parts.append(f"**{title}**\n\n{_table(_cells(rows, form))}")
     for metric in COMPARED:
         differences = [row for row in pairs if row.metric == metric]
         if differences:
-            title, said = TITLES[metric]
+            title, form = TITLES[metric]
             named = f"**{differences[0].first} minus each: {title[0].lower() if metric != 'rmse' else 'R'}{title[1:]}**"
-            parts.append(f"{named}\n\n{_table(_cells(differences, said))}")
+            parts.append(f"{named}\n\n{_table(_cells(differences, form))}")
     return "\n\n".join(parts) + "\n"
 
 
@@ -66,16 +66,16 @@ def _tally(pairs: Sequence[Difference], metric: str) -> str:
     return f"**{TITLES[metric][0]}: batches seen at which {pairs[0].first}**\n\n" + "\n".join(lines)
 
 
-def _cells(rows: Iterable[Average] | Iterable[Difference], said: Callable[[float], str]) -> dict[tuple[str, int], str]:
+def _cells(rows: Iterable[Average] | Iterable[Difference], form: Callable[[float], str]) -> dict[tuple[str, int], str]:
     """Mean and interval; the mean of a difference is bold where its interval leaves 0 out."""
     cells = {}
     for row in rows:
-        mean = said(row.mean)
+        mean = form(row.mean)
         if isinstance(row, Difference):
             mean = f"+{mean}" if row.mean > 0 else mean
             mean = mean if row.low <= 0.0 <= row.high else f"**{mean}**"
         name = row.second if isinstance(row, Difference) else row.method
-        cells[name, row.t] = f"{mean} [{said(row.low)}, {said(row.high)}]"
+        cells[name, row.t] = f"{mean} [{form(row.low)}, {form(row.high)}]"
     return cells
 
 

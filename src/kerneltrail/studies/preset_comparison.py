@@ -42,7 +42,7 @@ def compare_presets(
     pool: Pool,
     priors: Priors,
     learner: Learner = learn,
-    tick: Callable[[str], None] = lambda said: None,
+    tick: Callable[[str], None] = lambda message: None,
 ) -> Evaluation:
     """Learn from each seed's training users under each preset, and follow its test users batch by batch.
 
@@ -94,7 +94,7 @@ def _graph(model: TrajectoryModel, simulation: Simulation, seconds: float) -> di
 
 
 def of_batch(rows: Iterable[R], t: int) -> dict[str, R]:
-    """Averages or differences of one method by metric, as told of batch t from 1.
+    """Averages or differences of one method by metric, for batch t, counted from 1.
 
     That is: the selection after the batch, how well the batch was predicted before it was seen, and how many
     selections changed with it; with the first batch there is none to change.

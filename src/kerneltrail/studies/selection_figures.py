@@ -59,7 +59,7 @@ def chances(
     with matplotlib.rc_context(STYLE):
         figure = Figure(figsize=(width, height * rows + 0.4), layout="constrained")
         axes = figure.subplots(rows, columns, sharey=True, squeeze=False)
-        for place, (user, ax) in enumerate(zip(users, axes.flat, strict=False)):
+        for index, (user, ax) in enumerate(zip(users, axes.flat, strict=False)):
             x = np.arange(len(user.rows))
             below = np.zeros(len(x))
             for name, share in user.shares.items():
@@ -70,8 +70,8 @@ def chances(
                         _inside(ax, at, start + tall / 2, f"{100 * tall:.0f}", colours[name])
                 below += high
             ax.set_xticks(x, [str(n) for n in user.rows])
-            ax.set_xlabel("rows seen" if place + columns >= len(users) else "")
-            ax.set_ylabel("probability (%)" if place % columns == 0 else "")
+            ax.set_xlabel("rows seen" if index + columns >= len(users) else "")
+            ax.set_ylabel("probability (%)" if index % columns == 0 else "")
             ax.set_yticks([0.0, 0.5, 1.0], ["0", "50", "100"])
             ax.set_ylim(0.0, 1.0)
             ax.tick_params(axis="x", length=0)
@@ -100,8 +100,8 @@ def put_tallies(ax: Axes, bars: Sequence[Tally], rows: Sequence[int], colours: M
     x = np.arange(len(rows))
     wide = 0.84 / len(bars)
     users = sum(tally.right[0] + tally.wrong[0] for tally in bars)
-    for place, tally in enumerate(bars):
-        at = x + (place - (len(bars) - 1) / 2) * wide
+    for index, tally in enumerate(bars):
+        at = x + (index - (len(bars) - 1) / 2) * wide
         right, wrong = np.array(tally.right), np.array(tally.wrong)
         colour = colours[tally.name]
         ax.bar(at, right, width=0.9 * wide, color=colour, linewidth=0)
@@ -184,15 +184,15 @@ def shares(procedures: Mapping[str, Shares], rows: Sequence[int], *, ylabel: str
         figure = Figure(figsize=(width, 2.9), layout="constrained")
         ax = figure.subplots()
         x = np.arange(len(rows))
-        for place, (name, share) in enumerate(procedures.items()):
+        for index, (name, share) in enumerate(procedures.items()):
             value = np.asarray(share.value)
             reach = [np.maximum(value - np.asarray(share.low), 0), np.maximum(np.asarray(share.high) - value, 0)]
             ax.errorbar(
-                x + 0.06 * (place - (len(procedures) - 1) / 2),
+                x + 0.06 * (index - (len(procedures) - 1) / 2),
                 value,
                 yerr=reach,
-                color=COLOURS[place % len(COLOURS)],
-                marker=MARKERS[place % len(MARKERS)],
+                color=COLOURS[index % len(COLOURS)],
+                marker=MARKERS[index % len(MARKERS)],
                 markersize=5,
                 linewidth=1.5,
                 elinewidth=1.0,

@@ -78,11 +78,11 @@ class PoolSection(Section):
             for each in self.kernels
         ]
         stated = [(each.kernel, each.probability) for each in self.kernels if each.probability is not None]
-        own = {str(product): probability for text, probability in stated for product in parse(text)}
+        probabilities = {str(product): probability for text, probability in stated for product in parse(text)}
         parts = listed
         if not listed or {"preset", "covariates", "kinds", "order"} & self.model_fields_set:
             parts = [*self._generated(covariates), *listed]
-        pool = reduce(or_, parts).with_probabilities(own).with_probabilities(self.inclusion.overrides)
+        pool = reduce(or_, parts).with_probabilities(probabilities).with_probabilities(self.inclusion.overrides)
         for name in pool.covariates:
             _known_name(name, covariates, "pool reads", "the data have")
         return pool.with_empty(self.allow_empty)
@@ -144,9 +144,9 @@ class PriorsSection(Section):
         priors = Priors.synthetic() if preset == "synthetic" else Priors.heartsteps()
         for kind, entry in self.types.items():
             priors = priors.override(kind, None, _prior(kind, entry, "priors.types"))
-        for name, own in self.covariates.items():
+        for name, entries in self.covariates.items():
             _known_name(name, cohort.covariates, "priors.covariates names", "the data have")
-            for kind, entry in own.items():
+            for kind, entry in entries.items():
                 priors = priors.override(kind, name, _prior(kind, entry, f"priors.covariates.{name}"))
         return priors
 
@@ -242,8 +242,8 @@ class Config(Section):
 
     def with_features(self, features: list[str]) -> Config:
         """The same with a reward model whose advantage depends on these covariates; what else it states stands."""
-        own = self.reward or RewardSection()
-        return self.model_copy(update={"reward": own.model_copy(update={"features": list(features)})})
+        section = self.reward or RewardSection()
+        return self.model_copy(update={"reward": section.model_copy(update={"features": list(features)})})
 
     def settings_value(self, **changes: Any) -> Settings:
         """The settings: the preset's, then the file's, then `changes`."""
@@ -266,18 +266,18 @@ class Config(Section):
             pool = self.pool.build(cohort.covariates)
             priors = self.priors.build(cohort)
             reward = None if self.reward is None else self.reward.build(cohort)
-            options = {name: _with_library(dict(own), pool) for name, own in settings.options.items()}
+            options = {name: _with_library(dict(values), pool) for name, values in settings.options.items()}
             settings = replace(settings, options=options)
             _check_moves(settings, pool)
         return Parts(pool=pool, priors=priors, settings=settings, reward=reward)
 
     @contextmanager
-    def _blamed(self, place: str = "") -> Iterator[None]:
+    def _blamed(self, prefix: str = "") -> Iterator[None]:
         """Errors of the library, with the file they come from."""
         try:
             yield
         except KerneltrailError as problem:
-            raise ConfigError(f"{self._source}: {place}{problem}") from None
+            raise ConfigError(f"{self._source}: {prefix}{problem}") from None
 
 
 def read_config(path: str | os.PathLike[str]) -> Config:
@@ -295,16 +295,16 @@ def _known_name(name: str, known: tuple[str, ...], what: str, those: str) -> Non
         raise ConfigError(f"{what} {name!r}, which is not known; {nearest(name, known, those)}")
 
 
-def _prior(kind: str, entry: PriorEntry, place: str) -> Prior:
+def _prior(kind: str, entry: PriorEntry, where: str) -> Prior:
     positive = {spec.kind: spec.positive for atom in ATOMS.values() for spec in atom.hyperparameters}
     positive |= {AMPLITUDE.kind: True, NOISE.kind: True}
-    _known_name(kind, tuple(positive), f"{place} names", "there are")
+    _known_name(kind, tuple(positive), f"{where} names", "there are")
     make = log_normal if positive[kind] else normal
     return make(entry.mean, variance=entry.variance, scale=entry.scale)
 
 
 def _with_library(options: dict[str, Any], pool: Pool) -> Mapping[str, Any]:
-    """People list a library in text, moves as masks."""
+    """Options with the library, which people list as texts, turned into masks for the moves."""
     library = options.get("library")
     if library is None:
         return options
@@ -321,7 +321,7 @@ def _check_moves(settings: Settings, pool: Pool) -> None:
     except KerneltrailError as problem:
         raise ConfigError(f"settings.alpha, settings.keep: {problem}") from None
     for name in dict.fromkeys((*settings.moves, *settings.options)):
-        own = settings.options.get(name, {})
-        for key in own:
+        options = settings.options.get(name, {})
+        for key in options:
             _known_name(key, MOVES[name].option_names(), f"settings.options.{name} names", "it has")
-        MOVES[name].check(own, pool)
+        MOVES[name].check(options, pool)

@@ -179,10 +179,10 @@ class MapTable:
 
     def get(self, user: int, mask: int) -> Fits:
         """The fits of one composition to one user's batches."""
-        found = self._known.get((user, mask))
-        if found is None:
-            found = self._known[user, mask] = self.fit(user, mask)
-        return found
+        fits = self._known.get((user, mask))
+        if fits is None:
+            fits = self._known[user, mask] = self.fit(user, mask)
+        return fits
 
     def fit(self, user: int, mask: int) -> Fits:
         """The fits, computed anew."""

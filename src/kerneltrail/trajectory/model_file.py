@@ -74,13 +74,13 @@ def fingerprint(model: LearntGraph) -> str:
     """A digest of all that selection depends on: two models with the same one follow users alike."""
     content, arrays = _encode(model)
     parts = ("schema", "pool", "priors", "settings", "batches", "nodes", "reward")
-    told = {name: content[name] for name in parts}
-    told["compositions"] = content["compositions"][: len(model.nodes)]  # those of the alternatives come after
+    facts = {name: content[name] for name in parts}
+    facts["compositions"] = content["compositions"][: len(model.nodes)]  # those of the alternatives come after
     # What came later is left out where it is as before: a user followed on an older model's file still fits it.
-    told["settings"] = {k: v for k, v in content["settings"].items() if (k, v) not in _LATER}
-    told["reward"] = content["reward"] and {k: v for k, v in content["reward"].items() if (k, v) not in _LATER}
+    facts["settings"] = {k: v for k, v in content["settings"].items() if (k, v) not in _LATER}
+    facts["reward"] = content["reward"] and {k: v for k, v in content["reward"].items() if (k, v) not in _LATER}
     used = {name: array for name, array in arrays.items() if name.startswith(("nodes.", "mean."))}
-    return digest_of(told, {**used, "paths": arrays["structures.paths"][:1]})
+    return digest_of(facts, {**used, "paths": arrays["structures.paths"][:1]})
 
 
 described.register(LearntGraph, lambda model: {"model": fingerprint(model)})
@@ -90,8 +90,8 @@ def _encode(model: LearntGraph) -> tuple[dict[str, Any], dict[str, NDArray[Any]]
     pool = model.pool
     # Paths refer to a list of kernels in text: masks of large pools do not fit in 64 bits.
     masks = dict.fromkeys(mask for s in model.structures for path in s.paths for mask in path)
-    place = {mask: index for index, mask in enumerate(dict.fromkeys([*(n.mask for n in model.nodes), *masks]))}
-    paths = [[place[mask] for path in s.paths for mask in path] for s in model.structures]
+    index_of = {mask: index for index, mask in enumerate(dict.fromkeys([*(n.mask for n in model.nodes), *masks]))}
+    paths = [[index_of[mask] for path in s.paths for mask in path] for s in model.structures]
     arrays: dict[str, NDArray[Any]] = {
         "structures.paths": np.array(paths, dtype=np.int64),
         "structures.log_joint": np.array([s.log_joint for s in model.structures]),
@@ -108,10 +108,10 @@ def _encode(model: LearntGraph) -> tuple[dict[str, Any], dict[str, NDArray[Any]]
         "settings": model.settings.to_json(),
         "users": list(model.users),
         "batches": [len(path) for path in model.paths],
-        "compositions": [pool.composition(mask).text for mask in place],
+        "compositions": [pool.composition(mask).text for mask in index_of],
         "structures": [_stored(s, ("nodes", "edges", "visits")) for s in model.structures],
         "nodes": [
-            {"composition": place[node.mask], "users": list(node.users), "group": node.group.users}
+            {"composition": index_of[node.mask], "users": list(node.users), "group": node.group.users}
             for node in model.nodes
         ],
         "reward": None if model.reward is None else asdict(model.reward),
@@ -216,10 +216,10 @@ def _decode_node(
     i: int, stored: Mapping[str, Any], compositions: Sequence[Composition], masks: Sequence[int], arrays: Arrays
 ) -> Node:
     conform(stored, {"composition": int, "users": list[str], "group": int}, f"its node {i}")
-    place = stored["composition"]
-    if place not in range(len(compositions)):
-        raise Malformed(f"its node {i} is composition {place} of {len(compositions)}")
-    composition = compositions[place]
+    index = stored["composition"]
+    if index not in range(len(compositions)):
+        raise Malformed(f"its node {i} is composition {index} of {len(compositions)}")
+    composition = compositions[index]
     mean = array(arrays, f"nodes.{i}.mean", (None,), finite=True)
     size = layout_of(composition).size
     if mean.shape != (size,):
@@ -232,7 +232,7 @@ def _decode_node(
     if not (variance > 0).all():
         raise Malformed(f"the group of {composition} has a variance that is not above 0")
     group = Group(composition, mean, variance, stored["group"])
-    return Node(masks[place], composition, thetas, group, tuple(stored["users"]))
+    return Node(masks[index], composition, thetas, group, tuple(stored["users"]))
 
 
 def _decode_structures(content: Mapping[str, Any], masks: Sequence[int], arrays: Arrays) -> tuple[Structure, ...]:

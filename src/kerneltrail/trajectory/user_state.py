@@ -163,48 +163,48 @@ def _shares(arrays: Arrays, name: str, count: int) -> NDArray[Any]:
     return shares
 
 
-def _encode_fit(fit: NodeFit, place: str, arrays: dict[str, NDArray[Any]]) -> dict[str, Any]:
-    arrays[f"{place}.theta"] = fit.theta
+def _encode_fit(fit: NodeFit, prefix: str, arrays: dict[str, NDArray[Any]]) -> dict[str, Any]:
+    arrays[f"{prefix}.theta"] = fit.theta
     if fit.precision is not None:
-        arrays[f"{place}.precision"] = fit.precision
+        arrays[f"{prefix}.precision"] = fit.precision
     stored: dict[str, Any] = {"log_evidence": fit.log_evidence, "refined": fit.refined, "online": None}
     if fit.online is not None:
         online = fit.online
-        arrays[f"{place}.gram"] = online.gram
-        arrays[f"{place}.basis"] = online.basis.hyperparameters.vector
-        arrays[f"{place}.box"] = np.array([online.basis.low, online.basis.high])
+        arrays[f"{prefix}.gram"] = online.gram
+        arrays[f"{prefix}.basis"] = online.basis.hyperparameters.vector
+        arrays[f"{prefix}.box"] = np.array([online.basis.low, online.basis.high])
         if online.linear is not None:
-            arrays[f"{place}.linear"] = online.linear
+            arrays[f"{prefix}.linear"] = online.linear
         values = (online.rows, online.basis.tol, online.max_rank, online.widening_error)
         stored["online"] = dict(zip(_ONLINE, values, strict=True))
     return stored
 
 
-def _decode_fit(stored: Mapping[str, Any], node: Node, model: LearntGraph, place: str, arrays: Arrays) -> NodeFit:
-    conform(stored, {"log_evidence": float, "refined": int, "online": dict[str, Any] | None}, place)
+def _decode_fit(stored: Mapping[str, Any], node: Node, model: LearntGraph, prefix: str, arrays: Arrays) -> NodeFit:
+    conform(stored, {"log_evidence": float, "refined": int, "online": dict[str, Any] | None}, prefix)
     size = layout_of(node.composition).size
-    precision = f"{place}.precision"
+    precision = f"{prefix}.precision"
     return NodeFit(
         node,
-        array(arrays, f"{place}.theta", (size,), finite=True),
+        array(arrays, f"{prefix}.theta", (size,), finite=True),
         stored["log_evidence"],
         array(arrays, precision, (size, size), finite=True) if precision in arrays else None,
         stored["refined"],
-        None if stored["online"] is None else _decode_online(stored["online"], node, model, place, arrays),
+        None if stored["online"] is None else _decode_online(stored["online"], node, model, prefix, arrays),
     )
 
 
 def _decode_online(
-    stored: Mapping[str, Any], node: Node, model: LearntGraph, place: str, arrays: Arrays
+    stored: Mapping[str, Any], node: Node, model: LearntGraph, prefix: str, arrays: Arrays
 ) -> OnlineState:
-    conform(stored, _ONLINE, f"{place}.online")
+    conform(stored, _ONLINE, f"{prefix}.online")
     size, covariates = layout_of(node.composition).size, model.covariates
-    low, high = array(arrays, f"{place}.box", (2, len(covariates)), finite=True).tolist()
-    vector = tuple(array(arrays, f"{place}.basis", (size,), finite=True).tolist())
+    low, high = array(arrays, f"{prefix}.box", (2, len(covariates)), finite=True).tolist()
+    vector = tuple(array(arrays, f"{prefix}.basis", (size,), finite=True).tolist())
     basis = Basis(Hyperparameters(node.composition, vector), covariates, tuple(low), tuple(high), stored["tol"])
-    linear = array(arrays, f"{place}.linear", (None, None), finite=True) if f"{place}.linear" in arrays else None
+    linear = array(arrays, f"{prefix}.linear", (None, None), finite=True) if f"{prefix}.linear" in arrays else None
     sums = basis.rank + (0 if linear is None else len(linear)) + 1
-    gram = array(arrays, f"{place}.gram", (sums, sums), finite=True)
+    gram = array(arrays, f"{prefix}.gram", (sums, sums), finite=True)
     return OnlineState(basis, linear, gram, stored["rows"], stored["max_rank"], stored["widening_error"])
 
 

@@ -62,12 +62,12 @@ def mhealth(
     drawn: dict[str, Hyperparameters] = {}
     advantages: dict[str, Mapping[str, float]] = {}
     for label, size in (("train", train), ("test", test)):
-        for name, own, stream in draw_group(rng, _TRUE_KERNELS, label, size):
-            drawn[name] = own
+        for name, kernel, stream in draw_group(rng, _TRUE_KERNELS, label, size):
+            drawn[name] = kernel
             # A prompt helps most those who sit still, and users differ in how much.
             advantages[name] = FrozenDict({"1": 0.8 + 0.2 * stream.standard_normal(), "log_steps30pre": -0.1})
             with one_blas_thread():
-                users.append(_user(name, own, advantages[name], days, batch_size, stream))
+                users.append(_user(name, kernel, advantages[name], days, batch_size, stream))
     cohort = Cohort.from_users(users, target="log_steps30", units=UNITS)
     parts = cohort.split(test=[user.name for user in users if user.name.startswith("test")])
     return Simulation(*parts, truth_of(drawn), FrozenDict(drawn), _MEAN, FrozenDict(advantages))

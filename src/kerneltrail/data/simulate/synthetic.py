@@ -120,10 +120,10 @@ def _simulate(
 
     def group(label: str, size: int) -> Cohort:
         users: list[User] = []
-        for name, own, stream in draw_group(rng, kernels, label, size):
-            drawn[name] = own
+        for name, kernel, stream in draw_group(rng, kernels, label, size):
+            drawn[name] = kernel
             x = stream.uniform(*bounds, size=(ends[-1], 1))
-            users.append(user(own.composition, own, x, stream, name=name, covariates=("x",), ends=ends))
+            users.append(user(kernel.composition, kernel, x, stream, name=name, covariates=("x",), ends=ends))
         return Cohort.from_users(users, target="y", scaling="none")
 
     with one_blas_thread():

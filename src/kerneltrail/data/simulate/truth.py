@@ -90,7 +90,7 @@ def draw_group(
 
 def truth_of(drawn: Mapping[str, Hyperparameters]) -> Mapping[str, Composition]:
     """The true kernel of each user."""
-    return FrozenDict({name: own.composition for name, own in drawn.items()})
+    return FrozenDict({name: kernel.composition for name, kernel in drawn.items()})
 
 
 def covariance(hyperparameters: Hyperparameters, X: Array, covariates: Sequence[str]) -> Array:

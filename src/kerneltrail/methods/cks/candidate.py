@@ -67,8 +67,8 @@ class Candidate:
             return None
         composition = self.expression.composition
         # The order of parts is the same in both; were it not, the tree would serve.
-        own = [(slot.spec.name, slot.covariate) for slot in expression_layout(self.expression).slots]
-        if own != [(slot.spec.name, slot.covariate) for slot in layout_of(composition).slots]:
+        parameters = [(slot.spec.name, slot.covariate) for slot in expression_layout(self.expression).slots]
+        if parameters != [(slot.spec.name, slot.covariate) for slot in layout_of(composition).slots]:
             return None
         inputs = inputs_for(self.rows.user, composition, block=self.rows.block)
         return inputs if can_search(inputs) is not None else None
@@ -94,11 +94,11 @@ class Candidate:
 
     def climb(self, points: Array, accuracy: float) -> list[Optimum]:
         """The optimum from each start, best first; starts that cannot be evaluated are left out."""
-        found = self._compiled(points, accuracy) if self.quick is not None else self._dense(points, accuracy)
-        return sorted(found, key=lambda each: -each.log_posterior)
+        optima = self._compiled(points, accuracy) if self.quick is not None else self._dense(points, accuracy)
+        return sorted(optima, key=lambda each: -each.log_posterior)
 
     def _compiled(self, points: Array, accuracy: float) -> list[Optimum]:
-        found = []
+        optima = []
         for point in points:
             try:
                 # With a start given nothing is drawn.
@@ -115,8 +115,8 @@ class Candidate:
                 )
             except NumericalError:
                 continue
-            found.append(Optimum(end.hyperparameters.vector, end.log_posterior, end.log_likelihood))
-        return found
+            optima.append(Optimum(end.hyperparameters.vector, end.log_posterior, end.log_likelihood))
+        return optima
 
     def _dense(self, points: Array, accuracy: float) -> list[Optimum]:
         mean, scale = self.moments[0], np.sqrt(self.moments[1])
@@ -137,9 +137,9 @@ class Candidate:
             return []
         inside = np.clip((points - mean) / scale, -FARTHEST, FARTHEST)
         ends = minimise(objective, inside, gradient_tolerance=max(1e-4, 10.0 * accuracy**0.5), value_tolerance=accuracy)
-        found = []
+        optima = []
         for point, value in zip(ends.point, ends.value, strict=True):
             if np.isfinite(value):
                 vector = mean + scale * point
-                found.append(Optimum(vector, -float(value), -float(value) - self.log_prior(vector)))
-        return found
+                optima.append(Optimum(vector, -float(value), -float(value) - self.log_prior(vector)))
+        return optima

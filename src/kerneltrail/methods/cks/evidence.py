@@ -73,8 +73,8 @@ class CovarianceTree:
         def of(node: Expression) -> Array:
             if isinstance(node, Leaf):
                 index = next(places)
-                own = node.atom.spec.diagonal(X[:, self.columns[index]], values[self.layout.places[index]])
-                return amplitudes[index] * own
+                unit = node.atom.spec.diagonal(X[:, self.columns[index]], values[self.layout.places[index]])
+                return amplitudes[index] * unit
             parts = np.array([of(part) for part in node.parts])
             return np.asarray(parts.sum(axis=0) if isinstance(node, Sum) else parts.prod(axis=0))
 
@@ -92,19 +92,19 @@ class CovarianceTree:
 
         def down(cell: _Cell, node: Expression, weight: Array) -> None:
             if isinstance(node, Leaf):
-                index, place = cell.leaf, self.layout.places[cell.leaf]
+                index, slots = cell.leaf, self.layout.places[cell.leaf]
                 assert cell.unit is not None  # an atom's cell has it
                 x = np.ascontiguousarray(X[:, self.columns[index]])
                 by_leaf[index] = amplitudes[index] * np.vdot(weight, cell.unit)
-                slopes = node.atom.spec.gradient(x, values[place], cell.unit)
-                out[place] = [amplitudes[index] * np.vdot(weight, slope) for slope in slopes]
+                slopes = node.atom.spec.gradient(x, values[slots], cell.unit)
+                out[slots] = [amplitudes[index] * np.vdot(weight, slope) for slope in slopes]
                 return
-            for i, (part, own) in enumerate(zip(cell.parts, node.parts, strict=True)):
+            for i, (part, child) in enumerate(zip(cell.parts, node.parts, strict=True)):
                 passed = weight
                 if not isinstance(node, Sum):
                     for j, other in enumerate(cell.parts):
                         passed = passed * other.matrix if j != i else passed
-                down(part, own, passed)
+                down(part, child, passed)
 
         down(root, self.expression, weights)
         out[self.layout.amplitudes] = self.layout.carry.T @ by_leaf

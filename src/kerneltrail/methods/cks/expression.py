@@ -129,10 +129,10 @@ def read(text: str) -> Expression:
     Raises:
         KernelSyntaxError: with a caret under the character that could not be read.
     """
-    found = parse_as(text, Leaf, plus, times)
-    if found is None:
+    expression = parse_as(text, Leaf, plus, times)
+    if expression is None:
         raise KernelError("an expression needs at least one part")
-    return found
+    return expression
 
 
 def numbered(expression: Expression) -> Expression:
@@ -163,12 +163,12 @@ def times(*parts: Expression) -> Expression:
     >>> times(leaf("SE", "x"), plus(leaf("LIN", "x"), leaf("PER", "x")), leaf("SE", "x")).text
     'SE[x]*(LIN[x] + PER[x])'
     """
-    kept: list[Expression] = []
+    factors: list[Expression] = []
     for part in _flat(parts, Times):
-        if isinstance(part, Leaf) and part.atom.spec.idempotent and part in kept:
+        if isinstance(part, Leaf) and part.atom.spec.idempotent and part in factors:
             continue
-        kept.append(part)
-    return _single(kept) or Times(tuple(kept))
+        factors.append(part)
+    return _single(factors) or Times(tuple(factors))
 
 
 def _flat(parts: Iterable[Expression], operation: type[Sum] | type[Times]) -> list[Expression]:

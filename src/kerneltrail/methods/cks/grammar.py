@@ -40,5 +40,5 @@ def expand(expression: Expression, base: Sequence[Leaf]) -> tuple[Expression, ..
     >>> [child.text for child in expand(leaf("SE", "x"), base_expressions(["x"]))]  # doctest: +NORMALIZE_WHITESPACE
     ['LIN[x]', 'PER[x]', 'LIN[x] + SE[x]', 'LIN[x]*SE[x]', 'PER[x] + SE[x]', 'PER[x]*SE[x]', 'SE[x] + SE[x]']
     """
-    found = dict.fromkeys(steps(numbered(expression), base))
-    return tuple(sorted((each for each in found if each != expression), key=lambda each: each.key))
+    children = dict.fromkeys(steps(numbered(expression), base))
+    return tuple(sorted((each for each in children if each != expression), key=lambda each: each.key))

@@ -80,22 +80,22 @@ def held_out_score(data: FitData, kernel: ExpressionParameters, holdout: Holdout
     rule the joint is a product of predictions one row ahead, each given the held-out rows before it, which a kernel
     that merely follows the newest rows does well at.
     """
-    scores = [_score(data, kernel, past, held, holdout.thin) for past, held in holdout.parts(data.user)]
+    scores = [_score(data, kernel, past, test, holdout.thin) for past, test in holdout.parts(data.user)]
     return float(np.mean(scores)) if scores else -np.inf
 
 
-def _score(data: FitData, kernel: ExpressionParameters, past: Ints, held: Ints, thin: int) -> float:
+def _score(data: FitData, kernel: ExpressionParameters, past: Ints, test: Ints, thin: int) -> float:
     early = earlier(data, past)
     again = refit(early, kernel, thin).kernel
     if again is None:
         return -np.inf
-    linear = None if data.block is None else data.block.features[held]
+    linear = None if data.block is None else data.block.features[test]
     try:
         with one_blas_thread():
-            said = ExpressionPosterior(early.rows, again).predict(data.user.X[held], linear=linear)
+            prediction = ExpressionPosterior(early.rows, again).predict(data.user.X[test], linear=linear)
     except NumericalError:
         return -np.inf
-    score = float(said.log_density(data.user.y[held]).mean())
+    score = float(prediction.log_density(data.user.y[test]).mean())
     return score if np.isfinite(score) else -np.inf
 
 

@@ -83,7 +83,7 @@ class _Builder:
         return len(self.slots) - 1
 
     def walk(self, node: Expression, carried: tuple[int, ...]) -> dict[int, float]:
-        """Write a node's entries; which atoms' log amplitudes add up to its own."""
+        """Write a node's entries; returns which atoms' log amplitudes add up to the node's."""
         if isinstance(node, Leaf):
             index = len(self.places)
             start = len(self.slots)
@@ -104,9 +104,9 @@ class _Builder:
         first, *others = node.parts
         base = self.walk(first, carried)
         for part in others:
-            own = self.amplitude(part, relative=True)
-            pulled = self.walk(part, (*carried, own))
-            self.amplitudes.append((own, True, {**pulled, **{leaf: -sign for leaf, sign in base.items()}}))
+            slot = self.amplitude(part, relative=True)
+            pulled = self.walk(part, (*carried, slot))
+            self.amplitudes.append((slot, True, {**pulled, **{leaf: -sign for leaf, sign in base.items()}}))
         return base
 
     def amplitude(self, node: Expression, *, relative: bool) -> int:
@@ -117,30 +117,30 @@ class _Builder:
 @lru_cache(maxsize=16384)
 def expression_layout(expression: Expression | None) -> ExpressionLayout:
     """The form of an expression (computed once)."""
-    made = _Builder()
+    builder = _Builder()
     terms = () if expression is None else expression.parts if isinstance(expression, Sum) else (expression,)
     for term in terms:
-        own = made.amplitude(term, relative=False)
-        made.amplitudes.append((own, False, made.walk(term, (own,))))
-    made.slot("noise", NOISE, -1, None)
-    made.amplitudes.sort(key=lambda each: each[0])
-    column = {own: a for a, (own, _, _) in enumerate(made.amplitudes)}
-    carry = np.zeros((len(made.places), len(column)))
-    for leaf, carried in enumerate(made.carried):
-        carry[leaf, [column[own] for own in carried]] = 1.0
-    pull = np.zeros((len(column), len(made.places)))
-    for a, (_, _, parts) in enumerate(made.amplitudes):
+        amplitude = builder.amplitude(term, relative=False)
+        builder.amplitudes.append((amplitude, False, builder.walk(term, (amplitude,))))
+    builder.slot("noise", NOISE, -1, None)
+    builder.amplitudes.sort(key=lambda each: each[0])
+    column = {amplitude: a for a, (amplitude, _, _) in enumerate(builder.amplitudes)}
+    carry = np.zeros((len(builder.places), len(column)))
+    for leaf, carried in enumerate(builder.carried):
+        carry[leaf, [column[amplitude] for amplitude in carried]] = 1.0
+    pull = np.zeros((len(column), len(builder.places)))
+    for a, (_, _, parts) in enumerate(builder.amplitudes):
         for leaf, sign in parts.items():
             pull[a, leaf] = sign
     return ExpressionLayout(
         expression,
-        tuple(made.slots),
-        tuple(made.places),
-        np.array([own for own, _, _ in made.amplitudes], dtype=np.int64),
-        np.array([relative for _, relative, _ in made.amplitudes], dtype=bool),
+        tuple(builder.slots),
+        tuple(builder.places),
+        np.array([amplitude for amplitude, _, _ in builder.amplitudes], dtype=np.int64),
+        np.array([relative for _, relative, _ in builder.amplitudes], dtype=bool),
         carry,
         pull,
-        np.array([slot.spec.positive for slot in made.slots]),
+        np.array([slot.spec.positive for slot in builder.slots]),
     )
 
 
@@ -178,8 +178,8 @@ class ExpressionParameters(NamedVector):
         amplitudes = self.leaf_amplitudes
         leaves = () if self.expression is None else self.expression.leaves
         for index, leaf in enumerate(leaves):
-            place, name = layout.places[index], leaf.atom.covariate
-            for at in range(place.start, place.stop):
+            slots, name = layout.places[index], leaf.atom.covariate
+            for at in range(slots.start, slots.stop):
                 unit = layout.slots[at].spec.unit
                 if unit == "length":
                     values[at] = scaler.length(name, values[at])
@@ -205,19 +205,19 @@ def multiplied_out(kernel: ExpressionParameters) -> tuple[Hyperparameters, ...]:
     terms = _terms(kernel.expression, places)
     amplitudes, noise = kernel.leaf_amplitudes, kernel.unconstrained[-1]
     leaves = kernel.expression.leaves
-    found = []
+    products = []
     for term in terms:
         merged: list[tuple[Atom, list[float]]] = []
         for index in sorted(term, key=lambda index: leaves[index].atom):
-            atom, own = leaves[index].atom, list(kernel.unconstrained[kernel.layout.places[index]])
+            atom, parameters = leaves[index].atom, list(kernel.unconstrained[kernel.layout.places[index]])
             if atom.spec.idempotent and merged and merged[-1][0] == atom:
-                merged[-1] = (atom, atom.spec.merged(merged[-1][1], own))
+                merged[-1] = (atom, atom.spec.merged(merged[-1][1], parameters))
             else:
-                merged.append((atom, own))
+                merged.append((atom, parameters))
         atoms = tuple(atom for atom, _ in merged)
-        vector = [float(amplitudes[term].sum()), *(value for _, own in merged for value in own), noise]
-        found.append(Hyperparameters(Composition((Product(atoms),)), tuple(vector)))
-    return tuple(found)
+        vector = [float(amplitudes[term].sum()), *(value for _, parameters in merged for value in parameters), noise]
+        products.append(Hyperparameters(Composition((Product(atoms),)), tuple(vector)))
+    return tuple(products)
 
 
 def _terms(node: Expression, places: Iterator[int]) -> list[list[int]]:

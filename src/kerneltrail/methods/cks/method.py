@@ -79,8 +79,7 @@ class CKSFit:
         """Mean and variance in data units; several kernels are joined by mean and variance."""
         scaled, linear = self.prepared.inputs_at(X, action)
         parts = [posterior.predict(scaled, linear=linear) for _, posterior in self._members]
-        said = joined(parts, [weight for weight, _ in self._members])
-        return self.prepared.in_data_units(said, scaled, action)
+        return self.prepared.in_data_units(joined(parts, [weight for weight, _ in self._members]), scaled, action)
 
     def to_json(self) -> dict[str, Any]:
         """As plain values, without the search."""

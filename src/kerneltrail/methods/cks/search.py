@@ -232,7 +232,7 @@ class _Search:
             self._tell(level, len(places), len(tasks))
 
     def _judge(self) -> None:
-        """Score the best by BIC on held-out rows. When it is late, what has a score by then is what can win."""
+        """Score the best by BIC on held-out rows. Once the time is up, only kernels with a score can win."""
         holdout, chunk = self.settings.holdout, self.settings.workers
         chosen = self._ranked(range(len(self.nodes)))[: holdout.most]
         if self.data.user.rows < holdout.fewest:
@@ -252,7 +252,7 @@ class _Search:
         return self._all(_fit, [(effort, task) for task in tasks], data)
 
     def _all(self, function: Callable[..., T], arguments: Sequence[tuple[Any, ...]], data: FitData) -> list[T]:
-        """A function of the rows and of each of some arguments, in their order."""
+        """The results of a function of the rows for each of some arguments, in their order."""
         engine = self.engine if len(arguments) > 1 else Serial()
         ready = dict(results(engine, function, enumerate(arguments), data))
         return [ready[i] for i in range(len(arguments))]

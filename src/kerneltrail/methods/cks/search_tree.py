@@ -82,8 +82,8 @@ class SearchTree:
         total = sum(weight for weight, _ in raw)
         large = [(weight, node) for weight, node in raw if weight / total > LEAST]
         total = sum(weight for weight, _ in large)  # what is left out must not be missing from the mean
-        kept = [(weight / total, node) for weight, node in large]
-        return tuple(sorted(kept, key=lambda each: (-each[0], each[1].bic, each[1].expression.key)))
+        shares = [(weight / total, node) for weight, node in large]
+        return tuple(sorted(shares, key=lambda each: (-each[0], each[1].bic, each[1].expression.key)))
 
     @property
     def complete(self) -> tuple[SearchNode, ...]:
@@ -101,8 +101,8 @@ class SearchTree:
 
     def level(self, number: int) -> tuple[SearchNode, ...]:
         """The candidates of one level, best first; those set aside after a first look come last."""
-        own = [node for node in self.nodes if node.level == number]
-        return tuple(sorted(own, key=lambda node: (node.fitted.rows < self.rows, node.bic, node.expression.key)))
+        candidates = [node for node in self.nodes if node.level == number]
+        return tuple(sorted(candidates, key=lambda node: (node.fitted.rows < self.rows, node.bic, node.expression.key)))
 
     def to_rows(self) -> list[dict[str, Any]]:
         """One plain row for each candidate, for a table."""
@@ -136,14 +136,14 @@ class SearchTree:
         places = {id(node): index for index, node in enumerate(self.nodes)}
         lines = []
         for number in range(self.levels):
-            own = self.level(number)
-            lines.append(f"level {number}: {len(own)} candidates")
-            for node in (node for place, node in enumerate(own) if place < most or node is best):
+            candidates = self.level(number)
+            lines.append(f"level {number}: {len(candidates)} candidates")
+            for node in (node for rank, node in enumerate(candidates) if rank < most or node is best):
                 mark = "*" if node is best else ">" if places[id(node)] in expanded else " "
                 score = f"{node.bic:12.2f}" if node.fitted.status == "fitted" else f"{node.fitted.status:>12}"
                 partial = "" if node.fitted.rows == self.rows else f"  (first look, {node.fitted.rows} rows)"
-                held = "" if not judged else " " * 10 if node.held_out is None else f"{node.held_out:10.3f}"
-                lines.append(f"{mark} {score}{held}  {node.expression}{partial}")
+                held_out = "" if not judged else " " * 10 if node.held_out is None else f"{node.held_out:10.3f}"
+                lines.append(f"{mark} {score}{held_out}  {node.expression}{partial}")
         return "\n".join(lines)
 
     def __str__(self) -> str:

@@ -78,8 +78,8 @@ class SearchSettings:
         seen twice. The kernel is chosen by how it extrapolates, since that is what a series is searched for.
         """
         guard = PeriodGuard(gaps=3.0, spacings=0.0, cycles=2.0)
-        own = cls(guard=guard, choose="holdout", first=SERIES_FIRST, second=SERIES_SECOND)
-        return replace(own, **changes)
+        defaults = cls(guard=guard, choose="holdout", first=SERIES_FIRST, second=SERIES_SECOND)
+        return replace(defaults, **changes)
 
     def __post_init__(self) -> None:
         if self.depth < 0 or min(self.beam, self.refits, self.thin, self.workers) < 1 or not self.kinds:

@@ -50,12 +50,12 @@ def inherit(parent: ExpressionParameters, child: Expression, moments: tuple[Arra
     leaves = child.leaves
     amplitudes = np.zeros(len(leaves))
     for index, leaf in enumerate(leaves):
-        place = layout.places[index]
-        new[place] = leaf.origin is None or before[leaf.origin] != leaf
+        slots = layout.places[index]
+        new[slots] = leaf.origin is None or before[leaf.origin] != leaf
         if leaf.origin is not None:
             amplitudes[index] = known[leaf.origin]
-            if not new[place].any():
-                vector[place] = parent.unconstrained[parent.layout.places[leaf.origin]]
+            if not new[slots].any():
+                vector[slots] = parent.unconstrained[parent.layout.places[leaf.origin]]
     terms = np.zeros(len(leaves), dtype=bool)
     usual = float(moments[0][layout.amplitudes[~layout.relative]].mean())
     _size_terms(child, iter(range(len(leaves))), amplitudes, terms, usual, outermost=True)
@@ -129,14 +129,14 @@ def starts_for(
     _put_periods(heir, layout, given.new, periods)
     leaves = child.leaves
     for index in np.flatnonzero(given.factors):
-        place = layout.places[index]
-        for at in range(place.start, place.stop):
+        slots = layout.places[index]
+        for at in range(slots.start, slots.stop):
             kind = layout.slots[at].spec.kind
             if kind in ("lengthscale", "location"):  # a line far from its zero is nearly constant
                 heir[1, at] = mean[at] + (FAR if kind == "lengthscale" else -FAR) * scale[at]
         if leaves[index].atom.spec.linear:  # of size 1 over the rows, so that the product stays as large as it was
             centre, sd = columns[leaves[index].atom.covariate]
-            size = (centre - heir[:, place.start]) ** 2 + sd**2
+            size = (centre - heir[:, slots.start]) ** 2 + sd**2
             amplitudes[:, index] = -np.log(np.maximum(size, 1e-6))
     heir[:, layout.amplitudes] = amplitudes @ layout.pull.T
     varied = given.new.any() or given.terms.any()

@@ -99,23 +99,23 @@ class EvidenceLowerBound:
         """Unit-amplitude K_i, (P, n, n); and, if asked for, (i, place in θ, dK_i/dθ) for every hyperparameter."""
         inputs = self.inputs
         values = inputs.layout.constrain(self.vector(theta, np.zeros(len(inputs.atoms))))
-        place_of = {int(place): j for j, place in enumerate(self.places)}
+        index_of = {int(index): j for j, index in enumerate(self.places)}
         rows = inputs.rows
         kernels = np.empty((len(inputs.atoms), rows, rows))
         by_theta: list[tuple[int, int, Array]] = []
         for i, atoms in enumerate(inputs.atoms):
             columns = [inputs.X[:, column] for _, column, _ in atoms]
-            parts = [kind.covariance(x, x, values[place]) for (kind, _, place), x in zip(atoms, columns, strict=True)]
+            parts = [kind.covariance(x, x, values[slots]) for (kind, _, slots), x in zip(atoms, columns, strict=True)]
             kernels[i] = np.prod(parts, axis=0) if len(parts) > 1 else parts[0]
             if not gradient:
                 continue
-            for a, (kind, _, place) in enumerate(atoms):
+            for a, (kind, _, slots) in enumerate(atoms):
                 others = [part for b, part in enumerate(parts) if b != a]
-                for offset, slope in enumerate(kind.gradient(columns[a], values[place], parts[a])):
+                for offset, slope in enumerate(kind.gradient(columns[a], values[slots], parts[a])):
                     whole = slope
                     for other in others:
                         whole = whole * other
-                    by_theta.append((i, place_of[place.start + offset], whole))
+                    by_theta.append((i, index_of[slots.start + offset], whole))
         return kernels, by_theta
 
     def evaluate(self, factors: Factors) -> tuple[float, Array]:
@@ -135,8 +135,8 @@ class EvidenceLowerBound:
         sums = 0.5 * (matrices @ flat.T)
         by_scale = weights * sums[:, :products]  # d log N/d log w_i² of each draw
         gradient = np.zeros(len(factors.theta))
-        for column, (i, place, _) in enumerate(by_theta, start=products):
-            gradient[place] += float(weights[:, i] @ sums[:, column]) / count
+        for column, (i, index, _) in enumerate(by_theta, start=products):
+            gradient[index] += float(weights[:, i] @ sums[:, column]) / count
         noise = float(np.exp(factors.theta[-1]))
         gradient[-1] = 0.5 * noise * float(matrices[:, :: self.inputs.rows + 1].sum()) / count
         by_log = np.concatenate([by_scale.sum(axis=1, keepdims=True), by_scale], axis=1)
@@ -185,8 +185,8 @@ class EvidenceLowerBound:
     def _solved(self, kernels: Array, weights: Array, factors: Factors) -> Iterator[tuple[Array, Array]]:
         """The Cholesky factor L of C, and L⁻¹y, for each draw."""
         what = f"the covariance of shrinkage over {len(self.inputs.atoms)} kernels for user {self.inputs.user!r}"
-        for own in weights:
-            total = np.tensordot(own, kernels, axes=1) + self.linear
+        for draw in weights:
+            total = np.tensordot(draw, kernels, axes=1) + self.linear
             total.reshape(-1)[:: self.inputs.rows + 1] += float(np.exp(factors.theta[-1]))
             lower = factorise(total, what=what, overwrite=True)
             yield lower, solve_lower(lower, self.inputs.y)
@@ -230,5 +230,5 @@ def weights_of(elbo: EvidenceLowerBound, factors: Factors, whole: Composition) -
     wide = 1.6448536269514722 * np.sqrt(variance)  # the normal's 95 % point
     median, low, high = np.exp(0.5 * np.array([mean, mean - wide, mean + wide])).tolist()
     columns = zip(whole, median, low, high, *(each.tolist() for each in shares), strict=True)
-    found = [ComponentWeight(*column) for column in columns]
-    return tuple(sorted(found, key=lambda weight: -weight.share))
+    weights = [ComponentWeight(*column) for column in columns]
+    return tuple(sorted(weights, key=lambda weight: -weight.share))

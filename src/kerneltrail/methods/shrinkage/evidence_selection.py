@@ -56,7 +56,7 @@ class SumEvidence:
         every = Composition(self.pool.products)  # in an order of its own
         numbers = [every.products.index(product) for product in composition]
         slots = layout_of(every).slots
-        places = [place for number in numbers for place, slot in enumerate(slots) if slot.product == number]
+        places = [index for number in numbers for index, slot in enumerate(slots) if slot.product == number]
         return self.whole[[*places, -1]]
 
 

@@ -73,14 +73,14 @@ class ShrinkageFit:
         Where evidence judges, what it makes of them.
         """
         learner, rows = self.learner, self.prepared.whole
-        found = Composition(tuple(weight.product for weight in self.weights if learner.selects(weight)))
+        selected = Composition(tuple(weight.product for weight in self.weights if learner.selects(weight)))
         if learner.judge == "share" or not rows.rows:
-            return found
+            return selected
         log_weights, _ = self.factors.log_weights
         vector = learner.elbo(self.prepared).vector(self.factors.theta, log_weights)
         periods = periods_of(rows)
         sums = SumEvidence(rows, learner.pool, learner.priors, self.prepared.block, periods, vector, learner.seed)
-        return select_by_evidence(sums, found)
+        return select_by_evidence(sums, selected)
 
     def predict(self, X: Array, action: Array | None) -> Prediction:
         """Mean and variance in data units."""
@@ -218,22 +218,22 @@ class Shrinkage(PreprocessedLearner):
         rng = np.random.default_rng([self.seed, prepared.rows.rows, *((number,) if number else ())])
         size, products = float(np.var(prepared.rows.y)) or 1.0, len(self.pool)
         alone = own_map(prepared.whole, self.whole, self.priors, rng, prepared.block, periods)
-        own = alone[elbo.places]
-        starts = [start_of(own, products, size)]
+        theta = alone[elbo.places]
+        starts = [start_of(theta, products, size)]
         if not number:
             starts.append(start_of(elbo.mean, products, size))
             if warm is not None:
-                return StartingRound((*starts, warm), own)
+                return StartingRound((*starts, warm), theta)
         seed = int(rng.integers(2**31)) if number else 0
-        found = greedy(prepared.whole, self.whole, self.priors, prepared.block, periods, self.greedy, seed=seed)
-        if found is not None:
-            starts.append(around(found, self.whole, alone, size))
-        return StartingRound(tuple(starts), own)
+        fitted = greedy(prepared.whole, self.whole, self.priors, prepared.block, periods, self.greedy, seed=seed)
+        if fitted is not None:
+            starts.append(around(fitted, self.whole, alone, size))
+        return StartingRound(tuple(starts), theta)
 
     def restore(self, rows: User, stored: Mapping[str, Any]) -> ShrinkageFit:
         """The fit that was kept."""
-        kept = stored.get("parts", [{**stored, "log_weight": 0.0}])  # one alone is not kept twice
-        parts = tuple((self._factors(part), float(part["log_weight"])) for part in kept)
+        optima = stored.get("parts", [{**stored, "log_weight": 0.0}])  # one alone is not kept twice
+        parts = tuple((self._factors(part), float(part["log_weight"])) for part in optima)
         return ShrinkageFit(self, self.preprocessor.prepare(rows), self._factors(stored), float(stored["bound"]), parts)
 
     def _factors(self, stored: Mapping[str, Any]) -> Factors:

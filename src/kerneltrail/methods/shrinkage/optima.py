@@ -131,32 +131,32 @@ def find_optima(
     """
     first = round_of(0)
     rounds = [first, *(round_of(number) for number in range(1, restarts))]
-    found = list(maximise(elbo, first.starts, iterations=iterations, tolerance=tolerance))
+    optima = list(maximise(elbo, first.starts, iterations=iterations, tolerance=tolerance))
 
     def more(starts: Sequence[Factors]) -> None:
         with suppress(NumericalError):  # a start that cannot be evaluated finds nothing; what is found stays
-            found.extend(maximise(elbo, starts, iterations=iterations, tolerance=tolerance))
+            optima.extend(maximise(elbo, starts, iterations=iterations, tolerance=tolerance))
 
     for each in rounds[1:]:
         more(each.starts)
     for _ in range(hops):
-        best = max(found, key=lambda optimum: optimum.bound)
+        best = max(optima, key=lambda optimum: optimum.bound)
         more([perturbed(elbo, best.factors, rounds[int(rng.integers(len(rounds)))].alone, rng)])
-    return tuple(sorted(found, key=lambda optimum: -optimum.bound))
+    return tuple(sorted(optima, key=lambda optimum: -optimum.bound))
 
 
 def perturbed(elbo: EvidenceLowerBound, factors: Factors, alone: Array, rng: np.random.Generator) -> Factors:
-    """Factors with one product to half of them begun anew, the others as they are.
+    """Factors with some products begun anew, from one to half of them; the others stay as they are.
 
     Each takes its hyperparameters from `alone` or from the prior, and begins at an equal share or well below.
     """
     products = len(elbo.inputs.atoms)
-    slots = [elbo.inputs.layout.slots[place].product for place in elbo.places]
+    slots = [elbo.inputs.layout.slots[index].product for index in elbo.places]
     m, v, theta = factors.m.copy(), factors.v.copy(), factors.theta.copy()
     drawn = elbo.mean + np.sqrt(elbo.variance) * rng.standard_normal(len(theta))
     for p in rng.permutation(products)[: rng.integers(1, max(products // 2, 1) + 1)]:
-        own = [j for j, product in enumerate(slots) if product == p]
-        theta[own] = (alone if rng.random() < 0.5 else drawn)[own]
+        indices = [j for j, product in enumerate(slots) if product == p]
+        theta[indices] = (alone if rng.random() < 0.5 else drawn)[indices]
         m[1 + p], v[1 + p] = -np.log(products) - ASIDE * rng.integers(2), 1.0
     return replace(factors, m=m, v=v, theta=theta)
 
@@ -166,11 +166,11 @@ def distinct_optima(elbo: EvidenceLowerBound, optima: Sequence[Optimum]) -> tupl
 
     A search that ends twice on one hill has found one optimum, not two: weighed twice it would count double.
     """
-    kept: list[Optimum] = []
+    distinct: list[Optimum] = []
     for each in sorted(optima, key=lambda optimum: -optimum.bound):
-        if all(_midway(elbo, each, other) < each.bound - VALLEY for other in kept):
-            kept.append(each)
-    return tuple(kept)
+        if all(_midway(elbo, each, other) < each.bound - VALLEY for other in distinct):
+            distinct.append(each)
+    return tuple(distinct)
 
 
 def _midway(elbo: EvidenceLowerBound, first: Optimum, second: Optimum) -> float:
@@ -211,13 +211,13 @@ def weigh_optima(elbo: EvidenceLowerBound, optima: Sequence[Optimum]) -> tuple[t
     out.
     """
     near = [each for each in optima if each.bound > max(other.bound for other in optima) - WORTH]
-    kept, volumes = [], []
+    members, volumes = [], []
     for each in distinct_optima(elbo, near):
         with suppress(NumericalError):  # without a curvature it cannot be weighed
             volumes.append(log_volume(elbo, each.factors))
-            kept.append(each)
-    if not kept:
+            members.append(each)
+    if not members:
         return ((max(near, key=lambda optimum: optimum.bound), 0.0),)
-    log = np.array([each.bound for each in kept]) + np.array(volumes)
+    log = np.array([each.bound for each in members]) + np.array(volumes)
     log -= log.max() + np.log(np.exp(log - log.max()).sum())
-    return tuple(zip(kept, log.tolist(), strict=True))
+    return tuple(zip(members, log.tolist(), strict=True))

@@ -43,7 +43,7 @@ def bound(m: Array, v: Array, b: Array) -> float:
 
 
 def slopes(m: Array, v: Array, b: Array) -> tuple[Array, Array]:
-    """Gradient of `bound` by m and by log v, b held; at b's own optimum, also with b moving along."""
+    """Gradient of `bound` by m and by log v with b fixed; at the best b it is also that of the bound at its best b."""
     inverse = np.exp(-m + 0.5 * v) / b
     return -0.5 + inverse, 0.5 - 0.5 * v * inverse
 

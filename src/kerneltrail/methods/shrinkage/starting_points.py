@@ -57,8 +57,8 @@ def own_map(
         alone = Composition((product,))
         centre, _ = priors.moments(alone)
         warm = [at_periods(centre, alone, periods or {}, shift) for shift in range(_most(alone, periods or {}))]
-        own = coarse_map(rows, alone, priors, rng, block, warm).hyperparameters.vector[:-1]
-        mean[at : at + len(own)] = own
+        theta = coarse_map(rows, alone, priors, rng, block, warm).hyperparameters.vector[:-1]
+        mean[at : at + len(theta)] = theta
     return mean
 
 
@@ -92,7 +92,7 @@ def at_periods(vector: Array, composition: Composition, periods: Periods, shift:
 
 
 def _most(composition: Composition, periods: Periods) -> int:
-    """How many likely periods there are for a composition's own."""
+    """The largest number of likely periods on a covariate that has a period in the composition."""
     slots = layout_of(composition).slots
     return max((len(periods.get(s.covariate or "", ())) for s in slots if s.spec.kind == "period"), default=0)
 
@@ -116,12 +116,12 @@ def greedy(
     best: FittedExpression | None = None
     left = list(composition)
     for _ in range(min(most, len(left))):
-        found = []
+        steps = []
         for product in left:
             child = _joined(best, product)
             parent = None if best is None else best.kernel
-            found.append((fit(data, child, Effort(), parent=parent), product))
-        step, product = min(found, key=lambda each: each[0].bic)
+            steps.append((fit(data, child, Effort(), parent=parent), product))
+        step, product = min(steps, key=lambda each: each[0].bic)
         if step.kernel is None or (best is not None and step.bic >= best.bic):
             break
         best = step
@@ -137,14 +137,14 @@ def _joined(before: FittedExpression | None, product: Product) -> Expression:
     return plus(numbered(before.kernel.expression), added)
 
 
-def around(found: FittedExpression, composition: Composition, theta: Array, size: float) -> Factors:
+def around(fitted: FittedExpression, composition: Composition, theta: Array, size: float) -> Factors:
     """A start at a greedy sum: its products as they were fitted, all others small, with hyperparameters from `theta`.
 
     `theta` has all hyperparameters of all products; `size` is the variance of the target.
     """
-    assert found.kernel is not None  # whoever asks has checked it
-    layout, own = layout_of(composition), found.kernel
-    vector, inside = theta.copy(), own.composition
+    assert fitted.kernel is not None  # whoever asks has checked it
+    layout, kernel = layout_of(composition), fitted.kernel
+    vector, inside = theta.copy(), kernel.composition
     start = start_of(theta, len(composition), size)
     m, v = start.m.copy(), start.v.copy()
     m[1:] -= ASIDE
@@ -154,7 +154,7 @@ def around(found: FittedExpression, composition: Composition, theta: Array, size
         amplitude = known.amplitude_index[q]
         count = len([slot for slot in known.slots if slot.product == q])
         at = layout.amplitude_index[p]
-        vector[at : at + count] = own.vector[amplitude : amplitude + count]
-        m[1 + p], v[1 + p] = own.vector[amplitude] - m[0], 0.5
-    vector[-1] = own.vector[-1]
+        vector[at : at + count] = kernel.vector[amplitude : amplitude + count]
+        m[1 + p], v[1 + p] = kernel.vector[amplitude] - m[0], 0.5
+    vector[-1] = kernel.vector[-1]
     return replace(start, m=m, v=v, theta=np.delete(vector, layout.amplitude_index))

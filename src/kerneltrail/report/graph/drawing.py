@@ -26,9 +26,9 @@ LARGEST = 1.3
 """How much a graph that does not fill its paper is enlarged on a page."""
 
 
-def colour_of(place: int) -> str:
-    """The colour of a model's node, by its place among them."""
-    return COLOURS[place] if place < len(COLOURS) else FAINT
+def colour_of(index: int) -> str:
+    """The colour of a model's node, by its number in the model."""
+    return COLOURS[index] if index < len(COLOURS) else FAINT
 
 
 def tint(colour: str, strength: float = 0.14) -> str:
@@ -36,16 +36,16 @@ def tint(colour: str, strength: float = 0.14) -> str:
     return to_hex([1.0 - strength * (1.0 - part) for part in to_rgb(colour)])
 
 
-def box_colours(graph: Graph, place: int, colours: Mapping[str, str] | None = None) -> tuple[str, str]:
-    """Edge and inside of a box; `colours` by name where other than by place."""
-    if place == 0:
+def box_colours(graph: Graph, index: int, colours: Mapping[str, str] | None = None) -> tuple[str, str]:
+    """Edge and inside of a box; `colours`, if given, are by the box's name, else by its number."""
+    if index == 0:
         return INK, "#F3F3F3"
-    edge = colour_of(place - 1) if colours is None else colours.get(graph.names[place], FAINT)
-    return edge, tint(edge, 0.26 if place in graph.key else 0.12)
+    edge = colour_of(index - 1) if colours is None else colours.get(graph.names[index], FAINT)
+    return edge, tint(edge, 0.26 if index in graph.key else 0.12)
 
 
 def draw(graph: Graph, *, width: float = WIDE, colours: Mapping[str, str] | None = None) -> Figure:
-    """The graph as a figure of at least that width, in inches; `colours` by name where other than by place."""
+    """The graph as a figure of at least that width, in inches; `colours` are by the box's name, else by its number."""
     layout = graph_layout(graph, width=width)
     with matplotlib.rc_context(STYLE):
         figure = Figure(figsize=(layout.width, layout.height))
@@ -66,9 +66,9 @@ def draw_on(ax: Axes, graph: Graph, layout: GraphLayout, colours: Mapping[str, s
         ax.add_patch(Polygon(arrow.head, closed=True, facecolor=LINE, linewidth=0, zorder=1))
         at, text = arrow.label, arrow.link.label
         ax.text(at.x, at.y, text, size=size, ha="center", va="center_baseline", bbox=paper, zorder=3)
-    for place, (name, box) in enumerate(zip(graph.names, layout.boxes, strict=True)):
-        edge, inside = box_colours(graph, place, colours)
-        key, corner = place in graph.key, 0.07
+    for index, (name, box) in enumerate(zip(graph.names, layout.boxes, strict=True)):
+        edge, inside = box_colours(graph, index, colours)
+        key, corner = index in graph.key, 0.07
         x, y = box.x - box.width / 2 + corner, box.y - box.height / 2 + corner
         rounded = FancyBboxPatch((x, y), box.width - 2 * corner, box.height - 2 * corner, f"round,pad={corner}")
         rounded.set(facecolor=inside, edgecolor=edge, linewidth=2.2 if key else 1.2, zorder=4)
@@ -97,7 +97,7 @@ def inline_svg(graph: Graph, layout: GraphLayout, *, css_class: str, label: str,
     return render(
         "graph.svg.jinja", graph=graph, layout=layout, css_class=css_class, label=label, box_labels=box_labels,
         left=left, width=width, enlarged=min(max(layout.width / width, 1.0), LARGEST), letter=layout.size / 72.0,
-        line=LINE, colours=[box_colours(graph, place) for place in range(len(graph.names))],
+        line=LINE, colours=[box_colours(graph, index) for index in range(len(graph.names))],
         lines=[wrapped(name).split("\n") for name in graph.names], px=_pixels, points=_points,
     )  # fmt: skip
 

@@ -75,8 +75,8 @@ def crossings(upper: Sequence[int], lower: Sequence[int], pieces: Iterable[Edge]
     >>> crossings([0, 1], [2, 3], [(0, 3), (1, 2)]), crossings([0, 1], [2, 3], [(0, 2), (1, 3)])
     (1, 0)
     """
-    above = {box: place for place, box in enumerate(upper)}
-    below = {box: place for place, box in enumerate(lower)}
+    above = {box: position for position, box in enumerate(upper)}
+    below = {box: position for position, box in enumerate(lower)}
     ends = [(above[a], below[b]) for a, b in pieces if a in above and b in below]
     return sum((a - c) * (b - d) < 0 for i, (a, b) in enumerate(ends) for c, d in ends[i + 1 :])
 
@@ -94,10 +94,10 @@ def _ordered(ranks: list[list[int]], pieces: list[Edge]) -> list[list[int]]:
             break
         for r in range(1, len(ranks)):
             r, fixed = (r, r - 1) if sweep % 2 == 0 else (len(ranks) - 1 - r, len(ranks) - r)
-            at = {box: place for place, box in enumerate(ranks[fixed])}
+            at = {box: position for position, box in enumerate(ranks[fixed])}
             near = {box: [at[a if b == box else b] for a, b in pieces if box in (a, b) and (a in at or b in at)]
                     for box in ranks[r]}  # fmt: skip
-            barycentre = {box: np.mean(near[box] or place) for place, box in enumerate(ranks[r])}
+            barycentre = {box: np.mean(near[box] or position) for position, box in enumerate(ranks[r])}
             ranks[r].sort(key=barycentre.__getitem__)
         for r, rank in enumerate(ranks):
             better = True

@@ -54,7 +54,7 @@ class Box:
 
 @dataclass(frozen=True)
 class Arrow:
-    """What stands for a link.
+    """A link as it is drawn.
 
     Attributes:
         curve: control points of cubic Bézier curves that follow one another, (3k + 1, 2).
@@ -77,7 +77,7 @@ class Arrow:
 
 @dataclass(frozen=True)
 class GraphLayout:
-    """Where everything stands.
+    """Positions of everything that is drawn.
 
     Attributes:
         width, height: of the paper.
@@ -149,12 +149,12 @@ class _Arrangement:
         ways = [way for a, b in self.edges if a != b for way in ((a, b), (b, a))]
         meeting = Counter((here, graph.batch[there] >= graph.batch[here]) for here, there in ways)
         self.sizes, extents = [], []
-        for place, name in enumerate(graph.names):
-            text = text_size(wrapped(name), size, bold=place in graph.key)
+        for index, name in enumerate(graph.names):
+            text = text_size(wrapped(name), size, bold=index in graph.key)
             main, cross = (np.array(text) + self.scale * np.array([0.24, 0.16]))[self.turn]
-            arrows = max(meeting[place, True], meeting[place, False])  # that meet one side of the box
+            arrows = max(meeting[index, True], meeting[index, False])  # that meet one side of the box
             self.sizes.append(np.array([main, max(cross, PORT * self.scale * arrows)]))
-            loop = self.labels[self.edges.index((place, place))][1] if (place, place) in self.edges else None
+            loop = self.labels[self.edges.index((index, index))][1] if (index, index) in self.edges else None
             extents.append(Extent(self.sizes[-1][1], 0.0 if loop is None else LOOP * self.scale + loop + 0.12))
         room = [extent.box + extent.spare + APART * self.scale for extent in extents]
         self.rank = self._ranks(room, width - self.heading - 2 * MARGIN)
@@ -172,15 +172,15 @@ class _Arrangement:
         leads_on = {link.parent for link in self.graph.links if batch[link.child] > batch[link.parent]}
         rank = [0] * len(batch)
         for number in sorted(set(batch)):
-            boxes = [place for place, first in enumerate(batch) if first == number]
-            total = sum(room[place] for place in boxes)
+            boxes = [box for box, first in enumerate(batch) if first == number]
+            total = sum(room[box] for box in boxes)
             rows = max(1, ceil(total / width)) if self.down else 1
-            boxes.sort(key=lambda place: (rows > 1 and place in leads_on, place))  # those that lead on stand lowest
+            boxes.sort(key=lambda box: (rows > 1 and box in leads_on, box))  # those that lead on stand lowest
             filled, layer = 0.0, layer + 1
-            for place in boxes:
-                if filled and filled + room[place] / 2 > total / rows:
+            for box in boxes:
+                if filled and filled + room[box] / 2 > total / rows:
                     layer, filled = layer + 1, 0.0
-                rank[place], filled = layer, filled + room[place]
+                rank[box], filled = layer, filled + room[box]
         return rank
 
     def _ports(self) -> dict[tuple[int, int], float]:
@@ -199,8 +199,8 @@ class _Arrangement:
         ports = {}
         for (box, _), meeting in sides.items():
             step = min(0.8 * self.sizes[box][1] / len(meeting), 2 * PORT * self.scale)
-            for place, (_, port) in enumerate(sorted(meeting)):
-                ports[port] = self.cross.boxes[box] + (place - (len(meeting) - 1) / 2) * step
+            for position, (_, port) in enumerate(sorted(meeting)):
+                ports[port] = self.cross.boxes[box] + (position - (len(meeting) - 1) / 2) * step
         return ports
 
     def length(self, gap: float) -> float:

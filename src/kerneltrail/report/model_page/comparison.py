@@ -85,7 +85,7 @@ class Comparison:
 
     @property
     def fewer(self) -> dict[str, int]:
-        """Methods that followed clearly fewer users than the first did, with how many: their means are over others.
+        """Methods that followed clearly fewer users than the first did, with how many: their means are not comparable.
 
         One user in ten may be missing: a failure or two are no reason to leave a method out.
         """
@@ -140,7 +140,7 @@ def comparison_section(comparison: Comparison) -> Section:
 
 
 def _picture(comparison: Comparison, metric: str) -> Picture:
-    """Means of those methods that followed everybody: of the others they are over other users."""
+    """Means of the methods that followed everybody; those of the others are over fewer users, so not comparable."""
     title, fewer = METRICS[metric][0], comparison.fewer
     shown = [row for row in comparison.averages if row.method not in fewer]
     alt = f"{title} by number of batches seen, for {', '.join(dict.fromkeys(row.method for row in shown))}."
@@ -182,7 +182,7 @@ def _by_time(
 ) -> Table:
     """Methods down, batches seen across."""
     times = sorted({t for _, t in cells})
-    rows = [[said, *(cells.get((name, t), NONE) for t in times)] for name, said in names.items()]
+    rows = [[label, *(cells.get((name, t), NONE) for t in times)] for name, label in names.items()]
     return Table(caption, (what, *(f"t = {t}" for t in times)), rows, words=words)
 
 

@@ -69,7 +69,7 @@ class Fact:
 def facts(model: TrajectoryModel, key: Sequence[int]) -> tuple[Fact, ...]:
     """One for every box of the graph, the root's first; `key` holds the numbers of the key boxes."""
     start = ("Where every user starts, before the first batch of rows.",)
-    found = [Fact(0, "root", False, start, (), (), _ways(model, ROOT))]
+    boxes = [Fact(0, "root", False, start, (), (), _ways(model, ROOT))]
     for box, node in enumerate(model.nodes, start=1):
         passed = tuple(
             (name, batches([t for t, mask in enumerate(path, start=1) if mask == node.mask]))
@@ -78,8 +78,8 @@ def facts(model: TrajectoryModel, key: Sequence[int]) -> tuple[Fact, ...]:
         )
         name, words = name_of(node.composition), tuple(map(str, describe_node(model, node)))
         ways = _ways(model, node.mask)
-        found.append(Fact(box, name, box in key, words, _values(model, node), passed, ways))
-    return tuple(found)
+        boxes.append(Fact(box, name, box in key, words, _values(model, node), passed, ways))
+    return tuple(boxes)
 
 
 def _ways(model: TrajectoryModel, mask: int) -> tuple[Way, ...]:
@@ -113,7 +113,7 @@ def _value(model: TrajectoryModel, node: Node, slot: Slot, *values: float) -> Va
         unit = units.get(slot.covariate, "") if slot.spec.unit != "none" else ""
         part = slot.name.rpartition(".")[0].rpartition(": ")[2]
         name = {"location": "centre"}.get(slot.spec.name, slot.spec.name)
-        said = quantity(values[0], unit)
+        text = quantity(values[0], unit)
     else:
         # Variances are said as standard deviations, which have the target's unit.
         values = tuple(map(sqrt, values))
@@ -121,8 +121,8 @@ def _value(model: TrajectoryModel, node: Node, slot: Slot, *values: float) -> Va
         linear = [atom.covariate for atom in product.atoms if atom.spec.linear] if product else []
         per = "".join(f" per {singular(units.get(name, '')) or name}" for name in linear)
         part, name = str(product or "noise"), "typical slope" if linear else "typical size"
-        said = f"±{quantity(values[0], units.get(model.schema.target, ''))}{per}"
-    return Value(part, name, said, f"{number(values[1])} to {number(values[2])}")
+        text = f"±{quantity(values[0], units.get(model.schema.target, ''))}{per}"
+    return Value(part, name, text, f"{number(values[1])} to {number(values[2])}")
 
 
 def batches(numbers: Sequence[int]) -> str:

@@ -155,9 +155,9 @@ def _follow(
         leave_out(left_out(user, followed.failures[0]))
         return None
     ahead = [
-        Ahead(step.rows, made.mean, np.sqrt(made.total), user.batch(step.t + 1).y)
-        for step, made in zip(followed.steps, followed.predictions, strict=False)
-        if made is not None
+        Ahead(step.rows, prediction.mean, np.sqrt(prediction.total), user.batch(step.t + 1).y)
+        for step, prediction in zip(followed.steps, followed.predictions, strict=False)
+        if prediction is not None
     ]
     return UserView(user, path is not None, by_row, tuple(steps), tuple(ahead), tuple(sure))
 
@@ -179,13 +179,13 @@ def _step(state: NewUser, seen: User, composition: Composition, *, by_row: bool,
     at = seen.X if by_row else _grid(seen.X[:, 0])[:, None]
     action = seen.action if by_row else None
     if averaged:
-        said = state.predict(at, action=action)
-        mean, variance, total = said.mean, said.variance, said.total
+        prediction = state.predict(at, action=action)
+        mean, variance, total = prediction.mean, prediction.variance, prediction.total
     else:
         X = scaler.transform(at)
-        said = view.predict(X, _design(model, X, action))
-        mean = scaler.inverse_target(said.mean + _shared(model, X, action))
-        variance, total = scaler.inverse_variance(said.variance), scaler.inverse_variance(said.total)
+        prediction = view.predict(X, _design(model, X, action))
+        mean = scaler.inverse_target(prediction.mean + _shared(model, X, action))
+        variance, total = scaler.inverse_variance(prediction.variance), scaler.inverse_variance(prediction.total)
     x = np.arange(1.0, seen.rows + 1.0) if by_row else at[:, 0]
     return StepView(
         seen.rows,
@@ -224,7 +224,7 @@ def _parts(
     noise = float(view.fit.hyperparameters.values_array[-1])
     sizes = [float(np.var(part.mean)) for part in here]
     shares = [size / (sum(sizes) + noise) for size in sizes]
-    found = []
+    views = []
     for p, product in enumerate(view.fit.node.composition):
         name, *others = dict.fromkeys(product.covariates)
         at, x = _along(X, seen, name)
@@ -233,8 +233,8 @@ def _parts(
         curve = Curve(x, scaler.scale * part.mean, scaler.scale * np.sqrt(part.variance))
         dots = scaler.scale * (here[p].mean + rest)
         column = seen.X[:, seen.column_index(name)]
-        found.append(PartView(str(product), name, curve, column, dots, tuple(others), shares[p]))
-    found.sort(key=lambda part: -(part.share or 0.0))
+        views.append(PartView(str(product), name, curve, column, dots, tuple(others), shares[p]))
+    views.sort(key=lambda part: -(part.share or 0.0))
     if reward is not None and reward.acts:
         name = reward.features[0] if reward.features else seen.covariates[0]
         at, x = _along(X, seen, name)
@@ -244,8 +244,8 @@ def _parts(
         curve = Curve(x, scaler.scale * gain, scaler.scale * np.sqrt(variance))
         none = np.empty(0)
         title = f"what {model.schema.action or 'the action'} adds"
-        found.append(PartView(title, name, curve, none, none, tuple(reward.features[1:])))
-    return shares[: len(view.fit.node.composition)], tuple(found)
+        views.append(PartView(title, name, curve, none, none, tuple(reward.features[1:])))
+    return shares[: len(view.fit.node.composition)], tuple(views)
 
 
 def _along(X: Array, seen: User, name: str) -> tuple[Array, Array]:

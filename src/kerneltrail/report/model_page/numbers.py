@@ -48,8 +48,8 @@ def duration(seconds: float, *, sign: bool = False) -> str:
     """
     if not math.isfinite(seconds):
         return NONE
-    said = f"{digits(seconds)} s" if abs(seconds) >= 1.0 else f"{digits(1000.0 * seconds)} ms"
-    return f"+{said}" if sign and seconds > 0.0 else said
+    text = f"{digits(seconds)} s" if abs(seconds) >= 1.0 else f"{digits(1000.0 * seconds)} ms"
+    return f"+{text}" if sign and seconds > 0.0 else text
 
 
 def counted(count: int, thing: str) -> str:

@@ -45,7 +45,7 @@ def trail_page(
         lead: below the heading.
         footer: at the end.
     """
-    said, about = _title_and_lead(model)
+    heading, about = _title_and_lead(model)
     parts: list[Section] = [*opening]
     if model is not None:
         parts += [_graph(model), _users(model, users, left_out)]
@@ -57,7 +57,7 @@ def trail_page(
     if model is not None:
         parts += [alternatives(model), chains_section(model)]
     return page(
-        title or said,
+        title or heading,
         about if lead is None else lead,
         parts,
         footer=footer if footer is not None else f"Written by kerneltrail {version('kerneltrail')}.",
@@ -78,7 +78,7 @@ def _title_and_lead(model: TrajectoryModel | None) -> tuple[str, str]:
 
 
 def _graph(model: TrajectoryModel) -> Section:
-    """Where users end, in words, which is what to take home; then the graph."""
+    """Where users end, in words, since that matters most; then the graph."""
     block = GraphBlock(model)
     ends = Counter(path[-1] for path in model.paths if path)
     others = total = sum(ends.values())

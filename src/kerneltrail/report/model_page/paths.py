@@ -107,7 +107,7 @@ def _x(one: UserView) -> NDArray[np.float64]:
 def _user(one: UserView, numbers: dict[Composition, int], schema: Schema) -> dict[str, Any]:
     steps = []
     for t, step in enumerate(one.steps):
-        found = {
+        entry = {
             "node": numbers[step.composition],
             "rows": step.rows,
             "probabilities": brief(np.array(step.probabilities)),
@@ -117,8 +117,8 @@ def _user(one: UserView, numbers: dict[Composition, int], schema: Schema) -> dic
         }
         if t + 1 < len(one.ahead):
             ahead = one.ahead[t + 1]
-            found["next"] = {"mean": brief(ahead.mean), "sd": brief(ahead.sd), "rmse": rmse(ahead.mean, ahead.y)}
-        steps.append(found)
+            entry["next"] = {"mean": brief(ahead.mean), "sd": brief(ahead.sd), "rmse": rmse(ahead.mean, ahead.y)}
+        steps.append(entry)
     return {
         "name": one.user.name,
         "pilot": one.pilot,
@@ -141,11 +141,11 @@ def _curve(curve: Curve, *, rows: bool = False) -> dict[str, Any]:
 
 def _part(part: PartView, schema: Schema) -> dict[str, Any]:
     every = slice(None, None, max(1, -(-len(part.x) // MOST_DOTS)))
-    held = f"; {', '.join(part.others)} at the median" if part.others else ""
+    medians = f"; {', '.join(part.others)} at the median" if part.others else ""
     return {
         "title": part.title,
         "share": None if part.share is None else float(f"{part.share:.3g}"),
-        "xlabel": with_unit(part.covariate, schema) + held,
+        "xlabel": with_unit(part.covariate, schema) + medians,
         "curve": _curve(part.curve),
         "x": brief(part.x[every]),
         "y": brief(part.y[every]),

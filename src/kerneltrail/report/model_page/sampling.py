@@ -38,22 +38,22 @@ def alternatives(model: TrajectoryModel) -> Section:
             f"{model.settings.margin_of}; the others that follow have the highest log joint. Kernels of the chosen "
             "graph keep their colour, others are grey. An expert may find one of them more plausible."
         ),
-        Beside([_picture(model, structure, place, colours) for place, structure in enumerate((chosen, *others))]),
+        Beside([_picture(model, structure, rank, colours) for rank, structure in enumerate((chosen, *others))]),
     ]
     return Section("Which other graphs are near?", blocks, "alternatives")
 
 
-def _picture(model: TrajectoryModel, structure: Structure, place: int, colours: dict[str, str]) -> Picture:
+def _picture(model: TrajectoryModel, structure: Structure, rank: int, colours: dict[str, str]) -> Picture:
     graph = Graph.of(model.pool, structure.paths)
     svg = figures.svg(draw(graph, width=WIDTH, colours=colours))
     names = graph.names[1:]
-    return Picture(svg, None, f"A graph of {', '.join(names)}.", _caption(model, structure, place, names))
+    return Picture(svg, None, f"A graph of {', '.join(names)}.", _caption(model, structure, rank, names))
 
 
-def _caption(model: TrajectoryModel, structure: Structure, place: int, names: tuple[str, ...]) -> str:
+def _caption(model: TrajectoryModel, structure: Structure, rank: int, names: tuple[str, ...]) -> str:
     often = "once" if structure.visits == 1 else f"{structure.visits} times"
     counts = f"{counted(structure.nodes, 'kernel')}, {counted(structure.edges, 'arrow')}, sampled {often}"
-    if place == 0:
+    if rank == 0:
         return f"The chosen graph: {counts}."
     gain = structure.log_joint - model.structures[0].log_joint
     chosen = {name_of(node.composition) for node in model.nodes}
@@ -61,7 +61,7 @@ def _caption(model: TrajectoryModel, structure: Structure, place: int, names: tu
     changes = [f"with {' and '.join(added)}"] if added else []
     changes += [f"without {' and '.join(missing)}"] if missing else []
     difference = ", ".join(changes) or "the same kernels on other ways"
-    return f"Alternative {place}: {difference}. Log joint {signed(gain)} against the chosen; {counts}."
+    return f"Alternative {rank}: {difference}. Log joint {signed(gain)} against the chosen; {counts}."
 
 
 def chains_section(model: TrajectoryModel) -> Section:
@@ -126,11 +126,11 @@ def _trace(model: TrajectoryModel, width: float) -> Figure:
     every = max(1, -(-draws.shape[1] // MOST_POINTS))
     sweeps = np.arange(1, draws.shape[1] + 1)[::every]
     half = draws.shape[1] // 2
-    with figures.styled(width, 2.7) as made:
-        ax = made.subplots()
-        for place, chain in enumerate(draws):
-            colour = COLOURS[place % len(COLOURS)]
-            ax.plot(sweeps, chain[::every], color=colour, linewidth=1.1, label=f"chain {place + 1}")
+    with figures.styled(width, 2.7) as figure:
+        ax = figure.subplots()
+        for index, chain in enumerate(draws):
+            colour = COLOURS[index % len(COLOURS)]
+            ax.plot(sweeps, chain[::every], color=colour, linewidth=1.1, label=f"chain {index + 1}")
         ax.axvline(half, color=INK, linewidth=1.0, linestyle=(0, (4, 3)))
         # The climb from where chains begin would flatten what matters: look at where they settle, and a little below.
         settled = draws[:, half:]
@@ -142,5 +142,5 @@ def _trace(model: TrajectoryModel, width: float) -> Figure:
         ax.yaxis.set_major_locator(MaxNLocator(5, steps=TICKS))
         figures.rule(ax, below=False)
         ax.tick_params(color=FAINT)
-        figures.legend(made, columns=4)
-    return made
+        figures.legend(figure, columns=4)
+    return figure

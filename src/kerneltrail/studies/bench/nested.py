@@ -87,13 +87,13 @@ class NestedBenchmark(Benchmark):
         seed: int,
     ) -> Iterator[Row]:
         began = perf_counter()
-        own = fit_path(user, composition, priors, maps, None)
+        fits = fit_path(user, composition, priors, maps, None)
         laplace_seconds = perf_counter() - began
         group = group_of(composition, [fit_path(o, composition, priors, maps, None).theta[-1] for o in others], priors)
         began = perf_counter()
         under_group = fit_path(user, composition, group, maps, None)
         group_seconds = perf_counter() - began
-        quadratic = Quadratic.of(own, *priors.moments(composition))
+        quadratic = Quadratic.of(fits, *priors.moments(composition))
         began = perf_counter()
         closed = quadratic.log_evidence(group.mean, group.variance)
         closed_seconds = perf_counter() - began
@@ -109,10 +109,10 @@ class NestedBenchmark(Benchmark):
         reference = _nested(log_likelihood, priors, composition, self.live, seed)
         group_reference = _nested(log_likelihood, group, composition, self.live, seed)
         for method, value, against, seconds in (
-            ("laplace", float(own.log_laplace[-1]), reference, laplace_seconds),
+            ("laplace", float(fits.log_laplace[-1]), reference, laplace_seconds),
             ("group laplace", float(under_group.log_laplace[-1]), group_reference, group_seconds),
             ("group closed form", float(closed[-1]), group_reference, closed_seconds),
-            ("own MAP", float(own.log_likelihood[-1]), reference, laplace_seconds),
+            ("own MAP", float(fits.log_likelihood[-1]), reference, laplace_seconds),
             ("prior draws", drawn, reference, draws_seconds),
         ):
             yield self.row(
@@ -179,26 +179,26 @@ def summary(rows: Sequence[Row]) -> list[dict[str, Any]]:
     """
     lines = []
     for method in dict.fromkeys(r["method"] for r in rows):
-        own = [r for r in rows if r["method"] == method]
-        errors = np.array([r["error"] for r in own])
+        of_method = [r for r in rows if r["method"] == method]
+        errors = np.array([r["error"] for r in of_method])
         taus, best = [], []
-        for key in dict.fromkeys((r["n"], r["truth"]) for r in own):
-            group = [r for r in own if (r["n"], r["truth"]) == key]
+        for key in dict.fromkeys((r["n"], r["truth"]) for r in of_method):
+            group = [r for r in of_method if (r["n"], r["truth"]) == key]
             ours, theirs = [r["log_evidence"] for r in group], [r["nested"] for r in group]
             taus.append(float(kendalltau(ours, theirs).statistic))
             best.append(int(np.argmax(ours)) == int(np.argmax(theirs)))
         lines.append(
             {
                 "method": method,
-                "problems": len(own),
+                "problems": len(of_method),
                 "mean_error": float(np.abs(errors).mean()),
                 "largest_error": float(np.abs(errors).max()),
                 "bias": float(errors.mean()),
                 "tau": float(np.mean(taus)),
                 "same_best": float(np.mean(best)),
-                "seconds": float(np.median([r["seconds"] for r in own])),
-                "nested_error": float(np.mean([r["nested_error"] for r in own])),
-                "nested_seconds": float(np.median([r["nested_seconds"] for r in own])),
+                "seconds": float(np.median([r["seconds"] for r in of_method])),
+                "nested_error": float(np.mean([r["nested_error"] for r in of_method])),
+                "nested_seconds": float(np.median([r["nested_seconds"] for r in of_method])),
             }
         )
     return lines

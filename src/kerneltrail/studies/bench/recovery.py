@@ -79,7 +79,7 @@ class RecoveryBenchmark(Benchmark):
                 range(seed, seed + seeds),
                 pool=Pool.paper(),
                 priors=known[priors],
-                tick=lambda said, name=name: tick(f"{name}: {said}"),  # type: ignore[misc]
+                tick=lambda message, name=name: tick(f"{name}: {message}"),  # type: ignore[misc]
             )
             if evaluation.failures:
                 raise NumericalError(str(evaluation.failures[0]))

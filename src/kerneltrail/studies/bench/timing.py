@@ -56,8 +56,8 @@ def in_turns(contenders: Mapping[Key, Sequence[Work]], effort: Effort) -> dict[K
         if count >= effort.least and perf_counter() - start > effort.seconds:
             break
         for name in order.sample(list(contenders), len(contenders)):
-            for place, work in enumerate(contenders[name]):
-                rounds[name][place].append(work())
+            for piece, work in enumerate(contenders[name]):
+                rounds[name][piece].append(work())
     return rounds
 
 

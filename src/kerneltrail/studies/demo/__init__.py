@@ -29,7 +29,7 @@ LEAD = (
 )
 
 
-def run(out: Path, *, seed: int = 0, tick: Tick = lambda said: None, study: Study | None = None) -> Path:
+def run(out: Path, *, seed: int = 0, tick: Tick = lambda message: None, study: Study | None = None) -> Path:
     """Write ``index.html``, the figures as PNG and the pilot users' model into a folder; returns the page's path.
 
     `study` says how many users the story has; the default takes well under a minute on two cores.

@@ -18,7 +18,7 @@ from kerneltrail.studies.demo.parts import Part, Tick, across, listed, shares
 from kerneltrail.studies.figure_pair import FigurePair
 
 
-def growing_user(seed: int, tick: Tick = lambda said: None) -> Part:
+def growing_user(seed: int, tick: Tick = lambda message: None) -> Part:
     """A user of the paper's synthetic experiment (method §9.1), fitted after each of its six batches."""
     tick("a user with a trend and a rhythm")
     simulation = simulate.paper(train=1, test=2, seed=seed)
@@ -33,7 +33,7 @@ def growing_user(seed: int, tick: Tick = lambda said: None) -> Part:
         _sum_and_parts(user, posterior),
         _periods(user, path, truth["PER[x].period"]),
     )
-    said = describe(path[-1].hyperparameters, target="y", shares=shares(posterior))
+    sentences = describe(path[-1].hyperparameters, target="y", shares=shares(posterior))
     blocks: list[Block] = [
         Paragraph(
             "This user's target is a straight line plus a pattern that repeats with period "
@@ -41,7 +41,7 @@ def growing_user(seed: int, tick: Tick = lambda said: None) -> Part:
             "rows; each fit starts from the one before."
         ),
         drawn[0].block(),
-        Sentences(f"What {composition} says after {user.rows} rows", [str(sentence) for sentence in said]),
+        Sentences(f"What {composition} says after {user.rows} rows", [str(sentence) for sentence in sentences]),
         drawn[1].block(),
         drawn[2].block(),
         _fit_table(user, path),
@@ -52,9 +52,9 @@ def growing_user(seed: int, tick: Tick = lambda said: None) -> Part:
 def _fits(user: User, path: Sequence[MapResult]) -> FigurePair:
     x = across(user.X[:, 0])
     panels = []
-    for t, found in enumerate(path, 1):
+    for t, result in enumerate(path, 1):
         seen, rows = user.upto(t), user.ends[t - 1]
-        fit = Posterior.fit(seen, found.hyperparameters).predict(x[:, None])
+        fit = Posterior.fit(seen, result.hyperparameters).predict(x[:, None])
         dots = [Dots(seen.X[:, 0], seen.y, "observed")]
         if rows < user.rows:
             dots.append(Dots(user.X[rows:, 0], user.y[rows:], "still to come", seen=False))
@@ -107,9 +107,9 @@ def _sum_and_parts(user: User, posterior: Posterior) -> FigurePair:
 
 
 def _periods(user: User, path: Sequence[MapResult], true: float) -> FigurePair:
-    place = path[0].hyperparameters.layout.names.index("PER[x].period")
-    logs = np.array([found.hyperparameters.unconstrained[place] for found in path])
-    spread = np.array([np.sqrt(np.linalg.inv(found.precision)[place, place]) for found in path])
+    index = path[0].hyperparameters.layout.names.index("PER[x].period")
+    logs = np.array([result.hyperparameters.unconstrained[index] for result in path])
+    spread = np.array([np.sqrt(np.linalg.inv(result.precision)[index, index]) for result in path])
     value, reach = np.exp(logs), np.exp(figures.WITHIN_95 * spread)
 
     def draw(width: float) -> Figure:
@@ -130,13 +130,13 @@ def _fit_table(user: User, path: Sequence[MapResult]) -> Table:
     rows = [
         [
             str(end),
-            f"{found.log_likelihood:.2f}",
-            f"{found.log_laplace:.2f}",
-            f"{found.hyperparameters['PER[x].period']:.3f}",
-            f"{found.hyperparameters['noise'] ** 0.5:.3f}",
-            found.status,
+            f"{result.log_likelihood:.2f}",
+            f"{result.log_laplace:.2f}",
+            f"{result.hyperparameters['PER[x].period']:.3f}",
+            f"{result.hyperparameters['noise'] ** 0.5:.3f}",
+            result.status,
         ]
-        for end, found in zip(user.ends, path, strict=True)
+        for end, result in zip(user.ends, path, strict=True)
     ]
     columns = ("rows", "log p(y | best)", "log p(y), Laplace", "period", "noise (sd)", "search")
     return Table("The fits in numbers", columns, rows)

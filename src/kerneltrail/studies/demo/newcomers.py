@@ -88,24 +88,24 @@ def _telling(followed: Sequence[Newcomer]) -> Newcomer:
 
 
 def _counts(model: TrajectoryModel, followed: Sequence[Newcomer]) -> list[Tally]:
-    found = []
+    tallies = []
     for node in model.nodes:
         picked = [[state.composition == node.composition for state in one.states] for one in followed]
         truly = [one.truth == node.composition for one in followed]
-        right = [sum(own[t] for own, true in zip(picked, truly, strict=True) if true) for t in range(len(picked[0]))]
+        right = [sum(pick[t] for pick, true in zip(picked, truly, strict=True) if true) for t in range(len(picked[0]))]
         wrong = [
-            sum(own[t] for own, true in zip(picked, truly, strict=True) if not true) for t in range(len(picked[0]))
+            sum(pick[t] for pick, true in zip(picked, truly, strict=True) if not true) for t in range(len(picked[0]))
         ]
-        found.append(Tally(graph.name_of(node.composition), tuple(right), tuple(wrong)))
-    return found
+        tallies.append(Tally(graph.name_of(node.composition), tuple(right), tuple(wrong)))
+    return tallies
 
 
 def _tallies(model: TrajectoryModel, followed: Sequence[Newcomer], colours: Mapping[str, str]) -> FigurePair:
-    found, ends = _counts(model, followed), followed[0].user.ends
+    tallies, ends = _counts(model, followed), followed[0].user.ends
     return FigurePair(
         "selected",
-        selection_figures.tallies(found, ends, colours, width=WIDE),
-        selection_figures.tallies(found, ends, colours, width=NARROW),
+        selection_figures.tallies(tallies, ends, colours, width=WIDE),
+        selection_figures.tallies(tallies, ends, colours, width=NARROW),
         f"How many of {len(followed)} new users have each kernel after {listed(ends)} rows, rightly or wrongly.",
         f"Which kernel is the most probable for the {len(followed)} new users, by the rows seen of each.",
     )
@@ -238,7 +238,7 @@ def _story(model: TrajectoryModel, followed: Sequence[Newcomer], colours: Mappin
     """The graph and what is selected on it, side by side: the story in one picture, as a file."""
     drawn = graph.Graph.of(model.pool, model.paths)
     layout = graph.graph_layout(drawn, width=3.4)
-    found, ends = _counts(model, followed), followed[0].user.ends
+    tallies, ends = _counts(model, followed), followed[0].user.ends
     wide, high, top = max(WIDE, layout.width + 5.4), max(layout.height, 3.0), 0.35
     with matplotlib.rc_context(STYLE):
         figure = Figure(figsize=(wide, high + top))
@@ -250,9 +250,9 @@ def _story(model: TrajectoryModel, followed: Sequence[Newcomer], colours: Mappin
         bars = figure.add_axes(
             (left / wide, 0.85 / (high + top), 1 - (left + 0.15) / wide, (high - 0.9) / (high + top))
         )
-        selection_figures.put_tallies(bars, found, ends, colours)
+        selection_figures.put_tallies(bars, tallies, ends, colours)
         bars.legend(
-            handles=selection_figures.tally_handles(found, colours),
+            handles=selection_figures.tally_handles(tallies, colours),
             loc="upper center", bbox_to_anchor=(0.5, -0.28), ncols=4, frameon=False,
         )  # fmt: skip
         for x, text in (

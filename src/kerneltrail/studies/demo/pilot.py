@@ -45,7 +45,7 @@ class Study:
     workers: int | None = None
 
 
-def pilot_users(seed: int, tick: Tick = lambda said: None, study: Study | None = None) -> tuple[Part, Part]:
+def pilot_users(seed: int, tick: Tick = lambda message: None, study: Study | None = None) -> tuple[Part, Part]:
     """The paper's synthetic experiment (method §9.1): a graph learnt from pilot users, new users followed on it."""
     study = study or Study()
     simulation = simulate.paper(train=study.pilots, test=study.newcomers, seed=seed, batches=study.batches)
@@ -67,13 +67,13 @@ def pilot_users(seed: int, tick: Tick = lambda said: None, study: Study | None =
 def _fitted(simulation: Simulation, study: Study, seed: int, tick: Tick) -> TrajectoryModel:
     """The model, with progress announced `FIT_STEPS` times whatever the fit does."""
     total = study.pilots * len(list(study.pool.masks(study.settings.largest)))
-    fitted = told = 0
+    fitted = announced = 0
 
     def announce(upto: int) -> None:
-        nonlocal told
-        while told < upto:
+        nonlocal announced
+        while announced < upto:
             tick(f"fitting kernels to the pilot users, {total} fits")
-            told += 1
+            announced += 1
 
     def progress(now: FitProgress) -> None:
         nonlocal fitted
@@ -159,11 +159,11 @@ def _alternatives(model: TrajectoryModel) -> Lines:
 
 
 def _agreement(model: TrajectoryModel) -> str:
-    told = model.diagnostics
-    rhat = {name: f"{value:.2f}" for name, value in told.rhat.items()}
+    diagnostics = model.diagnostics
+    rhat = {name: f"{value:.2f}" for name, value in diagnostics.rhat.items()}
     return (
-        f"Sampled were {counted(len(told.log_joint), 'chain')} of {counted(told.sweeps, 'sweep')}, begun apart. "
-        f"R-hat, which is 1 where chains agree, is {rhat['log_joint']} for the log joint, {rhat['edges']} for the "
-        f"number of arrows and {rhat['agreement']} for the agreement with the chosen paths; sampling stops once the "
-        f"largest is below {model.settings.rhat:g}."
+        f"Sampled were {counted(len(diagnostics.log_joint), 'chain')} of {counted(diagnostics.sweeps, 'sweep')}, begun "
+        f"apart. R-hat, which is 1 where chains agree, is {rhat['log_joint']} for the log joint, {rhat['edges']} for "
+        f"the number of arrows and {rhat['agreement']} for the agreement with the chosen paths; sampling stops once "
+        f"the largest is below {model.settings.rhat:g}."
     )

@@ -25,7 +25,7 @@ CANDIDATES = (
 )
 
 
-def trial_user(seed: int, tick: Tick = lambda said: None) -> Part:
+def trial_user(seed: int, tick: Tick = lambda message: None) -> Part:
     """A user of a simulated trial with prompts: which kernel, what it says, whether a prompt helps (method §8)."""
     tick("a user of a trial")
     simulation = simulate.mhealth(seed=seed)
@@ -42,7 +42,7 @@ def trial_user(seed: int, tick: Tick = lambda said: None) -> Part:
         _effects(simulation, user, posterior, reward),
         _forecast(simulation, user, fitted[best][-2], reward),
     )
-    said = describe(in_data_units(hyperparameters, scaler), target=target, units=units, shares=shares(posterior))
+    sentences = describe(in_data_units(hyperparameters, scaler), target=target, units=units, shares=shares(posterior))
     blocks: list[Block] = [
         Paragraph(
             "Five times a day a person may be prompted to walk. Predicted is the logarithm of the steps in the half "
@@ -50,7 +50,7 @@ def trial_user(seed: int, tick: Tick = lambda said: None) -> Part:
             f"for what a prompt adds. In truth this user follows {simulation.truth[user.name]}."
         ),
         _choice(user, fitted, best, simulation.truth[user.name]),
-        Sentences(f"What {best} says after {user.rows} rows", [str(sentence) for sentence in said]),
+        Sentences(f"What {best} says after {user.rows} rows", [str(sentence) for sentence in sentences]),
         drawn[0].block(),
         drawn[1].block(),
     ]
@@ -78,7 +78,7 @@ def _choice(user: User, fitted: dict[str, tuple[MapResult, ...]], best: str, tru
     rows = []
     for text in order:
         mark = " (the truth)" if parse(text) == truth else ""
-        rows.append([text + mark, *(f"{found.log_laplace - top[t]:.1f}" for t, found in enumerate(fitted[text]))])
+        rows.append([text + mark, *(f"{result.log_laplace - top[t]:.1f}" for t, result in enumerate(fitted[text]))])
     caption = (
         "Which kernel? Log evidence (Laplace) after each batch, relative to the best of the five; "
         "3 less is about 20 times less likely"
@@ -142,10 +142,10 @@ def _advantage(simulation: Simulation, user: User, posterior: Posterior, reward:
     )
 
 
-def _forecast(simulation: Simulation, user: User, found: MapResult, reward: Reward) -> FigurePair:
+def _forecast(simulation: Simulation, user: User, result: MapResult, reward: Reward) -> FigurePair:
     """The last batch, predicted from those before it."""
     before, last = user.upto(user.batches - 1), user.batch(user.batches)
-    posterior = Posterior.fit(before, found.hyperparameters, block=_block(before, reward))
+    posterior = Posterior.fit(before, result.hyperparameters, block=_block(before, reward))
     ahead = posterior.predict(last.X, linear=_block(last, reward).features)
     sd = np.sqrt(ahead.total)
     inside = int((np.abs(last.y - ahead.mean) <= figures.WITHIN_95 * sd).sum())

@@ -41,12 +41,12 @@ class Agreement:
         return asdict(self)
 
 
-def agreement_table(found: Sequence[Agreement], caption: str = "Beside the paper") -> Table:
+def agreement_table(claims: Sequence[Agreement], caption: str = "Beside the paper") -> Table:
     """Claims as a table for the page; what differs is bold, the procedure is named where there are several."""
-    several = len({each.of for each in found}) > 1
+    several = len({each.of for each in claims}) > 1
     rows = [
-        [each.claim, *([each.of or "both"] if several else []), each.paper, each.ours, each.verdict] for each in found
+        [each.claim, *([each.of or "both"] if several else []), each.paper, each.ours, each.verdict] for each in claims
     ]
     columns = ("claim", *(["for"] if several else []), "paper", "this run", "")
-    marked = [place for place, each in enumerate(found) if each.agrees is False]
+    marked = [index for index, each in enumerate(claims) if each.agrees is False]
     return Table(caption, columns, rows, marked, words=True)

@@ -76,11 +76,11 @@ class Context:
         if not results.exists():
             return
         try:
-            held = read_json(results)["experiment"]
+            stored = read_json(results)["experiment"]
         except (DataError, KeyError, TypeError):
-            held = "something else"
-        if held != self.name:
-            raise DataError(f"{self.out} holds the results of {held}, not of {self.name}; name another folder")
+            stored = "something else"
+        if stored != self.name:
+            raise DataError(f"{self.out} holds the results of {stored}, not of {self.name}; name another folder")
 
     def tell(self, stage: str, done: int = 0, total: int = 0, said: str = "") -> None:
         """Say how far a stage is."""
@@ -125,8 +125,8 @@ class Context:
         entry = self._named(name, learn, about, layer="trajectory")
 
         def hear(progress: FitProgress) -> None:
-            said = {"fits": "fitting candidates", "chains": "sampling paths"}.get(progress.stage, progress.stage)
-            self.tell(name, progress.done, progress.total, said)
+            message = {"fits": "fitting candidates", "chains": "sampling paths"}.get(progress.stage, progress.stage)
+            self.tell(name, progress.done, progress.total, message)
 
         def compute(folder: Path) -> TrajectoryModel:
             if fits_of is not None:
@@ -152,7 +152,7 @@ class Context:
         return self._kept(
             name,
             self._named(name, measure, about),
-            lambda folder: measure(folder, lambda told: self.tell(name, told.done, told.total, told.said)),
+            lambda folder: measure(folder, lambda now: self.tell(name, now.done, now.total, now.said)),
             EVALUATION,
         )
 
@@ -172,11 +172,10 @@ class Context:
         self, name: str, compute: Callable[..., Any], about: Mapping[str, Any] | None, layer: str = "evaluation"
     ) -> str:
         """The name of a stage's entry."""
-        own = code_of(compute, layer)
-        return self._legible(name, self.name, name, self.seed, about or {}, self._data(), own)
+        return self._legible(name, self.name, name, self.seed, about or {}, self._data(), code_of(compute, layer))
 
     def _legible(self, name: str, *depends: Any) -> str:
-        """What is legible in a name, runs may differ in without replacing each other's stages."""
+        """An entry's name: a key, after what runs may differ in without replacing each other's stages."""
         key = digest(*depends)[:KEY]
         entry = f"{self.name}-{name}-{self.seed}{'-quick' if self.quick else ''}-{key}"
         self._names[name] = entry
@@ -191,23 +190,23 @@ class Context:
         return self._cache.folder / f"{entry}.work"
 
     def _kept(self, name: str, entry: str, compute: Callable[[Path], T], format: Format[T]) -> T:
-        """What an earlier run kept, or what is computed now; then what is kept is read back, so that both are alike."""
-        kept = self._cache.get(entry, format)
-        if kept is not None and isinstance(kept.facts.get("seconds"), float):
-            value, seconds = kept.value, kept.facts["seconds"]
+        """A stage's value: kept by an earlier run, or computed, kept and read back, so that both are alike."""
+        stored = self._cache.get(entry, format)
+        if stored is not None and isinstance(stored.facts.get("seconds"), float):
+            value, seconds = stored.value, stored.facts["seconds"]
         else:
-            kept = None
+            stored = None
             self.tell(name)
             began = time.perf_counter()
-            made = compute(self._work(entry))
+            computed = compute(self._work(entry))
             seconds = time.perf_counter() - began
-            value = self._cache.put(entry, made, format, seconds=seconds)
+            value = self._cache.put(entry, computed, format, seconds=seconds)
         self.seconds[name] = seconds
-        self.hear(StageProgress(name, 1, 1, f"{seconds:.1f} s", kept=kept is not None))
+        self.hear(StageProgress(name, 1, 1, f"{seconds:.1f} s", kept=stored is not None))
         return value
 
     def _share(self, other: str, entry: str) -> None:
-        """Put the fits of a model stage before this one where its checkpoint is read from; it takes those that fit."""
+        """Copy the fits of an earlier model stage to where this one reads its checkpoint; it takes those that apply."""
         fits, goal = (Cache(self._work(each)).log("fits").path for each in (other, entry))
         if fits.exists() and not goal.exists():
             write(goal, fits.read_bytes())

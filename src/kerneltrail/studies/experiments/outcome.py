@@ -100,7 +100,7 @@ def results_of(outcome: Outcome, context: Context) -> dict[str, Any]:
         "machine": about,
         "seconds": dict(context.seconds),
         **outcome.results,
-        "model": None if outcome.model is None else _told(outcome.model),
+        "model": None if outcome.model is None else _model_values(outcome.model),
         "calibration": [asdict(each) for each in coverages(outcome.users)],
         "agreement": [each.to_json() for each in outcome.agreements],
         "tables": {name: list(rows) for name, rows in outcome.tables.items()},
@@ -108,7 +108,7 @@ def results_of(outcome: Outcome, context: Context) -> dict[str, Any]:
     }
 
 
-def _told(model: TrajectoryModel) -> dict[str, Any]:
+def _model_values(model: TrajectoryModel) -> dict[str, Any]:
     """A model in plain values, with what the page's cards say of each kernel."""
     return {**model_json(model), "cards": [asdict(fact) for fact in GraphBlock(model).facts]}
 
@@ -134,9 +134,9 @@ def plain(value: Any) -> Any:
     if isinstance(value, np.ndarray | np.generic):
         value = value.tolist()
     if isinstance(value, Mapping):
-        return {str(key): plain(own) for key, own in value.items()}
+        return {str(key): plain(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return [plain(own) for own in value]
+        return [plain(item) for item in value]
     if isinstance(value, float) and not math.isfinite(value):
         return None
     return value

@@ -109,8 +109,8 @@ def published_errors(path: Path) -> Mapping[str, Mapping[str, tuple[float | None
         places = {heading: content["columns"].index(name) for heading, name in COLUMNS.items()}
         return {
             series: {
-                heading: (content["rmse"][series][place], content["mean_loglik"][series][place])
-                for heading, place in places.items()
+                heading: (content["rmse"][series][index], content["mean_loglik"][series][index])
+                for heading, index in places.items()
             }
             for series in content["rmse"]
         }

@@ -212,9 +212,9 @@ def smallest_share(theta: Hyperparameters, user: User) -> float:
     layout, values, sizes = layout_of(theta.composition), theta.values_array, []
     for p, product in enumerate(theta.composition):
         total = np.full((user.rows, user.rows), values[layout.amplitude_index[p]])
-        for atom, place in zip(product.atoms, layout.atom_index[p], strict=True):
+        for atom, slots in zip(product.atoms, layout.atom_index[p], strict=True):
             column = user.X[:, user.column_index(atom.covariate)]
-            total *= atom.spec.covariance(column, column, values[place])
+            total *= atom.spec.covariance(column, column, values[slots])
         sizes.append(float(np.trace(total) - total.mean() * user.rows) / user.rows)
     return min(sizes) / sum(sizes) if sizes else 1.0
 
@@ -227,8 +227,8 @@ def recovery_table(draws: Sequence[RecoveryDraw]) -> str:
         "|---|---|---|---|---|---|---|---|---|---|---|",
     ]
     for name, rows, judge in itertools.product(POOLS, ROWS, get_args(SelectionRule)):
-        own = [each for each in draws if (each.pool, each.rows, each.judge) == (name, rows, judge)]
-        signal, noise = [e for e in own if e.truth], [e for e in own if not e.truth]
+        group = [each for each in draws if (each.pool, each.rows, each.judge) == (name, rows, judge)]
+        signal, noise = [e for e in group if e.truth], [e for e in group if not e.truth]
         if not signal:
             continue
         strong = [each for each in signal if each.smallest >= WEAK]
@@ -239,7 +239,7 @@ def recovery_table(draws: Sequence[RecoveryDraw]) -> str:
             f"{np.mean([len(e.composition) for e in signal]):.1f}",
             _share(sum(e.composition == e.true_composition for e in strong), len(strong)) + f" of {len(strong)}",
             _share(sum(not e.composition for e in noise), len(noise)) + (f" of {len(noise)}" if noise else ""),
-            f"{np.mean([e.cpu for e in own]):.1f}",
+            f"{np.mean([e.cpu for e in group]):.1f}",
         ]
         lines.append(f"| {name} | {rows} | {judge} | {len(signal)} | {' | '.join(cells)} |")
     return "\n".join(lines)
@@ -268,10 +268,10 @@ def series_study(file: Path, test: int, seeds: int, out: Path, update: Update = 
     def finished() -> list[ShrinkageSeries]:
         return [each for each in read_results(out, ShrinkageSeries) if (each.data, each.settings) == (data, settings)]
 
-    kept = {each.seed for each in finished()}
+    known = {each.seed for each in finished()}
     for seed in range(seeds):
         update("seeds", seed, seeds, f"seed {seed}")
-        if seed not in kept:
+        if seed not in known:
             append_results(out, [run_series(data, rows, test, seed)])
     return series_table(finished())
 
@@ -287,7 +287,7 @@ def recovery_study(draws: int, noise: int, rows: Sequence[int], out: Path, updat
         update: hears how far it is.
     """
     settings = settings_of_draws()
-    kept = {each.key for each in read_results(out, RecoveryDraw)}
+    known = {each.key for each in read_results(out, RecoveryDraw)}
     wanted = [
         (name, count, seed, active)
         for count, name, active in itertools.product(rows, POOLS, (2, 0))
@@ -295,6 +295,6 @@ def recovery_study(draws: int, noise: int, rows: Sequence[int], out: Path, updat
     ]
     for done, (name, count, seed, active) in enumerate(wanted):
         update("draws", done, len(wanted), f"{name}, {count} rows")
-        if (settings, name, count, seed, bool(active)) not in kept:
+        if (settings, name, count, seed, bool(active)) not in known:
             append_results(out, run_draw(name, count, seed, active=active))
     return recovery_table([each for each in read_results(out, RecoveryDraw) if each.settings == settings])

@@ -148,10 +148,10 @@ class ChainTarget:
                     joint = Joint(self.urn, evidence.for_paths(state.paths))
                     sweep = sweep.on(joint)
                     state = joint.state(state.paths, tables=state.tables)
-                state, made = sweep.step(rng, state)
+                state, sweep_info = sweep.step(rng, state)
                 log_joint.append(state.log_joint)
                 visited.append(state.paths)
-                for name, each in made.items():
+                for name, each in sweep_info.items():
                     info[name] = each.plus(MoveInfo(*info.get(name, (0, 0, 0))))
         return Chain(
             chain.number, rng.bit_generator.state, state.paths, state.tables, tuple(log_joint), tuple(visited), info
@@ -230,8 +230,8 @@ def run_chains(
     settings = target.settings
     chains = []
     for number, rng in enumerate(spawn(settings.seed, settings.chains)):
-        kept = None if keeper is None else keeper.read_chain(number, lambda stored: Chain.from_json(stored, target))
-        chains.append(_start(target, number, rng) if kept is None else kept)
+        earlier = None if keeper is None else keeper.read_chain(number, lambda stored: Chain.from_json(stored, target))
+        chains.append(_start(target, number, rng) if earlier is None else earlier)
     engine = engine_for(min(workers, len(chains)))
     prior = (lambda paths: target.urn.log_prior(Counts.of(paths))) if settings.margin_of == "likelihood" else None
     done = min(len(chain.log_joint) for chain in chains)

@@ -19,29 +19,29 @@ FLAT = 1.5
 the first; it grows where the interval of that ratio lies above 1. An interval that holds the limit cannot say."""
 
 
-def claims(found: Findings, tables: Mapping[str, Sequence[Row]], *, paper: bool) -> tuple[Agreement, ...]:
+def claims(findings: Findings, tables: Mapping[str, Sequence[Row]], *, paper: bool) -> tuple[Agreement, ...]:
     """The paper's claims; those about its own users only where they are the ones in the data."""
-    made = [*_accuracy(tables["first_paired"]), *_accuracy(tables["paired"], "all splits")] if found.splits else []
-    made = made or list(_accuracy(tables["first_paired"]))
-    made += _time(tables["growth"])
+    agreements = _accuracy(tables["first_paired"])
+    agreements += _accuracy(tables["paired"], "all splits") if findings.splits else []
+    agreements += _time(tables["growth"])
     if paper:
-        made += [_rows(tables["users"]), _covariates(found), _kernels(tables["nodes"], "PER[steps30pre]")]
-        made.append(_kernels(tables["nodes"], "SE[hour]"))
-    return tuple(made)
+        agreements += [_rows(tables["users"]), _covariates(findings), _kernels(tables["nodes"], "PER[steps30pre]")]
+        agreements.append(_kernels(tables["nodes"], "SE[hour]"))
+    return tuple(agreements)
 
 
 def _accuracy(paired: Sequence[Row], of: str = "first split") -> list[Agreement]:
-    made = []
+    agreements = []
     for other in BASELINES:
         for metric in ("rmse", "log_density"):
-            own = sorted((r for r in paired if r["against"] == other and r["metric"] == metric), key=lambda r: r["t"])
-            own = [row for row in own if row["t"] > 0]
-            if not own:
+            rows = sorted((r for r in paired if r["against"] == other and r["metric"] == metric), key=lambda r: r["t"])
+            rows = [row for row in rows if row["t"] > 0]
+            if not rows:
                 continue
-            first, last = own[0], own[-1]
+            first, last = rows[0], rows[-1]
             name = metric.replace("_", " ").replace("rmse", "RMSE")
             where = "Results, figure of RMSE, likelihood and run time"
-            made += [
+            agreements += [
                 Agreement(
                     f"After one batch the trajectory model is better than {other} ({name})",
                     "noticeably better at the first time step; a figure without numbers",
@@ -61,7 +61,7 @@ def _accuracy(paired: Sequence[Row], of: str = "first split") -> list[Agreement]
                     "accuracy",
                 ),
             ]
-    return made
+    return agreements
 
 
 def _said(row: Row) -> str:
@@ -69,13 +69,13 @@ def _said(row: Row) -> str:
 
 
 def _time(growth: Sequence[Row]) -> list[Agreement]:
-    made = []
+    agreements = []
     known = {row["method"]: row for row in growth}
     for method in (TRAJECTORY, *BASELINES):
         if method not in known:
             continue
         row, constant = known[method], method == TRAJECTORY
-        made.append(
+        agreements.append(
             Agreement(
                 f"The time of an update {'does not grow' if constant else 'grows'} with t: {method}",
                 "constant for the trajectory model, growing for the others",
@@ -87,7 +87,7 @@ def _time(growth: Sequence[Row]) -> list[Agreement]:
                 topic="time",
             )
         )
-    return made
+    return agreements
 
 
 def _flat(row: Row) -> bool | None:
@@ -114,12 +114,12 @@ def _rows(users: Sequence[Row]) -> Agreement:
     )
 
 
-def _covariates(found: Findings) -> Agreement:
-    absent = absent_covariates(found.cohort.covariates)
+def _covariates(findings: Findings) -> Agreement:
+    absent = absent_covariates(findings.cohort.covariates)
     return Agreement(
         "Covariates that the paper names are there",
         "47 features, among them hour, minute, steps before, temperature, weather, chance of rain, activity, day",
-        f"{len(found.cohort.covariates)} covariates; without {', '.join(absent) or 'none of the named'}",
+        f"{len(findings.cohort.covariates)} covariates; without {', '.join(absent) or 'none of the named'}",
         not absent,
         "Appendix, overview of the data and priors",
         topic="data",

@@ -118,12 +118,12 @@ def compute(study: RealStudy, sizes: Sizes, context: Context) -> Findings:
     for number, names in enumerate(splits(cohort.names, sizes.test, sizes.splits, seed=seed)):
         some, others = cohort.split(test=names)
         stage = f"split-{number:02d}"
-        own = {TRAJECTORY: bench.learnt(f"{stage}-model", some, sizes.settings(seed))}
+        split_models = {TRAJECTORY: bench.learnt(f"{stage}-model", some, sizes.settings(seed))}
         if number < sizes.published:
-            own[PUBLISHED] = bench.learnt(f"{stage}-published", some, sizes.published_settings(seed))
+            split_models[PUBLISHED] = bench.learnt(f"{stage}-published", some, sizes.published_settings(seed))
             if sizes.without:
-                own[WITHOUT] = bench.learnt(f"{stage}-no-mean", some, sizes.settings(seed, mean="none"))
-        more.append(bench.followed(stage, f"split {number}", some, others, own))
+                split_models[WITHOUT] = bench.learnt(f"{stage}-no-mean", some, sizes.settings(seed, mean="none"))
+        more.append(bench.followed(stage, f"split {number}", some, others, split_models))
     learning = {name: seconds for name, seconds in context.seconds.items() if "model" in name or "no-mean" in name}
     learning |= {name: seconds for name, seconds in context.seconds.items() if name.endswith("published")}
     return Findings(cohort, train, test, models, merged(runs), merged(more) if more else None, learning)

@@ -65,7 +65,7 @@ class Sizes:
         return asdict(replace(self, changes=dict(self.changes)))
 
     def settings(self, seed: int, **changes: Any) -> Settings:
-        """Of the trajectory model: candidates by all customers together, around the population mean.
+        """Of the trajectory model: candidates by the evidence of all users together, around the population mean.
 
         A user's hyperparameters follow the data up to the second batch; kept from then on, an update costs the same
         however many rows there are.
@@ -114,7 +114,7 @@ class RealStudy:
     quick: Sizes
 
     def cohort(self, data: Path | None) -> Cohort:
-        """The data, or what to do about them."""
+        """The data; an error says how to get them where there are none."""
         if data is None or not data.exists():
             reason = "no data were named" if data is None else f"there is no file {data}"
             raise DataError(f"{reason}; give --data FILE. {self.where}")
@@ -125,14 +125,14 @@ class RealStudy:
         shared: dict[str, Any] = {"pool": self.pool(cohort.covariates), "reward": self.reward}
         # With a reward model there is one already.
         constant: dict[str, Any] = {} if self.reward is not None else {"constant": _CONSTANT}
-        own: dict[str, dict[str, Any]] = {
+        per_user: dict[str, dict[str, Any]] = {
             "shrinkage": {"iterations": sizes.iterations, **constant},
             "cks": {"search": sizes.search, **constant},
             "se-ard": {"starts": 1, "screen": 8, **constant},
         }
         group = {name: constant if name.startswith("pooled") else {} for name in GROUP}  # the others have one in them
-        made: dict[str, Spec] = {name: (name, {**shared, **group[name]}) for name in GROUP}
-        return made | {name: (name, {**shared, **own[name]}) for name in sizes.own}
+        specs: dict[str, Spec] = {name: (name, {**shared, **group[name]}) for name in GROUP}
+        return specs | {name: (name, {**shared, **per_user[name]}) for name in sizes.own}
 
 
 def _paper_test(cohort: Cohort) -> tuple[str, ...]:

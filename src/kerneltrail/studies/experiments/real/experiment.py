@@ -26,38 +26,38 @@ class RealExperiment(StudyExperiment):
     def run(self, context: Context) -> Outcome:
         """Learn from training users, follow test users with every method, and compare with what the paper says."""
         sizes: Sizes = self.sizes_in(context)
-        found = compute(self.study, sizes, context)
-        made = tables(found)
+        findings = compute(self.study, sizes, context)
+        table_rows = tables(findings)
         paper = self.study is HEARTSTEPS
-        agreements = claims(found, made, paper=paper)
-        page = page_of(self.study, sizes, found, made, agreements)
-        pool = self.study.pool(found.cohort.covariates)
+        agreements = claims(findings, table_rows, paper=paper)
+        page = page_of(self.study, sizes, findings, table_rows, agreements)
+        pool = self.study.pool(findings.cohort.covariates)
         results = {
             "settings": {
                 "sizes": sizes.to_json(),
                 "pool": {str(product): p for product, p in zip(pool.products, pool.probabilities, strict=True)},
                 "reward": None if self.study.reward is None else list(self.study.reward.names),
-                "models": {label: model.settings.to_json() for label, model in found.models.items()},
+                "models": {label: model.settings.to_json() for label, model in findings.models.items()},
             },
-            "absent_covariates": list(absent_covariates(found.cohort.covariates)) if paper else [],
-            "metrics": made["metrics"],
-            "paired": made["paired"],
-            "first_split": {"metrics": made["first_metrics"], "paired": made["first_paired"]},
-            "failures": [str(each) for one in (found.first, found.splits) if one for each in one.failures],
-            "learning_seconds": sum(found.learning.values()),
+            "absent_covariates": list(absent_covariates(findings.cohort.covariates)) if paper else [],
+            "metrics": table_rows["metrics"],
+            "paired": table_rows["paired"],
+            "first_split": {"metrics": table_rows["first_metrics"], "paired": table_rows["first_paired"]},
+            "failures": [str(each) for one in (findings.first, findings.splits) if one for each in one.failures],
+            "learning_seconds": sum(findings.learning.values()),
         }
         return Outcome(
             self.study.title,
             "The trajectory model learns from some users of a real study which kernels suit them, and follows the "
             "others; beside it, every method that it is compared with.",
             results,
-            made,
+            table_rows,
             tuple(page.drawn),
             tuple(page.opening),
             tuple(page.sections),
             agreements,
-            found.models[TRAJECTORY],
-            follow_users(found.models[TRAJECTORY], found.test.raw, detailed=8),
+            findings.models[TRAJECTORY],
+            follow_users(findings.models[TRAJECTORY], findings.test.raw, detailed=8),
         )
 
 

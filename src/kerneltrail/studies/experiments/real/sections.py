@@ -23,19 +23,21 @@ NODES = 6
 """Compositions that are put into words, those of most users first."""
 
 
-def page_of(study: RealStudy, sizes: Sizes, found: Findings, tables: Tables, agreements: Sequence[Agreement]) -> Page:
+def page_of(
+    study: RealStudy, sizes: Sizes, findings: Findings, tables: Tables, agreements: Sequence[Agreement]
+) -> Page:
     """The whole page."""
     page = Page(agreements)
     page.open("", "In short", *_short(tables))
     page.open(
         "",
         "The data",
-        Paragraph(f"{study.description} {_kept(found)}"),
+        Paragraph(f"{study.description} {_rows_used(findings)}"),
         _users(tables["users"]),
         page.beside("data"),
     )
     for label in (TRAJECTORY, PUBLISHED):
-        model = found.models[label]
+        model = findings.models[label]
         nodes = sorted((row for row in tables["nodes"] if row["model"] == label), key=lambda row: -row["customers"])
         page.add(
             "",
@@ -50,14 +52,14 @@ def page_of(study: RealStudy, sizes: Sizes, found: Findings, tables: Tables, agr
     page.add(
         "",
         "How methods were compared, and what the paper says of it",
-        Paragraph(_how(sizes, found)),
+        Paragraph(_how(sizes, findings)),
         page.beside("accuracy"),
         _growth(tables["growth"]),
         page.beside("time"),
     )
     # The page's own section on methods shows these; here they become files.
-    page.drawn += [_by_batch(found, metric) for metric in METRICS]
-    page.drawn += [_differences(found, metric) for metric in ("rmse", "log_density")]
+    page.drawn += [_by_batch(findings, metric) for metric in METRICS]
+    page.drawn += [_differences(findings, metric) for metric in ("rmse", "log_density")]
     page.add("", "One user", _compositions(tables["compositions"]))
     return page
 
@@ -85,22 +87,22 @@ GRAPH = (
 
 def _short(tables: Tables) -> list[Block]:
     """How often the trajectory model wins, ties and loses; every loss by name."""
-    said = []
+    sentences = []
     for metric in ("rmse", "log_density"):
-        own = [row for row in tables["paired"] if row["metric"] == metric]
-        if not own:
+        rows = [row for row in tables["paired"] if row["metric"] == metric]
+        if not rows:
             continue
-        count = Counter(row["verdict"] for row in own)
+        count = Counter(row["verdict"] for row in rows)
         lost: dict[str, list[str]] = {}
-        for row in own:
+        for row in rows:
             if row["verdict"] == "loses":
                 lost.setdefault(row["against"], []).append(str(row["t"]))
         to = "; ".join(f"to {other} at t = {', '.join(times)}" for other, times in lost.items())
-        said.append(
-            f"{METRICS[metric]}: of {len(own)} differences to another method at some t, the trajectory model wins "
+        sentences.append(
+            f"{METRICS[metric]}: of {len(rows)} differences to another method at some t, the trajectory model wins "
             f"{count['wins']}, ties in {count['ties']} and loses {count['loses']}{f' ({to})' if to else ''}."
         )
-    return [Sentences("The next batch, predicted for users who were not learnt from", said)]
+    return [Sentences("The next batch, predicted for users who were not learnt from", sentences)]
 
 
 def _size(model: TrajectoryModel) -> str:
@@ -108,40 +110,40 @@ def _size(model: TrajectoryModel) -> str:
     return f"This one has {kernels} kernel{'s' if kernels > 1 else ''} and {arrows} arrow{'s' if arrows > 1 else ''}."
 
 
-def _kept(found: Findings) -> str:
-    rows = sum(user.rows for user in found.cohort.users)
-    told = str(found.cohort.report).replace("\n", "; ")
-    return f"The file: {told}. Used are {len(found.cohort)} users with {rows} rows."
+def _rows_used(findings: Findings) -> str:
+    rows = sum(user.rows for user in findings.cohort.users)
+    report = str(findings.cohort.report).replace("\n", "; ")
+    return f"The file: {report}. Used are {len(findings.cohort)} users with {rows} rows."
 
 
-def _how(sizes: Sizes, found: Findings) -> str:
-    said = f"{len(found.train)} training and {len(found.test)} test users in the first split"
-    if found.splits is not None:
-        persons = len({step.person for step in found.splits.steps})
-        said += (
+def _how(sizes: Sizes, findings: Findings) -> str:
+    text = f"{len(findings.train)} training and {len(findings.test)} test users in the first split"
+    if findings.splits is not None:
+        persons = len({step.person for step in findings.splits.steps})
+        text += (
             f"; then {sizes.splits} random splits with {sizes.test} test users each, in which {persons} different "
             "users are tested. Shown are the random splits: a user tested in several counts as one"
         )
         if 0 < sizes.published < sizes.splits:
             some = " and ".join([PUBLISHED, *([WITHOUT] if sizes.without else [])])
-            said += (
+            text += (
                 f". On the first {sizes.published} of them alone: {some}; their means are over fewer users than the "
                 "others', so compare them by the differences, which are over the same users"
             )
-    said += ". t is the number of batches seen; t = 0 is before any row."
+    text += ". t is the number of batches seen; t = 0 is before any row."
     if sizes.own:
-        said += (
+        text += (
             " Covariates are scaled on the training users for methods that learn from them, and on the user's own rows "
             f"for {', '.join(sizes.own)}."
         )
     if "cks" in sizes.own:
         limit = "" if sizes.search.fits is None else f" or {sizes.search.fits} fits"
-        said += f" Each search of CKS ended at depth {sizes.search.depth}{limit}."
-    return said
+        text += f" Each search of CKS ended at depth {sizes.search.depth}{limit}."
+    return text
 
 
-def _by_batch(found: Findings, metric: str) -> FigurePair:
-    averages = found.most.summary()
+def _by_batch(findings: Findings, metric: str) -> FigurePair:
+    averages = findings.most.summary()
     return FigurePair(
         f"methods-{metric.replace('_', '-')}",
         comparison_figures.by_batch(averages, metric, first=TRAJECTORY, width=WIDE),
@@ -151,8 +153,8 @@ def _by_batch(found: Findings, metric: str) -> FigurePair:
     )
 
 
-def _differences(found: Findings, metric: str) -> FigurePair:
-    rows = found.most.paired(TRAJECTORY)
+def _differences(findings: Findings, metric: str) -> FigurePair:
+    rows = findings.most.paired(TRAJECTORY)
     return FigurePair(
         f"differences-{metric.replace('_', '-')}",
         comparison_figures.differences(rows, metric, width=WIDE),
@@ -185,7 +187,7 @@ def _growth(rows: Sequence[Row]) -> Table:
             ]
             for row in rows
         ],
-        [place for place, row in enumerate(rows) if row["method"] == TRAJECTORY],
+        [index for index, row in enumerate(rows) if row["method"] == TRAJECTORY],
     )
 
 
@@ -194,17 +196,17 @@ def _compositions(rows: Sequence[Row]) -> Table:
     user = rows[0]["user"] if rows else ""
     stays: dict[str, list[tuple[str, list[int]]]] = {}
     for row in rows:
-        own, kernel = stays.setdefault(row["method"], []), row["composition"] or "none"
-        if own and own[-1][0] == kernel:
-            own[-1][1].append(row["t"])
+        runs, kernel = stays.setdefault(row["method"], []), row["composition"] or "none"
+        if runs and runs[-1][0] == kernel:
+            runs[-1][1].append(row["t"])
         else:
-            own.append((kernel, [row["t"]]))
+            runs.append((kernel, [row["t"]]))
     return Table(
         f"Kernels selected for user {user}, a test user, after t batches (the paper shows a training user)",
         ("method", "kernels"),
         [
-            [method, ", then ".join(f"{kernel} ({_times(times)})" for kernel, times in own)]
-            for method, own in stays.items()
+            [method, ", then ".join(f"{kernel} ({_times(times)})" for kernel, times in runs)]
+            for method, runs in stays.items()
         ],
         words=True,
     )

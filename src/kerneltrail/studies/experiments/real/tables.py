@@ -21,26 +21,26 @@ from kerneltrail.trajectory.model import TrajectoryModel
 Row = Mapping[str, Any]
 
 
-def tables(found: Findings) -> dict[str, list[dict[str, Any]]]:
+def tables(findings: Findings) -> dict[str, list[dict[str, Any]]]:
     """All tables by name."""
     return {
-        "users": users(found),
-        "metrics": metric_rows(found.most),
-        "paired": judged(paired_rows(found.most, TRAJECTORY)),
-        "first_metrics": metric_rows(found.first),
-        "first_paired": judged(paired_rows(found.first, TRAJECTORY)),
-        "growth": growth(found.most),
-        "compositions": compositions(found.first),
-        "nodes": [row for label, model in found.models.items() for row in nodes(label, model)],
-        "learning": [{"stage": stage, "seconds": seconds} for stage, seconds in found.learning.items()],
+        "users": users(findings),
+        "metrics": metric_rows(findings.most),
+        "paired": judged(paired_rows(findings.most, TRAJECTORY)),
+        "first_metrics": metric_rows(findings.first),
+        "first_paired": judged(paired_rows(findings.first, TRAJECTORY)),
+        "growth": growth(findings.most),
+        "compositions": compositions(findings.first),
+        "nodes": [row for label, model in findings.models.items() for row in nodes(label, model)],
+        "learning": [{"stage": stage, "seconds": seconds} for stage, seconds in findings.learning.items()],
     }
 
 
-def users(found: Findings) -> list[dict[str, Any]]:
+def users(findings: Findings) -> list[dict[str, Any]]:
     """Each user's rows and batches, and on which side of the first split."""
     return [
         {"user": user.name, "side": side, "rows": user.rows, "batches": user.batches}
-        for side, cohort in (("training", found.train), ("test", found.test))
+        for side, cohort in (("training", findings.train), ("test", findings.test))
         for user in cohort.users
     ]
 
@@ -56,22 +56,22 @@ def growth(evaluation: Evaluation) -> list[dict[str, Any]]:
     The ratio of the two is taken within each user and averaged as a logarithm, so that users with few batches and those
     with many count alike; milliseconds are means over the same users. ``peak_ms`` is the largest mean of any t.
     """
-    told = []
+    rows = []
     for method in evaluation.methods:
         spent: dict[tuple[str, str], dict[int, float]] = {}
         for step in evaluation.steps:
             if step.method == method and step.cpu_seconds > 0:  # none at t = 0
                 spent.setdefault((step.run, step.person), {})[step.t] = step.cpu_seconds
-        pairs = {who: (own[min(own)], own[max(own)]) for who, own in spent.items() if len(own) > 1}
+        pairs = {who: (cpu[min(cpu)], cpu[max(cpu)]) for who, cpu in spent.items() if len(cpu) > 1}
         if not pairs:
             continue
         logs = [math.log(last / first) for first, last in pairs.values()]
         ratio = over_users(logs, [person for _, person in pairs])
         means = {
-            t: _mean([own[t] for own in spent.values() if t in own]) for t in {t for own in spent.values() for t in own}
+            t: _mean([cpu[t] for cpu in spent.values() if t in cpu]) for t in {t for cpu in spent.values() for t in cpu}
         }
         peak = max(means, key=lambda t: means[t])
-        told.append(
+        rows.append(
             {
                 "method": method,
                 "users": ratio.users,
@@ -84,7 +84,7 @@ def growth(evaluation: Evaluation) -> list[dict[str, Any]]:
                 "peak_ms": 1e3 * means[peak],
             }
         )
-    return told
+    return rows
 
 
 def _mean(values: Sequence[float]) -> float:
@@ -98,10 +98,10 @@ def compositions(evaluation: Evaluation) -> list[dict[str, Any]]:
     if not steps:
         return []
     longest = max(steps, key=lambda step: step.t).user
-    own = [step for step in steps if step.user == longest]
+    user_steps = [step for step in steps if step.user == longest]
     return [
         {"user": longest, "t": step.t, "rows": step.rows, "method": step.method, "composition": step.composition}
-        for step in own
+        for step in user_steps
     ]
 
 

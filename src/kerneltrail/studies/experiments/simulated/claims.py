@@ -24,21 +24,21 @@ AUTHORS_BEST: Mapping[str, tuple[int, int]] = {"distinct": (2, 60), "similar": (
 """Exact recovery of 50 new users at the last batch by the authors' code, %, worst and best snapshot of one chain."""
 
 
-def claims(name: str, found: Findings) -> tuple[Agreement, ...]:
+def claims(name: str, findings: Findings) -> tuple[Agreement, ...]:
     """All claims that a set can be held against."""
-    made: list[Agreement] = []
+    agreements: list[Agreement] = []
     if name == "synthetic":
-        made += [_flip(found.likelihoods, "log_likelihood"), _flip(found.likelihoods, "log_laplace")]
+        agreements += [_flip(findings.likelihoods, "log_likelihood"), _flip(findings.likelihoods, "log_laplace")]
     for preset in PRESETS:
         if name == "synthetic":
-            made += [*_training(found, preset), _majority(found, preset), _grows(found, preset)]
-            made.append(_alternatives(found, preset))
+            agreements += [*_training(findings, preset), _majority(findings, preset), _grows(findings, preset)]
+            agreements.append(_alternatives(findings, preset))
         elif name in AUTHORS_BEST:
-            made.append(_as_good(found, preset, AUTHORS_BEST[name]))
-            made.append(_majority(found, preset))
+            agreements.append(_as_good(findings, preset, AUTHORS_BEST[name]))
+            agreements.append(_majority(findings, preset))
         else:
-            made.append(_majority(found, preset))
-    return tuple(made)
+            agreements.append(_majority(findings, preset))
+    return tuple(agreements)
 
 
 def _flip(orders: Sequence[LikelihoodRow], measure: str) -> Agreement:
@@ -64,11 +64,11 @@ def _flip(orders: Sequence[LikelihoodRow], measure: str) -> Agreement:
 
 def _listed(values: Mapping[tuple[str, int], float]) -> str:
     sizes = dict.fromkeys(rows for _, rows in values)
-    said = []
+    lines = []
     for rows in sizes:
-        kernels = ", ".join(f"{_short(kernel)} {value:.2f}" for (kernel, own), value in values.items() if own == rows)
-        said.append(f"{rows} rows: {kernels}")
-    return "; ".join(said)
+        kernels = ", ".join(f"{_short(kernel)} {value:.2f}" for (kernel, size), value in values.items() if size == rows)
+        lines.append(f"{rows} rows: {kernels}")
+    return "; ".join(lines)
 
 
 def _short(kernel: str) -> str:
@@ -79,10 +79,10 @@ def _size(kernel: Composition) -> int:
     return len(layout_of(kernel).slots)
 
 
-def _training(found: Findings, preset: str) -> list[Agreement]:
+def _training(findings: Findings, preset: str) -> list[Agreement]:
     """The paper's figure and table of pilot users."""
-    paths = dict(found.models[preset].table())
-    truth = found.simulation.truth
+    paths = dict(findings.models[preset].table())
+    truth = findings.simulation.truth
     where = "Appendix, table of compositions"
     users = len(paths)
     early = sum(path[0] != truth[name] for name, path in paths.items())
@@ -92,8 +92,8 @@ def _training(found: Findings, preset: str) -> list[Agreement]:
     apart = all(
         not {path[t] for name, path in paths.items() if truth[name] == kind}
         & {path[t] for name, path in paths.items() if truth[name] != kind}
-        for kind in found.truths
-        for t in range(1, len(found.rows))
+        for kind in findings.truths
+        for t in range(1, len(findings.rows))
     )
     firsts = ", ".join(_short(kernel.text) for kernel in dict.fromkeys(path[0] for path in paths.values()))
     lasts = ", ".join(_short(kernel.text) for kernel in dict.fromkeys(path[-1] for path in paths.values()))
@@ -137,24 +137,23 @@ def _training(found: Findings, preset: str) -> list[Agreement]:
     ]
 
 
-def _majority(found: Findings, preset: str) -> Agreement:
-    own = found.followed.at(preset, len(found.rows))
-    right = sum(bool(step.right) for step in own)
+def _majority(findings: Findings, preset: str) -> Agreement:
+    steps = findings.followed.at(preset, len(findings.rows))
+    right = sum(bool(step.right) for step in steps)
     return Agreement(
-        f"A majority of new users has the true kernel at the last batch, {found.rows[-1]} rows",
+        f"A majority of new users has the true kernel at the last batch, {findings.rows[-1]} rows",
         "a majority (no number is printed)",
-        f"{right} of {len(own)}",
-        2 * right > len(own),
+        f"{right} of {len(steps)}",
+        2 * right > len(steps),
         "Appendix, confusion matrix",
         preset,
         "confusion",
     )
 
 
-def _grows(found: Findings, preset: str) -> Agreement:
-    sizes = [
-        fmean(step.hyperparameters for step in found.followed.at(preset, t)) for t in range(1, len(found.rows) + 1)
-    ]
+def _grows(findings: Findings, preset: str) -> Agreement:
+    followed, batches = findings.followed, range(1, len(findings.rows) + 1)
+    sizes = [fmean(step.hyperparameters for step in followed.at(preset, t)) for t in batches]
     return Agreement(
         "Kernels of new users are more complex at the last batch than at the first",
         "the number of users with complex kernels increases with the data size",
@@ -166,8 +165,8 @@ def _grows(found: Findings, preset: str) -> Agreement:
     )
 
 
-def _alternatives(found: Findings, preset: str) -> Agreement:
-    joints = [structure.log_joint for structure in found.models[preset].structures]
+def _alternatives(findings: Findings, preset: str) -> Agreement:
+    joints = [structure.log_joint for structure in findings.models[preset].structures]
     spread = max(joints) - min(joints)
     return Agreement(
         "Alternative structures are about as likely as the chosen one",
@@ -180,9 +179,9 @@ def _alternatives(found: Findings, preset: str) -> Agreement:
     )
 
 
-def _as_good(found: Findings, preset: str, theirs: tuple[int, int]) -> Agreement:
-    own = found.followed.at(preset, len(found.rows))
-    share = 100.0 * sum(bool(step.right) for step in own) / len(own)
+def _as_good(findings: Findings, preset: str, theirs: tuple[int, int]) -> Agreement:
+    steps = findings.followed.at(preset, len(findings.rows))
+    share = 100.0 * sum(bool(step.right) for step in steps) / len(steps)
     worst, best = theirs
     return Agreement(
         "Exact recovery at the last batch, beside the best snapshot of the authors' own code",

@@ -101,7 +101,7 @@ def _compared(
 ) -> Evaluation:
     """The trajectory model beside other methods, on the same users."""
     every = simulation.test.raw
-    users = [every[round(place)] for place in np.linspace(0, len(every) - 1, min(sizes.methods, len(every)))]
+    users = [every[round(position)] for position in np.linspace(0, len(every) - 1, min(sizes.methods, len(every)))]
     shared = {"pool": plan.pool(), "priors": plan.priors()}
     search = {"search": CandidateSearch(largest=sizes.search)}
     specs: dict[str, Spec] = {
@@ -183,7 +183,7 @@ def _followed(
 
 
 def _examples(model: TrajectoryModel, simulation: Simulation) -> list[dict[str, Any]]:
-    """The first test user of each true kernel: no choice, so no flattery."""
+    """The first test user of each true kernel, so that none is picked because it looks good."""
     first: dict[Composition, User] = {}
     for user in simulation.test.users:
         first.setdefault(simulation.truth[user.name], user)

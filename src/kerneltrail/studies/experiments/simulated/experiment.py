@@ -26,10 +26,10 @@ class SimulatedExperiment(StudyExperiment):
     def run(self, context: Context) -> Outcome:
         """Fit both presets, follow the new users, and compare with what the paper says."""
         sizes: Sizes = self.sizes_in(context)
-        found = compute(self.study, sizes, context)
-        made = tables(found)
-        agreements = claims(self.study.name, found)
-        page = page_of(self.study, found, made, agreements)
+        findings = compute(self.study, sizes, context)
+        table_rows = tables(findings)
+        agreements = claims(self.study.name, findings)
+        page = page_of(self.study, findings, table_rows, agreements)
         settings = {
             "sizes": sizes.to_json(),
             "pool": {
@@ -43,23 +43,23 @@ class SimulatedExperiment(StudyExperiment):
             self.study.title,
             "Kernels that evolve as rows accrue, learnt from a few pilot users and followed for new ones; everything "
             "that the paper shows, computed again, with its claims beside it.",
-            {"settings": settings, **results(found, made)},
-            made,
+            {"settings": settings, **results(findings, table_rows)},
+            table_rows,
             tuple(page.drawn),
             tuple(page.opening),
             tuple(page.sections),
             agreements,
-            found.models[PRESETS[0]],
-            shown(found, sizes),
+            findings.models[PRESETS[0]],
+            shown(findings, sizes),
         )
 
 
-def shown(found: Findings, sizes: Sizes) -> tuple[UserView, ...]:
+def shown(findings: Findings, sizes: Sizes) -> tuple[UserView, ...]:
     """Users for the page: the first new ones of each kind with their fits, further ones for calibration alone."""
-    test, half = found.simulation.test.raw, -(-len(found.simulation.test) // 2)
+    test, half = findings.simulation.test.raw, -(-len(findings.simulation.test) // 2)
     kinds = (test[:half], test[half:])
     first = [user for pair in zip_longest(*kinds) for user in pair if user is not None]
-    return follow_users(found.models[PRESETS[0]], first[: sizes.page], detailed=4)
+    return follow_users(findings.models[PRESETS[0]], first[: sizes.page], detailed=4)
 
 
 for _study in STUDIES:

@@ -47,39 +47,39 @@ def example_fits(each: Mapping[str, Any]) -> FigurePair:
     )
 
 
-def graph_of(found: Findings, preset: str, structure: Structure, name: str, caption: str) -> FigurePair:
+def graph_of(findings: Findings, preset: str, structure: Structure, name: str, caption: str) -> FigurePair:
     """A structure as a graph with edge fractions."""
     alt = f"A graph of kernels under the {preset} preset"
-    return graph_figure(found.models[preset], structure.paths, name, alt, caption)
+    return graph_figure(findings.models[preset], structure.paths, name, alt, caption)
 
 
-def alternatives(found: Findings, preset: str) -> list[FigurePair]:
+def alternatives(findings: Findings, preset: str) -> list[FigurePair]:
     """Other structures that were sampled."""
-    chosen, *others = found.models[preset].structures
-    made = []
+    chosen, *others = findings.models[preset].structures
+    graphs = []
     for number, other in enumerate(others[:ALTERNATIVES], start=1):
         by = other.log_joint - chosen.log_joint
         caption = (
             f"Alternative {number} under the {preset} preset: log joint {by:+.2f} relative to the chosen structure; "
             f"these very paths were sampled {other.visits} times."
         )
-        made.append(graph_of(found, preset, other, f"alternative-{preset}-{number}", caption))
-    return made
+        graphs.append(graph_of(findings, preset, other, f"alternative-{preset}-{number}", caption))
+    return graphs
 
 
-def histogram(found: Findings, preset: str, selected: Sequence[Row]) -> FigurePair:
+def histogram(findings: Findings, preset: str, selected: Sequence[Row]) -> FigurePair:
     """How many new users have each kernel, by data size."""
-    nodes = [graph.name_of(node.composition) for node in found.models[preset].nodes]
-    colours = {name: graph.colour_of(place) for place, name in enumerate(nodes)}
+    nodes = [graph.name_of(node.composition) for node in findings.models[preset].nodes]
+    colours = {name: graph.colour_of(index) for index, name in enumerate(nodes)}
     by: dict[str, list[tuple[int, int]]] = {}
     for row in selected:
         by.setdefault(row["composition"] or NOTHING, []).append((row["correct"], row["users"] - row["correct"]))
     tallies = [Tally(name, *(tuple(side) for side in zip(*by[name], strict=True))) for name in nodes if name in by]
-    users = sum(row["users"] for row in selected if row["rows"] == found.rows[0])
+    users = sum(row["users"] for row in selected if row["rows"] == findings.rows[0])
     return FigurePair(
         f"selected-{preset}",
-        selection_figures.tallies(tallies, found.rows, colours, width=WIDE),
-        selection_figures.tallies(tallies, found.rows, colours, width=NARROW),
+        selection_figures.tallies(tallies, findings.rows, colours, width=WIDE),
+        selection_figures.tallies(tallies, findings.rows, colours, width=NARROW),
         f"Bars: how many of {users} new users have each kernel after each number of rows, {preset} preset.",
         f"Kernels of the {users} new users by data size, {preset} preset. Hatched: not the user's true kernel.",
     )
@@ -88,23 +88,23 @@ def histogram(found: Findings, preset: str, selected: Sequence[Row]) -> FigurePa
 def confusion_of(preset: str, rows: Sequence[Row]) -> FigurePair:
     """The confusion matrix at the last batch."""
     truths = list(dict.fromkeys(row["truth"] for row in rows))
-    selected = list(dict.fromkeys(row["selected"] for row in rows))
+    chosen = list(dict.fromkeys(row["selected"] for row in rows))
     users = {(row["truth"], row["selected"]): row["users"] for row in rows}
-    counts = [[users[truth, kernel] for kernel in selected] for truth in truths]
-    said = "; ".join(
-        f"of {sum(own)} users with {truth}, " + ", ".join(f"{n} have {k}" for n, k in zip(own, selected, strict=True))
-        for truth, own in zip(truths, counts, strict=True)
+    counts = [[users[truth, kernel] for kernel in chosen] for truth in truths]
+    text = "; ".join(
+        f"of {sum(line)} users with {truth}, " + ", ".join(f"{n} have {k}" for n, k in zip(line, chosen, strict=True))
+        for truth, line in zip(truths, counts, strict=True)
     )
     return FigurePair(
         f"confusion-{preset}",
-        confusion(truths, selected, counts, width=WIDE),
-        confusion(truths, selected, counts, width=NARROW),
-        f"Confusion matrix, {preset} preset: {said}.",
+        confusion(truths, chosen, counts, width=WIDE),
+        confusion(truths, chosen, counts, width=NARROW),
+        f"Confusion matrix, {preset} preset: {text}.",
         f"True kernels against those selected after {rows[0]['rows']} rows, {preset} preset.",
     )
 
 
-def recovery(found: Findings, rows: Sequence[Row]) -> FigurePair:
+def recovery(findings: Findings, rows: Sequence[Row]) -> FigurePair:
     """The share of new users with their true kernel, by preset."""
     lines = {
         preset: Shares(*([row[key] for row in rows if row["preset"] == preset] for key in ("share", "low", "high")))
@@ -112,12 +112,12 @@ def recovery(found: Findings, rows: Sequence[Row]) -> FigurePair:
     }
     users = rows[0]["users"]
     ylabel = "new users with\ntheir true kernel (%)"
-    said = "; ".join(f"{p}: {', '.join(f'{100 * v:.0f} %' for v in own.value)}" for p, own in lines.items())
+    text = "; ".join(f"{p}: {', '.join(f'{100 * v:.0f} %' for v in line.value)}" for p, line in lines.items())
     return FigurePair(
         "recovery",
-        shares(lines, found.rows, ylabel=ylabel, width=WIDE),
-        shares(lines, found.rows, ylabel=ylabel, width=NARROW),
-        f"Share of {users} new users with their true kernel by rows seen. {said}.",
+        shares(lines, findings.rows, ylabel=ylabel, width=WIDE),
+        shares(lines, findings.rows, ylabel=ylabel, width=NARROW),
+        f"Share of {users} new users with their true kernel by rows seen. {text}.",
         f"How many of the {users} new users have their true kernel, with 90 % intervals of a share. They follow one "
         "model each, so the intervals say nothing of other pilot users.",
     )

@@ -17,29 +17,29 @@ Row = Mapping[str, Any]
 Tables = Mapping[str, Sequence[Row]]
 
 
-def page_of(study: SimulatedStudy, found: Findings, tables: Tables, agreements: Sequence[Agreement]) -> Page:
+def page_of(study: SimulatedStudy, findings: Findings, tables: Tables, agreements: Sequence[Agreement]) -> Page:
     """The whole page."""
     page = Page(agreements)
-    page.open("short", "In short", Paragraph(_short(found, tables["recovery"])), Paragraph(_held(agreements)))
+    page.open("short", "In short", Paragraph(_short(findings, tables["recovery"])), Paragraph(_held(agreements)))
     of = {p: {name: [row for row in rows if row.get("preset") == p] for name, rows in tables.items()} for p in PRESETS}
 
     page.add(
         "fits",
         "Two new users",
         Paragraph(
-            f"{study.description} {len(found.simulation.train)} pilot users teach a graph of kernels, and "
-            f"{len(found.simulation.test)} new users are followed on it. Shown is the first new user of each kind."
+            f"{study.description} {len(findings.simulation.train)} pilot users teach a graph of kernels, and "
+            f"{len(findings.simulation.test)} new users are followed on it. Shown is the first new user of each kind."
         ),
-        *(figures.example_fits(each) for each in found.examples),
+        *(figures.example_fits(each) for each in findings.examples),
     )
     for preset in PRESETS:
-        model = found.models[preset]
+        model = findings.models[preset]
         page.add(
             f"pilot-{preset}",
             f"What the pilot users teach: {preset} preset",
             Paragraph(WHY[preset]),
             figures.graph_of(
-                found,
+                findings,
                 preset,
                 model.structures[0],
                 f"graph-{preset}",
@@ -53,14 +53,14 @@ def page_of(study: SimulatedStudy, found: Findings, tables: Tables, agreements: 
     page.add(
         "recovery",
         "New users on the graph",
-        figures.recovery(found, tables["recovery"]),
+        figures.recovery(findings, tables["recovery"]),
         _recovery(tables["recovery"]),
-        *(figures.histogram(found, preset, of[preset]["selected"]) for preset in PRESETS),
+        *(figures.histogram(findings, preset, of[preset]["selected"]) for preset in PRESETS),
         page.beside("selected"),
     )
     page.add(
         "confusion",
-        f"True against selected kernels after {found.rows[-1]} rows",
+        f"True against selected kernels after {findings.rows[-1]} rows",
         *(figures.confusion_of(preset, of[preset]["confusion"]) for preset in PRESETS),
     )
     page.add(
@@ -70,12 +70,12 @@ def page_of(study: SimulatedStudy, found: Findings, tables: Tables, agreements: 
         _likelihood(tables["log_likelihood"]),
     )
     first, *more = PRESETS  # the page's own section on the model shows the first one's
-    page.drawn += figures.alternatives(found, first)
+    page.drawn += figures.alternatives(findings, first)
     page.add(
         "others",
         f"Alternative structures of the {' and '.join(more)} preset, and how likely all are",
         Paragraph(OTHERS),
-        *(drawn for preset in more for drawn in figures.alternatives(found, preset)),
+        *(drawn for preset in more for drawn in figures.alternatives(findings, preset)),
         *(_alternatives(preset, of[preset]["alternatives"]) for preset in PRESETS),
         page.beside("alternatives"),
     )
@@ -106,28 +106,28 @@ OTHERS = (
 )
 
 
-def _short(found: Findings, recovery: Sequence[Row]) -> str:
-    said = []
+def _short(findings: Findings, recovery: Sequence[Row]) -> str:
+    shares = []
     for preset in PRESETS:
-        own = [row for row in recovery if row["preset"] == preset]
-        first, last = own[0], own[-1]
-        said.append(
+        rows = [row for row in recovery if row["preset"] == preset]
+        first, last = rows[0], rows[-1]
+        shares.append(
             f"under the {preset} preset {first['correct']} of {first['users']} new users have their true kernel after "
             f"{first['rows']} rows, and {last['correct']} after {last['rows']}"
         )
-    text = "; ".join(said)
+    text = "; ".join(shares)
     return f"{text[0].upper()}{text[1:]}. The truth is known here because the users are simulated."
 
 
 def _held(agreements: Sequence[Agreement]) -> str:
     """How many claims hold, by preset, and which do not."""
-    said = []
+    lines = []
     for preset in PRESETS:
-        own = [each for each in agreements if each.of in ("", preset) and each.agrees is not None]
-        wrong = [f"“{each.claim[0].lower()}{each.claim[1:]}”" for each in own if not each.agrees]
+        judged = [each for each in agreements if each.of in ("", preset) and each.agrees is not None]
+        wrong = [f"“{each.claim[0].lower()}{each.claim[1:]}”" for each in judged if not each.agrees]
         but = f"; not: {'; '.join(wrong)}" if wrong else ""
-        said.append(f"Of {len(own)} claims held against the {preset} preset, {len(own) - len(wrong)} hold{but}.")
-    return f"{' '.join(said)} Each stands beside the figure or table that it is about."
+        lines.append(f"Of {len(judged)} claims held against the {preset} preset, {len(judged) - len(wrong)} hold{but}.")
+    return f"{' '.join(lines)} Each stands beside the figure or table that it is about."
 
 
 def _training(rows: Sequence[Row]) -> Table:
@@ -136,8 +136,8 @@ def _training(rows: Sequence[Row]) -> Table:
     for row in rows:
         by.setdefault(row["user"], []).append(row)
     lines = [
-        [name, *(row["composition"] or NOTHING for row in sorted(own, key=lambda row: row["rows"])), own[0]["truth"]]
-        for name, own in by.items()
+        [name, *(row["composition"] or NOTHING for row in sorted(path, key=lambda row: row["rows"])), path[0]["truth"]]
+        for name, path in by.items()
     ]
     columns = ("pilot user", *(f"{size} rows" for size in sizes), "truth")
     return Table("The pilot users' kernels after each batch, in the chosen structure", columns, lines, words=True)
@@ -184,9 +184,9 @@ def _likelihood(rows: Sequence[Row]) -> Table:
     kernels = list(dict.fromkeys(row["composition"] for row in rows))
     value = {(row["composition"], row["rows"]): row for row in rows}
     lines, marked = [], []
-    for measure, said in (("log_likelihood", "log likelihood"), ("log_laplace", "log evidence")):
+    for measure, label in (("log_likelihood", "log likelihood"), ("log_laplace", "log evidence")):
         for kernel in kernels:
-            lines.append([f"{kernel}, {said}", *(f"{value[kernel, size][measure]:.2f}" for size in sizes)])
+            lines.append([f"{kernel}, {label}", *(f"{value[kernel, size][measure]:.2f}" for size in sizes)])
         marked.append(len(lines) - 1)
     caption = (
         f"Means over {rows[0]['users']} new users whose true kernel is {kernels[-1]} (bold): log likelihood at the MAP "

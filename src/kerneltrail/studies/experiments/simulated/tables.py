@@ -22,38 +22,38 @@ NORMAL_90 = 1.644854
 """Standard deviations on either side that hold 90 % of a Normal."""
 
 
-def tables(found: Findings) -> dict[str, list[Row]]:
+def tables(findings: Findings) -> dict[str, list[Row]]:
     """Tidy tables by name."""
-    made: dict[str, list[Row]] = {
-        "log_likelihood": [each.to_json() for each in found.likelihoods],
-        "fits": [row for each in found.examples for row in _fit_rows(each)],
-        "followed": _followed_rows(found),
+    by_name: dict[str, list[Row]] = {
+        "log_likelihood": [each.to_json() for each in findings.likelihoods],
+        "fits": [row for each in findings.examples for row in _fit_rows(each)],
+        "followed": _followed_rows(findings),
     }
-    if found.evaluation is not None:
-        made["metrics"] = metric_rows(found.evaluation)
-        made["paired"] = paired_rows(found.evaluation, "trajectory")
-        made["methods"] = [step.to_json() for step in found.evaluation.steps]
+    if findings.evaluation is not None:
+        by_name["metrics"] = metric_rows(findings.evaluation)
+        by_name["paired"] = paired_rows(findings.evaluation, "trajectory")
+        by_name["methods"] = [step.to_json() for step in findings.evaluation.steps]
     for preset in PRESETS:
-        model = found.models[preset]
-        selected = [found.followed.at(preset, t) for t in range(1, len(found.rows) + 1)]
-        own = {
-            "recovery": _recovery(found, preset),
+        model = findings.models[preset]
+        selected = [findings.followed.at(preset, t) for t in range(1, len(findings.rows) + 1)]
+        of_preset = {
+            "recovery": _recovery(findings, preset),
             "selected": _selected(selected),
-            "confusion": _confusion(found, selected[-1]),
-            "training": _training(found, model),
+            "confusion": _confusion(findings, selected[-1]),
+            "training": _training(findings, model),
             "edges": _edges(model, model.structures[0]),
             "alternatives": _alternatives(model),
             "chains": [_chains(model)],
         }
-        for name, rows in own.items():
-            made.setdefault(name, []).extend({"preset": preset, **row} for row in rows)
-    return made
+        for name, rows in of_preset.items():
+            by_name.setdefault(name, []).extend({"preset": preset, **row} for row in rows)
+    return by_name
 
 
-def results(found: Findings, made: Mapping[str, Sequence[Row]]) -> dict[str, Any]:
+def results(findings: Findings, table_rows: Mapping[str, Sequence[Row]]) -> dict[str, Any]:
     """The keys of results.json that people look for first; those at the top are of the default preset."""
-    presets = {preset: _summary(preset, made) for preset in PRESETS}
-    order = {name: _by_rows(found, name) for name in ("log_likelihood", "log_laplace")}
+    presets = {preset: _summary(preset, table_rows) for preset in PRESETS}
+    order = {name: _by_rows(findings, name) for name in ("log_likelihood", "log_laplace")}
     first = presets[PRESETS[0]]
     return {
         "recovery": first["recovery"],
@@ -61,33 +61,33 @@ def results(found: Findings, made: Mapping[str, Sequence[Row]]) -> dict[str, Any
         "log_likelihood": order["log_likelihood"],
         "log_evidence": order["log_laplace"],
         "presets": presets,
-        "metrics": list(made.get("metrics", ())),
-        "paired": list(made.get("paired", ())),
-        "failures": [] if found.evaluation is None else [each.to_json() for each in found.evaluation.failures],
+        "metrics": list(table_rows.get("metrics", ())),
+        "paired": list(table_rows.get("paired", ())),
+        "failures": [] if findings.evaluation is None else [each.to_json() for each in findings.evaluation.failures],
         "differences": [
             {"measure": measure, "first": PRESETS[0], "second": PRESETS[1], "rows": rows, **interval.to_json()}
             for measure in ("right", "log_density", "rmse")
-            for rows, interval in zip(found.rows, _differences(found, measure), strict=True)
+            for rows, interval in zip(findings.rows, _differences(findings, measure), strict=True)
         ],
-        "examples": [dict(each) for each in found.examples],
+        "examples": [dict(each) for each in findings.examples],
     }
 
 
-def _summary(preset: str, made: Mapping[str, Sequence[Row]]) -> dict[str, Any]:
-    own = {name: [row for row in made[name] if row["preset"] == preset] for name in ("recovery", "confusion")}
+def _summary(preset: str, table_rows: Mapping[str, Sequence[Row]]) -> dict[str, Any]:
+    rows = {name: [row for row in table_rows[name] if row["preset"] == preset] for name in ("recovery", "confusion")}
     confusion: dict[str, dict[str, int]] = {}
-    for row in own["confusion"]:
+    for row in rows["confusion"]:
         confusion.setdefault(row["truth"], {})[row["selected"]] = row["users"]
     return {
-        "recovery": {key: [row[key] for row in own["recovery"]] for key in ("rows", "correct", "users")},
+        "recovery": {key: [row[key] for row in rows["recovery"]] for key in ("rows", "correct", "users")},
         "confusion": confusion,
     }
 
 
-def _by_rows(found: Findings, name: str) -> dict[str, dict[str, float]]:
+def _by_rows(findings: Findings, name: str) -> dict[str, dict[str, float]]:
     """Rows seen, then kernel: ``{"3": {"LIN[x]": …}}``."""
     by: dict[str, dict[str, float]] = {}
-    for each in found.likelihoods:
+    for each in findings.likelihoods:
         by.setdefault(str(each.rows), {})[each.composition] = getattr(each, name)
     return by
 
@@ -104,17 +104,17 @@ def wilson(right: int, users: int) -> tuple[float, float]:
     return max(centre - half, 0.0), min(centre + half, 1.0)
 
 
-def _differences(found: Findings, metric: str) -> list[Interval]:
+def _differences(findings: Findings, metric: str) -> list[Interval]:
     """The first preset minus the second, batch by batch."""
-    pairs = found.followed.paired(PRESETS[0])
-    return [of_batch(pairs, t)[metric].interval for t in range(1, len(found.rows) + 1)]
+    pairs = findings.followed.paired(PRESETS[0])
+    return [of_batch(pairs, t)[metric].interval for t in range(1, len(findings.rows) + 1)]
 
 
-def _recovery(found: Findings, preset: str) -> list[Row]:
-    averages = [each for each in found.followed.summary() if each.method == preset]
+def _recovery(findings: Findings, preset: str) -> list[Row]:
+    averages = [each for each in findings.followed.summary() if each.method == preset]
     rows = []
-    for t, seen in enumerate(found.rows, start=1):
-        steps, mean = found.followed.at(preset, t), {k: v.mean for k, v in of_batch(averages, t).items()}
+    for t, seen in enumerate(findings.rows, start=1):
+        steps, mean = findings.followed.at(preset, t), {k: v.mean for k, v in of_batch(averages, t).items()}
         right = sum(bool(step.right) for step in steps)
         low, high = wilson(right, len(steps))
         rows.append(
@@ -142,17 +142,17 @@ def _selected(batches: Sequence[Sequence[Step]]) -> list[Row]:
     kernels = dict.fromkeys(step.composition for steps in batches for step in steps)
     for steps in batches:
         for kernel in kernels:
-            own = [step for step in steps if step.composition == kernel]
-            right = sum(bool(step.right) for step in own)
-            rows.append({"rows": steps[0].rows, "composition": kernel, "users": len(own), "correct": right})
+            chosen = [step for step in steps if step.composition == kernel]
+            right = sum(bool(step.right) for step in chosen)
+            rows.append({"rows": steps[0].rows, "composition": kernel, "users": len(chosen), "correct": right})
     return rows
 
 
-def _confusion(found: Findings, last: Sequence[Step]) -> list[Row]:
+def _confusion(findings: Findings, last: Sequence[Step]) -> list[Row]:
     """True and selected kernels at the last batch."""
-    truths = [truth.text for truth in found.truths]
+    truths = [truth.text for truth in findings.truths]
     kernels = list(dict.fromkeys([*truths, *(step.composition for step in last)]))
-    counts = Counter((found.simulation.truth[step.user].text, step.composition) for step in last)
+    counts = Counter((findings.simulation.truth[step.user].text, step.composition) for step in last)
     return [
         {"rows": last[0].rows, "truth": truth, "selected": kernel, "users": counts[truth, kernel]}
         for truth in truths
@@ -160,13 +160,13 @@ def _confusion(found: Findings, last: Sequence[Step]) -> list[Row]:
     ]
 
 
-def _training(found: Findings, model: TrajectoryModel) -> list[Row]:
+def _training(findings: Findings, model: TrajectoryModel) -> list[Row]:
     """Each pilot user's kernel after each batch (the paper's table in Appendix C)."""
-    ends = {user.name: user.ends for user in found.simulation.train.users}
+    ends = {user.name: user.ends for user in findings.simulation.train.users}
     return [
         {
             "user": name,
-            "truth": found.simulation.truth[name].text,
+            "truth": findings.simulation.truth[name].text,
             "batch": t + 1,
             "rows": int(ends[name][t]),
             "composition": kernel.text,
@@ -206,28 +206,28 @@ def _alternatives(model: TrajectoryModel) -> list[Row]:
 
 
 def _chains(model: TrajectoryModel) -> Row:
-    told = model.diagnostics
+    diagnostics = model.diagnostics
     return {
-        "chains": len(told.log_joint),
-        "sweeps": told.sweeps,
+        "chains": len(diagnostics.log_joint),
+        "sweeps": diagnostics.sweeps,
         "candidates": len(model.provenance["candidates"]),
         "log_joint": model.structures[0].log_joint,
         "nodes": model.structures[0].nodes,
         "edges": model.structures[0].edges,
         "visits": model.structures[0].visits,
-        **{f"rhat_{name}": value for name, value in told.rhat.items()},
-        **{f"ess_{name}": value for name, value in told.ess.items()},
-        **{f"seconds_{name}": value for name, value in told.seconds.items()},
+        **{f"rhat_{name}": value for name, value in diagnostics.rhat.items()},
+        **{f"ess_{name}": value for name, value in diagnostics.ess.items()},
+        **{f"seconds_{name}": value for name, value in diagnostics.seconds.items()},
     }
 
 
-def _followed_rows(found: Findings) -> list[Row]:
+def _followed_rows(findings: Findings) -> list[Row]:
     """Every new user after every batch, with how the batch was predicted before."""
     return [
         {
             "preset": after.method,
             "user": after.user,
-            "truth": found.simulation.truth[after.user].text,
+            "truth": findings.simulation.truth[after.user].text,
             "batch": after.t,
             "rows": after.rows,
             "composition": after.composition,
@@ -237,7 +237,7 @@ def _followed_rows(found: Findings) -> list[Row]:
             "log_density": before.log_density,
             "rmse": before.rmse,
         }
-        for before, after in pairwise(found.followed.steps)
+        for before, after in pairwise(findings.followed.steps)
         if after.t
     ]
 

@@ -168,8 +168,8 @@ class Sweep:
         """One sweep: each move once, in order."""
         info: dict[str, MoveInfo] = {}
         for name, move in self._steps:
-            state, made = move(rng, state)
-            info[name] = info[name].plus(made) if name in info else made
+            state, move_info = move(rng, state)
+            info[name] = info[name].plus(move_info) if name in info else move_info
         return state, info
 
 
