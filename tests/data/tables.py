@@ -28,7 +28,7 @@ ROLES: dict[str, Any] = {
 
 
 def read(rows: Any = ROWS, **changes: Any) -> Cohort:
-    return Cohort.from_table(rows, **{**ROLES, **changes})
+    return Cohort.from_table(rows, **{**ROLES, "target_scaling": "none", **changes})
 
 
 def with_value(column: str, row: int, value: Any) -> dict[str, list[Any]]:

@@ -82,6 +82,18 @@ def covariance(user, composition, theta, block=None):
     return K
 
 
+def product_covariance(names, hyperparameters, p, X, Z):
+    """σ_f² Π k_atom of one product between rows of X and of Z, entry by entry."""
+    amplitude, atoms = natural(hyperparameters.composition, hyperparameters.unconstrained)[0][p]
+    K = np.full((len(X), len(Z)), amplitude)
+    for i in range(len(X)):
+        for j in range(len(Z)):
+            for kind, covariate, values in atoms:
+                column = names.index(covariate)
+                K[i, j] *= kernel(kind, float(X[i, column]), float(Z[j, column]), values)
+    return K
+
+
 def gaussian(y, K):
     """log N(y; 0, K)."""
     sign, logdet = np.linalg.slogdet(K)

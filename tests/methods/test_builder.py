@@ -7,11 +7,11 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
-from kerneltrail.data import Batching, Cohort, Schema
+from kerneltrail.data import Batching, Cohort, Schema, default_priors
 from kerneltrail.kernels import Pool, Priors
 from kerneltrail.methods.builder import MethodBuilder
 from kerneltrail.methods.memoryless import Memoryless
-from kerneltrail.methods.preprocessing import Preprocessor, priors_for
+from kerneltrail.methods.preprocessing import Preprocessor
 from kerneltrail.methods.registry import METHODS, learns_from, methods
 
 
@@ -62,7 +62,7 @@ def test_a_learner_gets_what_it_asks_for(cohort):
     pool = Pool.of("LIN[x]")
     made = MethodBuilder("probe", Probe, "own rows")(cohort, seed=7, pool=pool, depth=5, constant=2.0).learner
     assert (made.seed, made.depth, made.pool) == (7, 5, pool)
-    assert made.priors == priors_for(cohort.schema)
+    assert made.priors == default_priors(cohort.schema)
     assert made.preprocessor.schema.scaling == "user"
     assert made.preprocessor.reward.constant_variance == 2.0
     group = MethodBuilder("probe", Probe, "group")(cohort, seed=7).learner

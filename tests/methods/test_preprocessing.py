@@ -6,12 +6,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from kerneltrail.data import Cohort, User
+from kerneltrail.data import Cohort, User, default_priors
 from kerneltrail.errors import DataError, ModelFileError
 from kerneltrail.gp.population import PopulationMean
 from kerneltrail.kernels import Hyperparameters, Priors, parse
 from kerneltrail.methods import METHODS, Preprocessor, RefittingMethod, build, methods, register
-from kerneltrail.methods.preprocessing import priors_for
 
 from .common import COVARIATES, method, rows, training
 
@@ -38,8 +37,9 @@ def test_before_the_first_row_as_the_group():
 def test_not_scaled_where_the_cohort_is_not():
     preprocessor = Preprocessor.of(training().rescaled("none", "none"))
     np.testing.assert_array_equal(preprocessor.prepare(somebody()).rows.X, somebody().X)
-    assert priors_for(preprocessor.schema) == Priors.synthetic()
-    assert priors_for(training().schema) == Priors.heartsteps()
+    assert default_priors(preprocessor.schema) == Priors.synthetic()
+    assert default_priors(training().schema) == Priors.standardised()
+    assert default_priors(training().rescaled("group", "none").schema) == Priors.heartsteps()
 
 
 def test_a_constant_is_a_constant_covariance():

@@ -54,7 +54,7 @@ class TestDocumentation:
         assert priors.of("lengthscale", "hour") == log_normal(-1.5, scale=0.5)
         assert priors.of("lengthscale", "steps30pre") == Priors.heartsteps().of("lengthscale")
         assert parts["reward"] == Reward(("hour",))
-        assert parts["settings"] == Settings(options={"seat": {"fresh": 2}, "plate": {"steps": 8}})
+        assert parts["settings"] == Settings(options={"seat": {"fresh": 2}, "plate": {"steps": 8}}).resolved(False)
 
     def test_the_full_example_states_every_key(self):
         stated = yaml.safe_load(self.example("yaml"))
@@ -96,7 +96,7 @@ class TestDefaults:
     def test_nothing_said_is_every_atom_on_every_covariate(self):
         parts = build("")
         assert parts["pool"] == Pool.atoms(NAMES)
-        assert parts["settings"] == Settings()
+        assert parts["settings"] == Settings().resolved(False)
         assert parts["reward"] is None
 
     @pytest.mark.parametrize(("scaling", "priors"), [("group", Priors.heartsteps()), ("none", Priors.synthetic())])

@@ -238,6 +238,54 @@ def test_extending_a_model_with_a_population_mean_learns_it_anew():
     assert len(wider.mean.weights) == 4
 
 
+def test_a_standardised_target_has_users_around_what_they_share():
+    cohort = Cohort.from_users(tiny.pilots(), target="y", scaling="group", target_scaling="standard")
+    model = fit(cohort, settings=tiny.settings(sweeps=8), workers=1)
+    assert (model.settings.mean, model.settings.constant) == ("smooth", 1.0)
+    assert model.pool == Pool.atoms(["x"]).with_empty()
+    assert model.priors == Priors.standardised()
+    assert model.mean is not None
+    assert model.reward is not None
+    stated = fit(cohort, settings=tiny.settings(sweeps=8, mean="none"), workers=1)
+    assert (stated.mean, stated.reward, stated.pool.allow_empty) == (None, None, False)
+
+
+def table_of(cohort):
+    """A cohort as a dict of columns, as a user would have it, with a column that is nobody's business."""
+    rows = cohort.to_rows()
+    return {**rows, "note": ["-"] * len(rows["y"])}
+
+
+def test_a_table_is_fitted_as_the_cohort_of_it():
+    quick = tiny.settings(sweeps=8)
+    rows = table_of(Cohort.from_users(tiny.pilots(), target="y"))
+    columns = {"user": "user", "order": "order", "target": "y", "batch_column": "batch"}
+    one = fit(rows, **columns, settings=quick, workers=1)
+    other = fit(Cohort.from_table(rows, **columns, covariates=["x"]), settings=quick, workers=1)
+    assert one.paths == other.paths
+    assert one.schema == other.schema
+    shuffled = dict(reversed(rows.items()))
+    assert fit(shuffled, **columns, settings=quick, workers=1).paths == one.paths
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"chians": 2}, "no option 'chians'; did you mean 'chains'"),
+        ({"targte": "y"}, "no option 'targte'; did you mean 'target'"),
+        ({"batch_size": 3}, "give the table itself"),
+    ],
+)
+def test_a_misspelt_option_is_answered_with_the_nearest(options, message):
+    with pytest.raises(DataError, match=message):
+        fit(tiny.cohort(), **options)
+
+
+def test_a_table_without_names_of_its_columns_is_refused():
+    with pytest.raises(DataError, match="a table needs user= and order= and target="):
+        fit({"x": [1.0], "y": [2.0]})
+
+
 def test_defaults_follow_the_cohort():
     scaled = Cohort.from_users(tiny.pilots(), target="y", scaling="group")
     quick = tiny.settings(sweeps=8)
@@ -245,7 +293,7 @@ def test_defaults_follow_the_cohort():
     assert model.pool == Pool.atoms(["x"])
     assert model.priors == Priors.heartsteps()
     assert fit(tiny.cohort(), settings=quick, workers=1).priors == Priors.synthetic()
-    assert fit(tiny.cohort(), settings=quick, workers=1, seed=9).settings == replace(quick, seed=9)
+    assert fit(tiny.cohort(), settings=quick, workers=1, seed=9).settings == replace(quick, seed=9).resolved(False)
 
 
 def test_what_cannot_work_is_refused_before_the_work():

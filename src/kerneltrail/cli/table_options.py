@@ -14,7 +14,6 @@ import typer
 
 if TYPE_CHECKING:
     from kerneltrail.data import Cohort
-    from kerneltrail.data.table import Table
 
 
 Missing = StrEnum("Missing", ["error", "drop"])
@@ -55,8 +54,8 @@ class TableOptions:
         Scaling, typer.Option("--scaling", help="Covariates to [0, 1] by the group's range, or as they are.")
     ] = Scaling.group
     target_scaling: Annotated[
-        TargetScaling, typer.Option("--target-scaling", help="The target as it is, or shifted and scaled to sd 1.")
-    ] = TargetScaling.none
+        TargetScaling, typer.Option("--target-scaling", help="The target shifted and scaled to sd 1, or as it is.")
+    ] = TargetScaling.standard
     levels: Annotated[
         list[str] | None, typer.Option("--levels", help="Levels of a categorical covariate: NAME=a,b,c. Repeatable.")
     ] = None
@@ -76,6 +75,7 @@ class TableOptions:
     def read(self, data: Path) -> Cohort:
         """The cohort in a file."""
         from kerneltrail.data import Cohort
+        from kerneltrail.data.columns import columns_of_numbers
         from kerneltrail.data.table import read_table
 
         self.check()
@@ -86,24 +86,9 @@ class TableOptions:
         categorical = {name: text.split(",") for name, text in pairs(given.pop("levels"), "--levels").items()}
         units = pairs(given.pop("unit"), "--unit")
         named = given.pop("covariates")
-        covariates = self._columns_of_numbers(table, categorical) if named is None else listed(named, "--covariates")
+        roles = {**given, "categorical": categorical}
+        covariates = columns_of_numbers(table, roles) if named is None else listed(named, "--covariates")
         return Cohort.from_table(table, **given, covariates=covariates, categorical=categorical, units=units)
-
-    def _columns_of_numbers(self, table: Table, categorical: dict[str, Any]) -> list[str]:
-        """All columns of numbers that have no other role, and the categorical ones."""
-        from kerneltrail.errors import DataError
-
-        taken = {self.user, self.order, self.target, self.batch_column, self.action, self.availability}
-        names = [
-            name
-            for name, values in table.columns.items()
-            if name not in taken and (name in categorical or _are_numbers(values))
-        ]
-        if not names:
-            raise DataError(
-                f"{table.source} has no column of numbers left to predict from; name some with --covariates"
-            )
-        return names
 
 
 def with_table_options(*required: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
@@ -156,11 +141,3 @@ def pairs(given: list[str] | None, option: str) -> dict[str, str]:
             raise typer.BadParameter(f"expected NAME=…, got {text!r}", param_hint=option)
         values[name.strip()] = value.strip()
     return values
-
-
-def _are_numbers(values: list[Any]) -> bool:
-    present = [value for value in values if value is not None]
-    try:
-        return bool(present) and not any(isinstance(value, bool) or float(value) != float(value) for value in present)
-    except (TypeError, ValueError):
-        return False

@@ -7,7 +7,7 @@ from kerneltrail.data.fitbit import load_fitbit
 from kerneltrail.data.heartsteps import load_heartsteps, paper_split
 from kerneltrail.data.intake import IntakeReport, UnlabelledRows, read_unlabelled
 from kerneltrail.data.scaling import Scaler
-from kerneltrail.data.schema import Schema
+from kerneltrail.data.schema import Schema, default_priors
 from kerneltrail.data.simulate import Simulation
 from kerneltrail.data.units import in_data_units, in_scaled_units
 from kerneltrail.data.user import User
@@ -21,6 +21,7 @@ __all__ = [
     "Simulation",
     "UnlabelledRows",
     "User",
+    "default_priors",
     "in_data_units",
     "in_scaled_units",
     "load_fitbit",

@@ -75,7 +75,7 @@ class Cohort:
         missing: str | Mapping[str, Policy] = "error",
         available_only: bool = False,
         scaling: Scaling = "group",
-        target_scaling: TargetScaling = "none",
+        target_scaling: TargetScaling = "standard",
         units: Mapping[str, str] | None = None,
         skip_refused: bool = False,
     ) -> Cohort:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, date, datetime
 from typing import Any
 
@@ -185,3 +185,26 @@ def _times(table: Table, name: str, values: list[Any]) -> NDArray[Any]:
 def _shown(value: Any) -> str:
     text = repr(value) if isinstance(value, str) else str(value)
     return text if len(text) <= 60 else f"{text[:57]}…"
+
+
+def columns_of_numbers(table: Table, roles: Mapping[str, Any]) -> list[str]:
+    """All columns of numbers that have no other role (of `Cohort.from_table`'s options), and the categorical ones."""
+    categorical = roles.get("categorical") or {}
+    named = ("user", "order", "target", "batch_column", "action", "availability", "probability")
+    taken = {roles.get(role) for role in named}
+    names = [
+        name
+        for name, values in table.columns.items()
+        if name not in taken and (name in categorical or _are_numbers(values))
+    ]
+    if not names:
+        raise DataError(f"{table.source} has no column of numbers left to predict from; name the covariates")
+    return names
+
+
+def _are_numbers(values: list[Any]) -> bool:
+    present = [value for value in values if value is not None]
+    try:
+        return bool(present) and not any(isinstance(value, bool) or float(value) != float(value) for value in present)
+    except (TypeError, ValueError):
+        return False

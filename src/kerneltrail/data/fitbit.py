@@ -67,6 +67,7 @@ def load_fitbit(
         batch_size=batch_size,
         missing=dict.fromkeys(names, "drop"),
         scaling=scaling,
+        target_scaling="none",
         units={name: unit for name, unit in UNITS.items() if name in (*names, "log_steps")},
     )
     if "worn_day" in table and (numbers(table, "worn_day") == 1.0).all():

@@ -143,6 +143,7 @@ def load_heartsteps(
         categorical={name: levels for name, levels in LEVELS.items() if name in names},
         missing={name: "unknown" if name in LEVELS else "drop" for name in (*names, "log_steps30", "send")},
         scaling=scaling,
+        target_scaling="none",
         units={name: unit for name, unit in UNITS.items() if name in (*names, "log_steps30")},
     )
     return replace(cohort, report=replace(cohort.report, notes=(note,)))

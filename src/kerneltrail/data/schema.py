@@ -14,6 +14,7 @@ from kerneltrail.data.scaling import Scaler, Scaling, TargetScaling
 from kerneltrail.data.table import MISSING
 from kerneltrail.data.user import User
 from kerneltrail.errors import DataError
+from kerneltrail.kernels import Priors
 from kerneltrail.names import nearest, unique
 from kerneltrail.store.validate import plain
 
@@ -158,6 +159,13 @@ class Schema:
             return cls(**{**stored, "batching": Batching.from_json(stored["batching"]), "scaler": scaler})
         except (KeyError, TypeError, AttributeError) as problem:
             raise DataError(f"not a stored schema: {problem!r}") from None
+
+
+def default_priors(schema: Schema) -> Priors:
+    """The paper's priors for data that are read so: for scaled covariates HeartSteps', else the synthetic ones."""
+    if schema.scaling == "none":
+        return Priors.synthetic()
+    return Priors.standardised() if schema.target_scaling == "standard" else Priors.heartsteps()
 
 
 def _levels(name: str, levels: Sequence[Any]) -> tuple[str, ...]:

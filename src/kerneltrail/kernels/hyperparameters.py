@@ -303,6 +303,11 @@ class Priors:
         return cls._table(lengthscale=(-1.0, 0.75), amplitude=(0.5, 0.75), period=(-1.0, 0.75), noise=(1.0, 0.75))
 
     @classmethod
+    def standardised(cls) -> Priors:
+        """HeartSteps' priors for a target of standard deviation 1: its own had one of 2.9 (method §3.1)."""
+        return cls._table(lengthscale=(-1.0, 0.75), amplitude=(-1.5, 0.75), period=(-1.0, 0.75), noise=(-1.0, 0.75))
+
+    @classmethod
     def _table(cls, **log_normals: tuple[float, float]) -> Priors:
         by_kind = {kind: log_normal(mean, variance=variance) for kind, (mean, variance) in log_normals.items()}
         return cls({**by_kind, "location": normal(0.0, variance=0.1)})

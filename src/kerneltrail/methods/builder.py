@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from inspect import Parameter, Signature, signature
 from typing import Any, Literal
 
-from kerneltrail.data import Cohort
+from kerneltrail.data import Cohort, default_priors
 from kerneltrail.kernels import Pool
-from kerneltrail.methods.preprocessing import Preprocessor, group_preprocessor, priors_for
+from kerneltrail.methods.preprocessing import Preprocessor, group_preprocessor
 from kerneltrail.methods.protocol import Learner
 from kerneltrail.methods.refit import RefittingMethod
 
@@ -55,7 +55,7 @@ class MethodBuilder:
             known = set(signature(prepare).parameters)
             given["preprocessor"] = prepare(cohort, **{k: v for k, v in stated.items() if k in known})
             given["pool"] = settings.get("pool") or Pool.atoms(cohort.covariates)
-            given["priors"] = settings.get("priors") or priors_for(cohort.schema)
+            given["priors"] = settings.get("priors") or default_priors(cohort.schema)
         every = {**stated, **given, **self.fixed}
         learner = self.learn(**{name: value for name, value in every.items() if name in wanted})
         return RefittingMethod(self.name, learner)

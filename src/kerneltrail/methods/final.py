@@ -7,13 +7,13 @@ from dataclasses import replace
 
 import numpy as np
 
-from kerneltrail.data import Cohort
+from kerneltrail.data import Cohort, default_priors
 from kerneltrail.gp import Reward
 from kerneltrail.gp.map import Prior
 from kerneltrail.kernels import Pool, Priors
 from kerneltrail.methods.ard import SingleKernel
 from kerneltrail.methods.candidate_fits import SCREEN, STARTS, CandidateEvidences, CandidateSearch
-from kerneltrail.methods.preprocessing import group_preprocessor, priors_for
+from kerneltrail.methods.preprocessing import group_preprocessor
 from kerneltrail.methods.registry import register_learner
 from kerneltrail.trajectory.graph import Node
 from kerneltrail.trajectory.model import TrajectoryModel
@@ -54,7 +54,7 @@ def final(
         composition, prior = node.composition, node.group if transfer else model.priors
     else:
         preprocessor = group_preprocessor(cohort, reward=reward, constant=constant)
-        offered, known = pool or Pool.atoms(cohort.covariates), priors or priors_for(cohort.schema)
+        offered, known = pool or Pool.atoms(cohort.covariates), priors or default_priors(cohort.schema)
         evidences = CandidateEvidences(cohort, preprocessor, offered, known, search or CandidateSearch())
         best = best_together(evidences)
         composition, prior = offered.composition(best), evidences.group(best) if transfer else known

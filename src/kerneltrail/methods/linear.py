@@ -8,12 +8,12 @@ from typing import Any, Literal
 
 import numpy as np
 
-from kerneltrail.data import Cohort, User
+from kerneltrail.data import Cohort, User, default_priors
 from kerneltrail.errors import DataError
 from kerneltrail.gp import Prediction, Reward
 from kerneltrail.gp.population import design
 from kerneltrail.kernels import Atom, Composition, Priors, Product
-from kerneltrail.methods.preprocessing import PreparedRows, PreprocessedLearner, group_preprocessor, priors_for
+from kerneltrail.methods.preprocessing import PreparedRows, PreprocessedLearner, group_preprocessor
 from kerneltrail.methods.protocol import Array, Fit
 from kerneltrail.methods.registry import register_learner
 
@@ -115,7 +115,7 @@ class LinearRegression(PreprocessedLearner):
         users = [preprocessor.prepare(user).rows for user in cohort.raw if user.rows]
         blocks = [(design(user.X, user.covariates, reward, user.action), user.y) for user in users]
         q = blocks[0][0].shape[1]
-        known = (priors or priors_for(base.schema)).of("noise")
+        known = (priors or default_priors(base.schema)).of("noise")
         noise = float(np.exp(known.mean)) if known is not None else 1.0
         start = Weights(np.zeros(q), variance * np.eye(q), noise)
         if prior not in ("group", "vague"):

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy.special import ndtri
 
-from kerneltrail.data import Cohort, User
+from kerneltrail.data import Cohort, User, default_priors
 from kerneltrail.errors import DataError, NumericalError
 from kerneltrail.gp import Inputs, Reward, inputs_for, slope_of
 from kerneltrail.gp.map import Prior
@@ -16,7 +16,7 @@ from kerneltrail.gp.population import PopulationMean
 from kerneltrail.gp.quasi_newton import minimise
 from kerneltrail.kernels import Atom, Composition, Hyperparameters, Priors, Product, parse
 from kerneltrail.methods.mixture import Mixture, MixtureLearner
-from kerneltrail.methods.preprocessing import PreparedRows, group_preprocessor, priors_for
+from kerneltrail.methods.preprocessing import PreparedRows, group_preprocessor
 from kerneltrail.methods.protocol import Array, Fit
 from kerneltrail.methods.registry import register_learner
 
@@ -70,7 +70,7 @@ class PooledGP(MixtureLearner):
         composition = parse(composition) if isinstance(composition, str) else composition
         prepared = [preprocessor.prepare(user) for user in cohort.raw if user.rows]
         rng = np.random.default_rng(seed)
-        prior = priors or priors_for(cohort.schema)
+        prior = priors or default_priors(cohort.schema)
         theta, log = fit_together(prepared, composition, prior, rng, starts=starts, screen=screen)
         return cls(preprocessor, Hyperparameters(composition, tuple(theta)), log)
 

@@ -14,7 +14,7 @@ from kerneltrail.data.scaling import TargetScaling
 from kerneltrail.errors import DataError
 from kerneltrail.gp import LinearBlock, Posterior, Prediction, Reward, prior_only
 from kerneltrail.gp.population import PopulationMean
-from kerneltrail.kernels import Hyperparameters, Priors
+from kerneltrail.kernels import Hyperparameters
 from kerneltrail.methods.protocol import Array
 from kerneltrail.trajectory.map_table import block_of
 
@@ -152,11 +152,6 @@ def own_preprocessor(covariates: Sequence[str], scaling: Preparation = "automati
         target_scaling="standard" if scaling == "automatic" else "none",
     )
     return Preprocessor(schema, Scaler.identity(names))
-
-
-def priors_for(schema: Schema) -> Priors:
-    """The paper's priors: HeartSteps' where covariates are scaled, else the synthetic ones."""
-    return Priors.synthetic() if schema.scaling == "none" else Priors.heartsteps()
 
 
 @dataclass(frozen=True, eq=False)  # those that are equal say so themselves: some hold arrays

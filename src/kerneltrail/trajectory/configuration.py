@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypedDict, get_type_hints
 
 from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, ValidationError, create_model, model_validator
 
-from kerneltrail.data import Cohort
+from kerneltrail.data import Cohort, default_priors
 from kerneltrail.data.heartsteps import heartsteps_pool
 from kerneltrail.errors import ConfigError, KerneltrailError
 from kerneltrail.gp import Reward
@@ -27,7 +27,7 @@ from kerneltrail.names import nearest
 from kerneltrail.store.document import explain, parse_text, read_text
 from kerneltrail.trajectory import EVIDENCES, MOVES, Urn
 from kerneltrail.trajectory.map_table import MapSettings
-from kerneltrail.trajectory.settings import Settings
+from kerneltrail.trajectory.settings import CONSTANT, Settings
 
 PRODUCTS = 10_000
 """The most products that a pool may be generated with."""
@@ -68,10 +68,10 @@ class PoolSection(Section):
     order: int | None = Field(default=None, ge=1)
     kernels: list[Listed] = Field(default_factory=list)
     inclusion: Inclusion = Inclusion()
-    allow_empty: bool = False
+    allow_empty: bool | None = None
 
-    def build(self, covariates: tuple[str, ...]) -> Pool:
-        """The pool for data with these covariates."""
+    def build(self, covariates: tuple[str, ...], around_mean: bool = False) -> Pool:
+        """The pool for data with these covariates; users who vary around a mean may have noise alone."""
         rule = by_order(self.inclusion.simple, self.inclusion.compound)
         listed = [
             Pool.of(each.kernel, probability=rule if each.probability is None else each.probability)
@@ -85,7 +85,7 @@ class PoolSection(Section):
         pool = reduce(or_, parts).with_probabilities(probabilities).with_probabilities(self.inclusion.overrides)
         for name in pool.covariates:
             _known_name(name, covariates, "pool reads", "the data have")
-        return pool.with_empty(self.allow_empty)
+        return pool.with_empty(around_mean if self.allow_empty is None else self.allow_empty)
 
     def _generated(self, covariates: tuple[str, ...]) -> Iterator[Pool]:
         chosen = covariates if self.covariates is None else tuple(self.covariates)
@@ -134,14 +134,18 @@ class PriorEntry(Section):
 class PriorsSection(Section):
     """Priors by type of hyperparameter, and by covariate where one differs."""
 
-    preset: Literal["synthetic", "heartsteps"] | None = None
+    preset: Literal["synthetic", "heartsteps", "standardised"] | None = None
     types: dict[str, PriorEntry] = Field(default_factory=dict)
     covariates: dict[str, dict[str, PriorEntry]] = Field(default_factory=dict)
 
     def build(self, cohort: Cohort) -> Priors:
-        """The priors for a cohort; without a preset HeartSteps' where covariates are scaled, else the synthetic."""
-        preset = self.preset or ("synthetic" if cohort.schema.scaling == "none" else "heartsteps")
-        priors = Priors.synthetic() if preset == "synthetic" else Priors.heartsteps()
+        """The priors for a cohort; without a preset, what fits its scaling (`default_priors`)."""
+        presets = {
+            "synthetic": Priors.synthetic,
+            "heartsteps": Priors.heartsteps,
+            "standardised": Priors.standardised,
+        }
+        priors = default_priors(cohort.schema) if self.preset is None else presets[self.preset]()
         for kind, entry in self.types.items():
             priors = priors.override(kind, None, _prior(kind, entry, "priors.types"))
         for name, entries in self.covariates.items():
@@ -156,7 +160,7 @@ class RewardSection(Section):
 
     features: list[str] = Field(default_factory=list)
     advantage_variance: float = 1.0
-    constant_variance: float = 10.0
+    constant_variance: float | None = None
     intercept: bool = True
     coding: Literal["centred", "plain"] = "centred"
 
@@ -171,10 +175,11 @@ class RewardSection(Section):
             )
         if cohort.schema.action is None:
             raise ConfigError("reward: a reward model needs the action's column to be named: --action NAME, or action=")
+        standardised = cohort.schema.target_scaling == "standard"
         return Reward(
             tuple(self.features),
             self.advantage_variance,
-            self.constant_variance,
+            (CONSTANT if standardised else 10.0) if self.constant_variance is None else self.constant_variance,
             self.intercept,
             coding=self.coding,
         )
@@ -261,9 +266,9 @@ class Config(Section):
 
     def build(self, cohort: Cohort, **changes: Any) -> Parts:
         """Pool, priors, settings and reward model for a cohort: arguments of `fit`. `changes` override settings."""
-        settings = self.settings_value(**changes)
+        settings = self.settings_value(**changes).resolved(cohort.schema.target_scaling == "standard")
         with self._blamed():
-            pool = self.pool.build(cohort.covariates)
+            pool = self.pool.build(cohort.covariates, settings.mean != "none")
             priors = self.priors.build(cohort)
             reward = None if self.reward is None else self.reward.build(cohort)
             options = {name: _with_library(dict(values), pool) for name, values in settings.options.items()}

@@ -4,20 +4,24 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from importlib.metadata import version
+from inspect import signature
 from typing import Any
 
 import numpy as np
 
-from kerneltrail.data import Cohort, User
+from kerneltrail.data import Cohort, User, default_priors
+from kerneltrail.data.columns import columns_of_numbers
+from kerneltrail.data.table import read_table
 from kerneltrail.errors import DataError
 from kerneltrail.gp import Reward
 from kerneltrail.gp.compilation import ensure_compiled
 from kerneltrail.gp.population import BUMPS, PopulationMean, centred_where_logged, effects_between, spread
 from kerneltrail.kernels import Pool, Priors
+from kerneltrail.names import nearest
 from kerneltrail.store.digest import code, digest
 from kerneltrail.trajectory.candidates import support
 from kerneltrail.trajectory.graph import Diagnostics, Node
@@ -32,7 +36,7 @@ from kerneltrail.trajectory.settings import Settings
 
 
 def fit(
-    cohort: Cohort,
+    data: Any,
     *,
     pool: Pool | None = None,
     priors: Priors | None = None,
@@ -47,9 +51,12 @@ def fit(
     """Learn from pilot users how compositions evolve as data accrues.
 
     Args:
-        cohort: the pilot users, scaled for the group or not at all.
+        data: the pilot users: a `Cohort`, scaled for the group or not at all; or a table (a frame, a dict of columns, a
+            path), with the options of `Cohort.from_table` beside it: ``user="user", order="time", target="steps"``, ….
+            Without ``covariates`` all other columns of numbers are taken.
         pool: products on offer; every atom on every covariate if None.
-        priors: over hyperparameters; if None the paper's: HeartSteps' where covariates are scaled, else the synthetic.
+        priors: over hyperparameters; if None the paper's: HeartSteps' where covariates are scaled (for a standardised
+            target `Priors.standardised`), else the synthetic.
         settings: of evidence, moves and chains; the measured default if None.
         reward: adds an action's linear advantage and a constant mean to every composition (method (32)).
         workers: processes; all cores if None.
@@ -59,21 +66,22 @@ def fit(
         extend: a model learnt before, whose pilot users are in the cohort among others: its chains go on from its
             paths, with its pool, priors and reward model unless others are given. Read the table with
             `extend.schema.read`, so that all are scaled alike.
-        changes: single settings, such as ``chains=2`` or ``seed=1``.
+        changes: single settings, such as ``chains=2`` or ``seed=1``, and the options of a table.
     """
+    cohort, changes = _cohort(data, changes)
     began = time.perf_counter()
     ensure_compiled()  # a fit that is resumed must find the same bits
     if extend is not None:
         pool, priors = pool or extend.pool, priors or extend.priors
         settings, reward = settings or extend.settings, reward or (extend.reward if extend.takes_action else None)
-    settings = replace(settings or Settings(), **changes)
-    pool = Pool.atoms(cohort.covariates) if pool is None else pool
-    if priors is None:
-        priors = Priors.synthetic() if cohort.schema.scaling == "none" else Priors.heartsteps()
+    settings = (settings or Settings()).changed(changes).resolved(cohort.schema.target_scaling == "standard")
+    if pool is None:  # around a mean, noise alone is a candidate: somebody may be like everybody
+        pool = Pool.atoms(cohort.covariates).with_empty(settings.mean != "none")
+    priors = priors or default_priors(cohort.schema)
     _check(cohort, pool, reward)
     if reward is not None:
         reward = centred_where_logged(reward, cohort.raw)
-    if reward is None and settings.constant > 0:
+    if reward is None and settings.constant:
         reward = Reward.constant(settings.constant)
     begin = {} if extend is None else _known_paths(extend, cohort, pool)
     count = workers if workers is not None else (os.cpu_count() or 1)
@@ -103,6 +111,32 @@ def fit(
     model = _conclude(cohort, target, priors, reward, chains)
     seconds = {"fits": fitted - began, "chains": time.perf_counter() - fitted}
     return replace(model, mean=mean, diagnostics=replace(model.diagnostics, seconds=seconds))
+
+
+_TABLE = tuple(name for name in signature(Cohort.from_table).parameters if name != "rows")
+
+
+def _cohort(data: Any, options: Mapping[str, Any]) -> tuple[Cohort, dict[str, Any]]:
+    """The cohort, read from a table if it is one, and the options that are not a table's."""
+    table = {name: value for name, value in options.items() if name in _TABLE}
+    rest = {name: value for name, value in options.items() if name not in _TABLE}
+    known = (*_TABLE, *Settings.__dataclass_fields__)
+    for name in rest:
+        if name not in known:
+            raise DataError(f"fit has no option {name!r}; {nearest(name, known, 'there are')}")
+    if isinstance(data, Cohort):
+        if table:
+            raise DataError(
+                f"a cohort is read already, so {next(iter(table))!r} cannot be changed; give the table itself"
+            )
+        return data, rest
+    missing = [name for name in ("user", "order", "target") if name not in table]
+    if missing:
+        raise DataError(f"a table needs {' and '.join(f'{name}=' for name in missing)}: the names of its columns")
+    rows = read_table(data)
+    if "covariates" not in table:
+        table["covariates"] = columns_of_numbers(rows, table)
+    return Cohort.from_table(rows, **table), rest
 
 
 def _around(

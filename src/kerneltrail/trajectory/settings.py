@@ -8,6 +8,7 @@ from typing import Any, Literal, get_args, get_type_hints
 
 from kerneltrail.data.frozen_dict import FrozenDict
 from kerneltrail.errors import TrajectoryError
+from kerneltrail.names import nearest
 from kerneltrail.trajectory.candidates import Scope
 from kerneltrail.trajectory.evidence import EVIDENCES
 from kerneltrail.trajectory.map_table import MapSettings
@@ -20,7 +21,11 @@ Selection = Literal["filter", "greedy"]
 Memory = Literal["newest", "all"]
 Start = Literal["apart", "best"]
 MarginOf = Literal["joint", "likelihood"]
-Mean = Literal["none", "population", "smooth"]
+Mean = Literal["automatic", "none", "population", "smooth"]
+
+CONSTANT = 1.0
+"""Prior variance of a user's own constant where nobody states one, for a standardised target: users do not differ by
+more than rows do. Around a population mean its spread is learnt, and this counts as one user's."""
 
 
 @dataclass(frozen=True)
@@ -49,12 +54,14 @@ class Settings:
             urn's prior over paths.
         selection: how new users are followed: ``filter`` or ``greedy`` (method §7).
         memory: for the filter, whether only the newest cumulative set speaks or all of them.
-        mean: what users vary around: ``none``, zero; ``population``, a ridge regression on all pilot users' rows, with
+        mean: what users vary around: ``automatic``, ``smooth`` where the target is standardised, else ``none``;
+            ``none``, zero; ``population``, a ridge regression on all pilot users' rows, with
             the spread of a reward model's constant and advantage between users learnt too; or ``smooth``, the same with
             a curve for each covariate where that predicts pilot users who are left out better. So a new user has a
             prediction before the first batch (method §8.3).
         constant: prior variance of a constant mean of each user's own, where there is no reward model, which has one;
-            0 for none. Around the population mean it is where the learning of its spread between users begins.
+            0 for none. Around the population mean it is where the learning of its spread between users begins. None
+            stands for `CONSTANT` with a mean, and for none without.
         refine: rows up to which a new user's hyperparameters are refined; later rows use what was found.
         seed: of the chains.
         maps: settings of the MAP searches.
@@ -77,8 +84,8 @@ class Settings:
     margin_of: MarginOf = "joint"
     selection: Selection = "filter"
     memory: Memory = "newest"
-    mean: Mean = "none"
-    constant: float = 0.0
+    mean: Mean = "automatic"
+    constant: float | None = None
     refine: int = 400
     seed: int = 0
     maps: MapSettings = field(default_factory=MapSettings)
@@ -102,7 +109,7 @@ class Settings:
         for name, allowed in {"evidence": tuple(EVIDENCES), **choices}.items():
             if getattr(self, name) not in allowed:
                 raise TrajectoryError(f"{name} must be one of {', '.join(allowed)}, got {getattr(self, name)!r}")
-        if not 0 <= self.constant < float("inf"):
+        if self.constant is not None and not 0 <= self.constant < float("inf"):
             raise TrajectoryError(f"constant is a variance, 0 for no constant at all; got {self.constant}")
         if self.margin < 0 or self.rhat <= 1.0:
             raise TrajectoryError("margin must not be negative, and rhat must be above 1")
@@ -124,15 +131,35 @@ class Settings:
             start="best",
             margin=55.0,
             margin_of="likelihood",
+            mean="none",
+            constant=0.0,
             sweeps=300,
             rhat=1.0001,  # never early: its chains do not agree, and R-hat of a moving target says little
         )
         return replace(base, **changes)
 
+    def resolved(self, standardised: bool) -> Settings:
+        """With what is left to the data decided: the mean, and the variance of a user's own constant."""
+        mean = self.mean
+        if mean == "automatic":
+            mean = "smooth" if standardised else "none"
+        constant = self.constant
+        if constant is None:
+            constant = 0.0 if mean == "none" else CONSTANT
+        return replace(self, mean=mean, constant=constant)
+
     @property
     def agreed(self) -> float:
         """R-hat below which chains are said to agree: `rhat`, unless that is so near 1 that it only keeps them on."""
         return max(self.rhat, AGREED)
+
+    def changed(self, changes: Mapping[str, Any]) -> Settings:
+        """With single settings changed, by name; one that there is not is refused with the nearest."""
+        for name in changes:
+            if name not in self.__dataclass_fields__:
+                hint = nearest(name, tuple(self.__dataclass_fields__), "there are")
+                raise TrajectoryError(f"no setting is called {name!r}; {hint}")
+        return replace(self, **changes)
 
     def to_json(self) -> dict[str, Any]:
         """As plain values."""
@@ -147,8 +174,8 @@ class Settings:
         """From plain values; an unknown name is refused."""
         unknown = sorted(set(stored) - set(cls.__dataclass_fields__))
         if unknown:
-            raise TrajectoryError(
-                f"no setting is called {unknown[0]!r}; there are {', '.join(cls.__dataclass_fields__)}"
-            )
+            hint = nearest(unknown[0], tuple(cls.__dataclass_fields__), "there are")
+            raise TrajectoryError(f"no setting is called {unknown[0]!r}; {hint}")
         maps = MapSettings(**dict(stored.get("maps", {})))
-        return cls(**{**dict(stored), "maps": maps})
+        before = {"mean": "none", "constant": 0.0}  # of files that do not state them
+        return cls(**{**before, **dict(stored), "maps": maps})

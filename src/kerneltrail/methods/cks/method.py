@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from kerneltrail.data import User
+from kerneltrail.data import User, default_priors
 from kerneltrail.gp import Prediction
 from kerneltrail.kernels import Composition, Hyperparameters, Priors, parse
 from kerneltrail.methods.cks.evidence import ExpressionPosterior, Rows
@@ -25,7 +25,6 @@ from kerneltrail.methods.preprocessing import (
     PreprocessedLearner,
     Preprocessor,
     own_preprocessor,
-    priors_for,
 )
 from kerneltrail.methods.protocol import Array, Fit
 from kerneltrail.methods.refit import RefittedUser
@@ -176,7 +175,7 @@ class CKS(RefittedUser):
         """
         preprocessor = own_preprocessor(covariates, scaling)
         if priors is None and scaling != "automatic":
-            priors = priors_for(preprocessor.schema)
+            priors = default_priors(preprocessor.schema)
         super().__init__(CKSLearner(preprocessor, priors, settings or SearchSettings(), progress), name)
 
     @property

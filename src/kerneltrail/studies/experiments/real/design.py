@@ -165,7 +165,7 @@ HEARTSTEPS = RealStudy(
     _paper_test,
     heartsteps_pool,
     lambda covariates: heartsteps_pool(covariates, ours=False),
-    Reward(("log_steps30pre",)),
+    Reward(("log_steps30pre",), coding="plain"),  # as in the paper
     Sizes(splits=20, test=6, published=3, search=SearchSettings(depth=3, patience=1)),
     Sizes(
         splits=1,

@@ -1,0 +1,114 @@
+"""Rows by name: frames of every library, dicts, one row; what is missing is named; answers come in the same kind."""
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+
+from kerneltrail.data.batching import Batching
+from kerneltrail.data.frames import NamedRows, check_same_index, frame_like, positional_rows
+from kerneltrail.data.schema import Schema
+from kerneltrail.errors import DataError
+
+COLUMNS = {
+    "place": ["home", "work"],
+    "hour": [8.0, 20.5],
+    "y": [1.0, 2.0],
+    "send": [0, 1],
+    "p": [0.5, 0.25],
+    "note": ["a", "b"],
+}
+SCHEMA = Schema("who", "when", "y", ("hour", "place"), Batching(size=1), levels={"place": ("home", "work")})
+KINDS = [dict, pd.DataFrame, pl.DataFrame, pa.table, lambda rows: pl.DataFrame(rows).lazy()]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_columns_are_matched_by_name_whatever_their_order(kind):
+    for names in (list(COLUMNS), list(reversed(COLUMNS))):
+        rows = NamedRows.read(kind({name: COLUMNS[name] for name in names}))
+        np.testing.assert_array_equal(rows.covariates(("hour", "place"), SCHEMA), [[8.0, 0.0], [20.5, 1.0]])
+        np.testing.assert_array_equal(rows.covariates(("hour",)), [[8.0], [20.5]])
+        np.testing.assert_array_equal(rows.target("y"), [1.0, 2.0])
+        np.testing.assert_array_equal(rows.flags("send", "action"), [0.0, 1.0])
+        np.testing.assert_array_equal(rows.shares("p"), [0.5, 0.25])
+        assert rows.flags(None, "action") is None
+        assert rows.shares("elsewhere") is None
+
+
+def test_one_row_is_a_dict_of_values_or_a_row_of_a_frame():
+    frame = pd.DataFrame(COLUMNS)
+    for row in ({name: values[1] for name, values in COLUMNS.items()}, frame.iloc[1]):
+        np.testing.assert_array_equal(NamedRows.read(row).covariates(("hour", "place"), SCHEMA), [[20.5, 1.0]])
+
+
+@pytest.mark.parametrize("rows", [[[1.0, 2.0]], np.zeros((2, 2)), ((1.0, 2.0),)])
+def test_arrays_have_no_names(rows):
+    assert NamedRows.read(rows) is None
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"hour": None}, "no column 'hour'; did you mean 'Hour'"),
+        ({"hour": [8.0, np.nan]}, "column 'hour' is missing in row 2, and in 1 of 2 rows"),
+        ({"hour": ["8", "late"]}, "column 'hour' of the table is 'late' in row 2, not a number"),
+        ({"place": ["home", "pub"]}, "'pub' in row 2, which is not one of its levels"),
+    ],
+)
+def test_what_is_missing_or_renamed_is_refused_by_name(change, message):
+    rows = {**COLUMNS, "Hour": [1, 2], **change}
+    rows = {name: values for name, values in rows.items() if values is not None}
+    with pytest.raises(DataError, match=message):
+        NamedRows.read(rows).covariates(("hour", "place"), SCHEMA)
+
+
+def test_gaps_are_filled_only_as_the_schema_says():
+    schema = Schema(
+        "who",
+        "when",
+        "y",
+        ("hour", "place"),
+        Batching(size=1),
+        levels=dict(SCHEMA.levels),
+        missing={"hour": 12.0, "place": "work"},
+    )
+    rows = NamedRows.read({"hour": [None, 3.0], "place": ["home", None]})
+    np.testing.assert_array_equal(rows.covariates(("hour", "place"), schema), [[12.0, 0.0], [3.0, 1.0]])
+
+
+def test_a_dict_is_columns_or_one_row_and_not_both():
+    with pytest.raises(DataError, match="'hour' is a single value"):
+        NamedRows.read({"hour": 3, "place": ["home"]})
+
+
+def test_arrays_are_checked_for_width():
+    np.testing.assert_array_equal(positional_rows([1, 2], ("a", "b")), [[1.0, 2.0]])
+    with pytest.raises(DataError, match="need 2 columns, in the order a, b; got shape \\(1, 3\\)"):
+        positional_rows([[1, 2, 3]], ("a", "b"))
+
+
+def test_rows_and_outcomes_of_another_order_are_refused():
+    frame = pd.DataFrame({"hour": [1.0, 2.0]}, index=[5, 6])
+    check_same_index(frame, pd.Series([1.0, 2.0], index=[5, 6]))
+    check_same_index(frame, [1.0, 2.0])
+    with pytest.raises(DataError, match="different indices"):
+        check_same_index(frame, pd.Series([1.0, 2.0], index=[6, 5]))
+
+
+@pytest.mark.parametrize(
+    ("given", "kind"),
+    [
+        (pd.DataFrame({"a": [1, 2]}, index=["p", "q"]), pd.DataFrame),
+        (pl.DataFrame({"a": [1, 2]}), pl.DataFrame),
+        (pa.table({"a": [1, 2]}), pa.Table),
+        ({"a": [1, 2]}, dict),
+        (None, pd.DataFrame),
+    ],
+)
+def test_answers_come_in_the_callers_kind_with_the_callers_index(given, kind):
+    frame = frame_like(given, {"mean": np.array([1.0, 2.0])})
+    assert isinstance(frame, kind)
+    assert list(frame["mean"]) == [1.0, 2.0] or frame["mean"].to_pylist() == [1.0, 2.0]
+    if isinstance(given, pd.DataFrame):
+        assert list(frame.index) == ["p", "q"]
