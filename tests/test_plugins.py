@@ -3,7 +3,8 @@
 import pytest
 
 from kerneltrail.errors import KerneltrailError
-from kerneltrail.plugins import REGISTRIES, register
+from kerneltrail.plugins import REGISTRIES, outside, register, registry_of
+from support.new_atoms import NEW_ATOMS
 
 
 class Thing:
@@ -15,6 +16,18 @@ def test_every_kind_refuses_a_name_that_is_taken(kind):
     taken = {"atom": "SE", "evidence": "laplace", "move": "seat", "method": "mean", "study": "synthetic"}
     with pytest.raises(KerneltrailError, match="registered already"):
         register(kind, taken[kind], None)
+
+
+@pytest.mark.parametrize("kind", REGISTRIES)
+def test_of_the_packages_own_nothing_comes_from_outside(kind):
+    registry = registry_of(kind)
+    assert registry
+    assert registry.outside == {}
+
+
+def test_what_was_registered_from_outside_is_listed():
+    with registry_of("method").temporarily("mine", len), registry_of("atom").temporarily("RQ", NEW_ATOMS[0]):
+        assert list(outside()) == [("atom", "RQ", NEW_ATOMS[0]), ("method", "mine", len)]
 
 
 def test_a_thing_is_known_by_the_name_it_has():

@@ -1,8 +1,11 @@
 """An evidence, a move and an atom that the package does not have: each one class, registered once, and all works."""
 
 import math
+import os
+import subprocess
+import sys
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
@@ -100,6 +103,60 @@ def test_a_fit_with_all_three_is_followed_kept_and_read_back(guests, tmp_path):
     for t in (2, 3):
         assert user.update(person.batch(t).X, person.batch(t).y) == back.update(person.batch(t).X, person.batch(t).y)
     assert difference(user, back) is None
+
+
+def test_processes_make_no_difference(guests):
+    pool, moves = Pool.of("LIN[x]", "RQ[x]", "SE[x]"), ("flip", "path")
+    settings = tiny.settings(evidence="schwarz", moves=moves, options={"flip": {"steps": 7}})
+    one, two = (fit(tiny.cohort(), pool=pool, settings=settings, workers=workers) for workers in (1, 2))
+    assert difference(without_times(one), without_times(two)) is None
+
+
+def without_times(model):
+    return replace(model, diagnostics=replace(model.diagnostics, seconds={}))
+
+
+SCRIPT = """
+import threading
+import kerneltrail as kt
+from kerneltrail.errors import KerneltrailError
+from kerneltrail.trajectory import PathEvidence
+from trajectory import tiny
+
+class Criterion(PathEvidence):
+    name = "criterion"
+    def evaluate(self, user, mask):
+        fits = self.table.get(user, mask)
+        return fits.log_likelihood - fits.theta.shape[1]
+
+class Bound(PathEvidence):
+    name = "bound"
+    lock = threading.Lock()  # which no other process can have
+    def evaluate(self, user, mask):
+        return self.table.get(user, mask).log_laplace
+
+kt.register("evidence", "criterion", Criterion)
+kt.register("evidence", "bound", Bound)
+for evidence in ("criterion", "bound"):
+    for workers in (1, 2):
+        try:
+            model = kt.fit(tiny.cohort(), pool=tiny.POOL, settings=tiny.settings(evidence=evidence), workers=workers)
+            print(evidence, model.structures[0].log_joint)
+        except KerneltrailError as error:
+            print(evidence, str(error).splitlines()[0])
+"""
+
+
+def test_classes_of_a_script_travel_and_what_cannot_is_named(tmp_path):
+    path = tmp_path / "script.py"
+    path.write_text(SCRIPT, encoding="utf-8")
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    ran = subprocess.run([sys.executable, path], env=environment, capture_output=True, text=True, check=False)
+    one, two, alone, bound = ran.stdout.splitlines() or [ran.stderr]
+    assert one == two
+    assert alone.startswith("bound -")
+    assert bound.startswith("bound the evidence 'bound' cannot be sent to another process (TypeError: cannot pickle")
+    assert bound.endswith("use one worker")
 
 
 def test_an_atom_from_outside_is_selected_by_a_fit(guests):

@@ -22,6 +22,8 @@ from kerneltrail.methods.protocol import Fit, FollowedUser, Learner, Method
 from kerneltrail.methods.refit import RefittedUser, RefittingMethod
 from kerneltrail.methods.registry import METHODS, build, methods, register, register_learner
 
+METHODS.complete()
+
 __all__ = [
     "Fit",
     "FollowedUser",

@@ -3,4 +3,6 @@
 from kerneltrail.kernels.atoms import lin, per, se  # noqa: F401  # they register themselves, in this order
 from kerneltrail.kernels.atoms.base import ATOMS, Atom, AtomKind, Foreign, Hyperparameter, default_kinds, register
 
+ATOMS.complete()
+
 __all__ = ["ATOMS", "Atom", "AtomKind", "Foreign", "Hyperparameter", "default_kinds", "register"]

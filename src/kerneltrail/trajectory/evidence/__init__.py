@@ -6,5 +6,6 @@ from kerneltrail.trajectory.evidence.group import GroupEvidence
 
 for _evidence in (LaplaceEvidence, GroupEvidence, EmpiricalEvidence):
     EVIDENCES.add(_evidence.name, _evidence)
+EVIDENCES.complete()
 
 __all__ = ["EVIDENCES", "EmpiricalEvidence", "Evidence", "GroupEvidence", "LaplaceEvidence", "PathEvidence"]
