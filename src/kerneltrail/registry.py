@@ -68,7 +68,7 @@ class Registry(Mapping[str, T], Generic[T]):
     def receive(self, outside: Mapping[str, T], lost: Mapping[str, str]) -> None:
         """Have from outside exactly what another process has, in its order; `lost` says why a thing did not arrive.
 
-        The order matters: texts of kernels are sorted by it.
+        The order matters: pools list the kinds of atoms in it.
         """
         others = self.outside
         self._things = {name: thing for name, thing in self._things.items() if name not in others} | dict(outside)

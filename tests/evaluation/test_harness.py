@@ -135,6 +135,19 @@ class TestOutside:
         assert not one.failures + two.failures
         assert without_times(one.steps) == without_times(two.steps)
 
+    def test_results_of_another_evidence_of_the_same_name_are_not_reused(self, tmp_path):
+        class Other(PlainEvidence):
+            def evaluate(self, user, mask):
+                return super().evaluate(user, mask) - 1.0
+
+        files = []
+        for evidence in (PlainEvidence, PlainEvidence, Other):
+            with EVIDENCES.temporarily("plain", evidence):
+                plain = ("trajectory", {"pool": tiny.POOL, "settings": tiny.settings(evidence="plain", sweeps=8)})
+                evaluate(tiny.cohort(), [tiny.pilot(7)], {"plain": plain}, workers=1, out=tmp_path)
+            files.append(len(list(tmp_path.glob("*.entry"))))
+        assert files[0] == files[1] < files[2]
+
     def test_a_learner_from_outside_on_own_rows_is_shared_by_its_own_code(self, toys, tmp_path, monkeypatch):
         toys("single", MethodBuilder("single", outside_learner, "own rows"))
         for train, code, files in (("pq", "first", 1), ("pr", "first", 1), ("pr", "edited", 2)):

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from kerneltrail.errors import ConfigError, ModelFileError, TrajectoryError
-from kerneltrail.kernels import Pool
+from kerneltrail.kernels import ATOMS, Pool
 from kerneltrail.trajectory import EVIDENCES, MOVES, Joint, Move, MoveInfo, PathEvidence
 from kerneltrail.trajectory.configuration import Config
 from kerneltrail.trajectory.fit import fit
@@ -21,6 +21,7 @@ from kerneltrail.trajectory.sampler import proposals
 from kerneltrail.trajectory.sampler.moves import Workspace
 from support.exactness import enumerate_joint, tiny_problem
 from support.identical import difference
+from support.new_atoms import Matern52, RationalQuadratic
 from trajectory import tiny
 from trajectory.enumerator import install, reachable, transition_matrix
 
@@ -157,6 +158,44 @@ def test_classes_of_a_script_travel_and_what_cannot_is_named(tmp_path):
     assert alone.startswith("bound -")
     assert bound.startswith("bound the evidence 'bound' cannot be sent to another process (TypeError: cannot pickle")
     assert bound.endswith("use one worker")
+
+
+def test_a_checkpoint_of_other_plug_in_code_is_refused(new_atoms, tmp_path):
+    """Whether the code is an evidence's, a move's or an atom's; what is registered and not used does not matter."""
+
+    def fitted(evidence=SchwarzEvidence, move=Flip, atom=None):
+        pool = Pool.of("LIN[x]", "RQ[x]")
+        with ExitStack() as stack:
+            stack.enter_context(EVIDENCES.temporarily("schwarz", evidence))
+            stack.enter_context(MOVES.temporarily("flip", move))
+            if atom is not None:
+                stack.enter_context(ATOMS.temporarily("OTHER", atom))
+            settings = tiny.settings(evidence="schwarz", moves=("flip", "path"), sweeps=8)
+            return fit(tiny.cohort(), pool=pool, settings=settings, workers=1, checkpoint=tmp_path)
+
+    class Other(SchwarzEvidence):
+        def evaluate(self, user, mask):
+            return super().evaluate(user, mask) + 1.0
+
+    class Slower(Flip):
+        def flip(self, rng, work):
+            return super().flip(rng, work) if rng.random() < 0.5 else False
+
+    first = fitted()
+    assert difference(without_times(first), without_times(fitted())) is None
+    fitted(atom=type("Other", (Matern52,), {"name": "OTHER"})())
+    for change in ({"evidence": Other}, {"move": Slower}):
+        with pytest.raises(TrajectoryError, match=r"belongs to another fit .*or code"):
+            fitted(**change)
+
+
+def test_fits_with_another_atom_of_the_same_name_are_not_taken():
+    digests = set()
+    for kind in (RationalQuadratic, type("RationalQuadratic", (RationalQuadratic,), {"linear": False})):
+        with ATOMS.temporarily("RQ", kind()):
+            digests.add(tiny.table(pool=Pool.of("LIN[x]", "RQ[x]")).digest)
+            digests.add(tiny.table(pool=tiny.POOL).digest)
+    assert len(digests) == 3
 
 
 def test_an_atom_from_outside_is_selected_by_a_fit(guests):
