@@ -4,6 +4,7 @@ import math
 import os
 import subprocess
 import sys
+from collections import Counter
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from typing import ClassVar
@@ -13,11 +14,12 @@ import pytest
 
 from kerneltrail.errors import ConfigError, ModelFileError, TrajectoryError
 from kerneltrail.kernels import ATOMS, Pool
-from kerneltrail.trajectory import EVIDENCES, MOVES, Joint, Move, MoveInfo, PathEvidence
+from kerneltrail.trajectory import EVIDENCES, MOVES, Joint, Move, MoveInfo, PathEvidence, Urn
 from kerneltrail.trajectory.configuration import Config
 from kerneltrail.trajectory.fit import fit
 from kerneltrail.trajectory.model import TrajectoryModel
 from kerneltrail.trajectory.sampler import proposals
+from kerneltrail.trajectory.sampler.chains import Chain, ChainTarget
 from kerneltrail.trajectory.sampler.moves import Workspace
 from support.exactness import enumerate_joint, tiny_problem
 from support.identical import difference
@@ -208,6 +210,40 @@ def test_the_fit_is_that_of_the_evidence_which_is_named(guests):
     model = fit(tiny.cohort(), pool=tiny.POOL, settings=tiny.settings(evidence="schwarz"), workers=1)
     own = SchwarzEvidence(tiny.table(), 2)
     assert model.structures[0].log_joint == Joint(model.urn, own).log_joint(model.paths)
+
+
+class Crowded(PathEvidence):
+    """It shuns compositions that many customers have; that it learns is not stated."""
+
+    name = "crowded"
+
+    def __init__(self, table, largest, counts=None):
+        super().__init__(table, largest)
+        self.counts = counts or {}
+
+    def for_paths(self, paths):
+        counts = Counter(mask for path in paths for mask in path)
+        return Crowded(self.table, self.largest, counts)
+
+    def evaluate(self, user, mask):
+        return self.table.get(user, mask).log_laplace - self.counts.get(mask, 0)
+
+
+def test_an_evidence_that_defines_for_paths_is_asked_anew_after_every_sweep():
+    """The last log joint of a chain is by what the state before it says."""
+    with EVIDENCES.temporarily("crowded", Crowded):
+        candidates = tiny.POOL.masks(1)
+        settings = tiny.settings(evidence="crowded")
+        target = ChainTarget(tiny.table(), Urn(tiny.POOL), settings, tuple(candidates))
+        start = Chain(0, np.random.default_rng(0).bit_generator.state, ((1, 1),) * 3, None, (), (), {})
+        chain = target.advance(start, 6)
+        before, last = chain.visited[-2:]
+        assert chain.visited[0] != before  # else nothing would be seen
+        assert chain.log_joint[-1] == pytest.approx(
+            Joint(target.urn, target.evidence.for_paths(before)).log_joint(last), rel=1e-12
+        )
+    assert Crowded.learns
+    assert not SchwarzEvidence.learns
 
 
 def test_the_move_is_exact_like_any_other(monkeypatch):
