@@ -2,6 +2,7 @@
 
 import pytest
 
+from kerneltrail import kernels, methods, trajectory
 from kerneltrail.errors import KerneltrailError
 from kerneltrail.plugins import REGISTRIES, outside, register, registry_of
 from support.new_atoms import NEW_ATOMS
@@ -38,3 +39,14 @@ def test_a_thing_is_known_by_the_name_it_has():
 def test_an_unknown_kind_is_answered_with_the_nearest():
     with pytest.raises(KerneltrailError, match="did you mean 'evidence'"):
         register("evidense", "mine", None)
+
+
+def test_what_a_plug_in_is_made_from_is_where_its_author_looks():
+    """And there is one function that registers."""
+    for room, names in {
+        kernels: ("AtomKind", "Hyperparameter", "Phrase", "Series", "likeness"),
+        trajectory: ("PathEvidence", "NodeEstimate", "Move", "MoveInfo", "Joint", "State"),
+        methods: ("MethodBuilder",),
+    }.items():
+        assert set(names) <= set(room.__all__)
+        assert not hasattr(room, "register")

@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from importlib import import_module
 from typing import Any
 
-from kerneltrail.errors import KerneltrailError
 from kerneltrail.registry import Registry
 
 REGISTRIES: Registry[str] = Registry("kind of thing to register")
@@ -37,9 +36,6 @@ def register(kind: str, name: str, thing: Any) -> Any:
         ...
     kerneltrail.errors.KernelError: a kernel called 'SE' is registered already
     """
-    own = getattr(thing, "name", name)
-    if own != name:
-        raise KerneltrailError(f"this {kind} calls itself {own!r}, so it cannot be registered as {name!r}")
     return registry_of(kind).add(name, thing)
 
 

@@ -49,6 +49,9 @@ class Registry(Mapping[str, T], Generic[T]):
             raise self._error(f"a {self.kind} needs a name, got {name!r}")
         if name in self._things and name not in self._sent:  # a module that registers it may be imported here later
             raise self._error(f"a {self.kind} called {name!r} is registered already")
+        calls_itself = getattr(thing, "name", name)
+        if calls_itself != name:
+            raise self._error(f"this {self.kind} calls itself {calls_itself!r}, so it cannot be registered as {name!r}")
         problem = self._check(name, thing)
         if problem is not None:
             raise self._error(f"{name!r} cannot be registered as a {self.kind}: {problem}")

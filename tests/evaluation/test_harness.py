@@ -17,7 +17,7 @@ from kerneltrail.methods import methods
 from kerneltrail.methods.ard import SingleKernel
 from kerneltrail.methods.builder import MethodBuilder
 from kerneltrail.methods.mean import RunningMean
-from kerneltrail.methods.registry import METHODS, learns_from, register
+from kerneltrail.methods.registry import METHODS, learns_from
 from kerneltrail.trajectory import EVIDENCES, PathEvidence
 from methods.common import training
 from trajectory import tiny
@@ -111,7 +111,7 @@ class TestOutside:
     def test_a_method_registered_from_outside_is_evaluated_like_any_other(self, tmp_path, monkeypatch):
         test = [user("ann"), user("bob")]
         monkeypatch.setattr(METHODS, "_things", dict(METHODS._things))
-        register("probe", lambda cohort, *, seed, noise=1.0: Toy(noise=noise))
+        METHODS.add("probe", lambda cohort, *, seed, noise=1.0: Toy(noise=noise))
         found = evaluate(cohort(["p", "q"]), test, ["mean", "probe"], workers=1)
         found.save(tmp_path)
         unsure = evaluate(cohort(["p", "q"]), test, {"unsure": ("probe", {"noise": 9.0})}, workers=1)
