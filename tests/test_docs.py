@@ -1,13 +1,19 @@
 """The documentation does what it says: its code runs, its commands work, its links lead somewhere."""
 
+import ast
+import importlib
+import inspect
+import pkgutil
 import re
 import runpy
 import shlex
+import textwrap
 from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
 
+import kerneltrail
 from kerneltrail.cli.app import app
 
 ROOT = Path(__file__).parents[1]
@@ -68,6 +74,86 @@ def test_the_example_runs_and_finds_both_kinds_of_users(capsys):
     last = names["followed"].groupby("user").last()
     assert list(last.kernel) == ["LIN[log_steps30pre] + SE[hour]"] * 2 + ["LIN[log_steps30pre] + SE[temperature]"] * 2
     assert "R-hat" in capsys.readouterr().out
+
+
+def spans(page):
+    """Code within sentences, and indented or fenced blocks of Python."""
+    text = page.read_text(encoding="utf-8")
+    yield from re.findall(r"```python\n(.*?)```", text, re.DOTALL)
+    text = re.sub(r"```.*?```", "", text, flags=re.DOTALL)
+    for block in re.findall(r"(?:(?:^    .*)?\n)+", text, re.MULTILINE):
+        code = textwrap.dedent(block).strip("\n")
+        if re.match(r"(import|from) |\w+ = ", code):
+            yield code
+    yield from re.findall(r"`([^`\n]+)`", text)
+
+
+def mistakes(code, names):
+    """What code calls or imports that is not there; variables of the reader's are taken on trust."""
+    try:
+        tree = ast.parse(code.replace("…", "...").replace("(..., ", "("))
+    except SyntaxError:
+        return  # a command, a kernel, a file's name
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            exec(compile(ast.Module([node], []), "a page", "exec"), names)  # raises where there is no such name
+    registering = (node for node in ast.walk(tree) if ast.unparse(node).startswith("kt.register("))
+    readers = {id(each) for node in registering for each in ast.walk(node)}  # what one registers is one's own
+    for node in ast.walk(tree):
+        function = node.func if isinstance(node, ast.Call) else node
+        path = ast.unparse(function).split(".")
+        if not isinstance(function, ast.Name | ast.Attribute) or not all(map(str.isidentifier, path)):
+            continue
+        if path[0] not in names:
+            if id(node) in readers:
+                continue
+            if isinstance(node, ast.Call) and re.match(r"[A-Z]\w*[a-z]\w*$", path[0]):
+                yield f"{path[0]} is no class of the package"
+            continue
+        thing = names[path[0]]
+        for step in path[1:]:
+            thing = getattr(thing, step, None)
+        if thing is None or (isinstance(node, ast.Call) and not callable(thing)):
+            yield f"{'.'.join(path)} cannot be {'called' if isinstance(node, ast.Call) else 'had'}"
+        elif isinstance(node, ast.Call):
+            taken = inspect.signature(thing).parameters.values()
+            given = {word.arg for word in node.keywords if word.arg}
+            if not any(each.kind is each.VAR_KEYWORD for each in taken):
+                yield from (f"{'.'.join(path)} has no {word}" for word in sorted(given - {each.name for each in taken}))
+
+
+def names_of_the_package():
+    """`kt`, and every class by its name: a page may name one without saying where it is."""
+    names = {"kt": kerneltrail}
+    for found in pkgutil.walk_packages(kerneltrail.__path__, "kerneltrail."):
+        if not found.name.startswith(("kerneltrail.studies", "kerneltrail.cli")):
+            module = importlib.import_module(found.name)
+            own = (each for each in vars(module).values() if inspect.isclass(each) and each.__module__ == found.name)
+            names |= {each.__name__: each for each in own}
+    return names
+
+
+@pytest.mark.parametrize(
+    "page", [page for page in PAGES if page.name != "reference.md"], ids=lambda page: page.relative_to(ROOT).as_posix()
+)
+def test_what_pages_call_is_there_and_takes_what_is_given(page):
+    names = names_of_the_package()
+    assert [problem for code in spans(page) for problem in mistakes(code, dict(names))] == []
+
+
+@pytest.mark.parametrize(
+    ("code", "problem"),
+    [
+        ("kt.methods()", "kt.methods cannot be called"),
+        ("Guard(gaps, spacings)", "Guard is no class of the package"),
+        ("x = kt.Pool.off('SE[x]')", "kt.Pool.off cannot be called"),
+        ("kt.fit(pilot, worker=2)", None),  # it takes any setting
+        ("kt.find_map(one, kernel, priors, rnd=1)", "kt.find_map has no rnd"),
+    ],
+)
+def test_a_mistake_would_be_seen(code, problem):
+    found = list(mistakes(code, names_of_the_package()))
+    assert problem in found if problem else not found
 
 
 def test_the_reference_is_up_to_date():

@@ -1,11 +1,12 @@
-"""One way to add something of one's own: `kerneltrail.register(kind, name, thing)`."""
+"""One way to add something of one's own: `kerneltrail.register(kind, name, thing)`; and all that was added so."""
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Iterator
 from importlib import import_module
 from typing import Any
 
-from kerneltrail.errors import KerneltrailError
 from kerneltrail.registry import Registry
 
 REGISTRIES: Registry[str] = Registry("kind of thing to register")
@@ -35,8 +36,25 @@ def register(kind: str, name: str, thing: Any) -> Any:
         ...
     kerneltrail.errors.KernelError: a kernel called 'SE' is registered already
     """
-    declared = getattr(thing, "name", name)
-    if declared != name:
-        raise KerneltrailError(f"this {kind} calls itself {declared!r}, so it cannot be registered as {name!r}")
+    return registry_of(kind).add(name, thing)
+
+
+def registry_of(kind: str) -> Registry[Any]:
+    """The registry of a kind; its room is loaded if it was not."""
     module, _, attribute = REGISTRIES[kind].partition(":")
-    return getattr(import_module(module), attribute).add(name, thing)
+    registry: Registry[Any] = getattr(import_module(module), attribute)
+    return registry
+
+
+def loaded() -> Iterator[tuple[str, Registry[Any]]]:
+    """The kinds whose rooms are loaded, with their registries: to the others nothing can have been added."""
+    for kind, where in REGISTRIES.items():
+        if where.partition(":")[0] in sys.modules:
+            yield kind, registry_of(kind)
+
+
+def outside() -> Iterator[tuple[str, str, Any]]:
+    """All that was registered from outside the package: (kind, name, thing)."""
+    for kind, registry in loaded():
+        for name, thing in registry.outside.items():
+            yield kind, name, thing

@@ -19,7 +19,7 @@ def test_graph_users_alternatives_and_words_in_data_units(tmp_path):
         "mood from hour, steps; 3 pilot users",
         "root\n└─ 3/3 SE[hour]\n",
         "pilot 2  SE[hour] ×1 → LIN[steps] + PER[hour]*SE[steps] ×2",
-        "1. log joint -0.75; 3 nodes, 4 edges; sampled once",
+        "1. log joint 0.75 below the chosen graph; 3 nodes, 4 edges; sampled once",
         "similar hour, within about",
         "2 chains of 6 sweeps",
     ):
@@ -58,7 +58,13 @@ def test_noise_alone_and_models_without_alternatives(tmp_path):
     save(replace(model, structures=model.structures[1:]), tmp_path / "m.trail")
     said = run("show", tmp_path / "m.trail").stdout
     assert "1/3 (noise alone)" in said
-    assert "none: every sample" in said
+    assert "none: every sample of the chains' later half has this graph" in said
+
+
+def test_an_alternative_may_be_more_probable_than_the_simplest(tmp_path):
+    model = small_model()
+    save(replace(model, structures=model.structures[::-1]), tmp_path / "m.trail")
+    assert "1. log joint 0.75 above the chosen graph" in run("show", tmp_path / "m.trail").stdout
 
 
 def test_files_that_are_no_models(tmp_path):

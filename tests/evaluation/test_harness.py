@@ -12,13 +12,15 @@ from evaluation.toys import SPECS, Toy, cohort, everything, newcomer, user
 from kerneltrail.errors import DataError
 from kerneltrail.evaluation import evaluate, load_evaluation, splits
 from kerneltrail.evaluation import harness as module
-from kerneltrail.kernels import parse
+from kerneltrail.kernels import Pool, parse
 from kerneltrail.methods import methods
 from kerneltrail.methods.ard import SingleKernel
 from kerneltrail.methods.builder import MethodBuilder
 from kerneltrail.methods.mean import RunningMean
-from kerneltrail.methods.registry import METHODS, learns_from, register
+from kerneltrail.methods.registry import METHODS, learns_from
+from kerneltrail.trajectory import EVIDENCES, PathEvidence
 from methods.common import training
+from trajectory import tiny
 
 TIMES = ("seconds", "cpu_seconds", "predict_seconds")
 
@@ -43,6 +45,15 @@ def own_learner(cohort):
 def outside_learner(preprocessor, priors):
     """A learner of the user's own rows alone, that somebody else wrote."""
     return SingleKernel(preprocessor, parse("LIN[x]"), priors, starts=1, screen=2)
+
+
+class PlainEvidence(PathEvidence):
+    """Laplace's, by somebody else."""
+
+    name = "plain"
+
+    def evaluate(self, user, mask):
+        return self.table.get(user, mask).log_laplace
 
 
 def without_times(steps):
@@ -100,7 +111,7 @@ class TestOutside:
     def test_a_method_registered_from_outside_is_evaluated_like_any_other(self, tmp_path, monkeypatch):
         test = [user("ann"), user("bob")]
         monkeypatch.setattr(METHODS, "_things", dict(METHODS._things))
-        register("probe", lambda cohort, *, seed, noise=1.0: Toy(noise=noise))
+        METHODS.add("probe", lambda cohort, *, seed, noise=1.0: Toy(noise=noise))
         found = evaluate(cohort(["p", "q"]), test, ["mean", "probe"], workers=1)
         found.save(tmp_path)
         unsure = evaluate(cohort(["p", "q"]), test, {"unsure": ("probe", {"noise": 9.0})}, workers=1)
@@ -111,6 +122,31 @@ class TestOutside:
         assert [row.second for row in found.paired("mean") if row.metric == "rmse" and row.t == 0] == ["probe"]
         assert unsure.steps[0].log_density < found.at("probe", 0)[0].log_density
         assert without_times(apart.steps) == without_times(found.steps)
+
+    def test_workers_know_the_evidence_and_the_atoms_from_outside_too(self, toys, new_atoms):
+        toys("toy")
+        pool = Pool.of("LIN[x]", "MATERN52[x]", "RQ[x]")
+        test = [tiny.pilot(7), tiny.pilot(8)]
+        with EVIDENCES.temporarily("plain", PlainEvidence):
+            plain = ("trajectory", {"pool": pool, "settings": tiny.settings(evidence="plain")})
+            one, two = (
+                evaluate(tiny.cohort(), test, {"toy": "toy", "plain": plain}, workers=workers) for workers in (1, 2)
+            )
+        assert not one.failures + two.failures
+        assert without_times(one.steps) == without_times(two.steps)
+
+    def test_results_of_another_evidence_of_the_same_name_are_not_reused(self, tmp_path):
+        class Other(PlainEvidence):
+            def evaluate(self, user, mask):
+                return super().evaluate(user, mask) - 1.0
+
+        files = []
+        for evidence in (PlainEvidence, PlainEvidence, Other):
+            with EVIDENCES.temporarily("plain", evidence):
+                plain = ("trajectory", {"pool": tiny.POOL, "settings": tiny.settings(evidence="plain", sweeps=8)})
+                evaluate(tiny.cohort(), [tiny.pilot(7)], {"plain": plain}, workers=1, out=tmp_path)
+            files.append(len(list(tmp_path.glob("*.entry"))))
+        assert files[0] == files[1] < files[2]
 
     def test_a_learner_from_outside_on_own_rows_is_shared_by_its_own_code(self, toys, tmp_path, monkeypatch):
         toys("single", MethodBuilder("single", outside_learner, "own rows"))

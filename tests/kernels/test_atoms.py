@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kerneltrail.errors import KernelError
-from kerneltrail.kernels import ATOMS, Atom, Hyperparameter, register
+from kerneltrail.kernels import ATOMS, Atom, Hyperparameter
 from kerneltrail.kernels.atoms.lin import Linear
 from kerneltrail.kernels.atoms.se import SquaredExponential
 from kerneltrail.kernels.phrases import Phrase
@@ -111,10 +111,6 @@ def test_atoms_sort_print_and_lead_to_their_kind():
     assert Atom("LIN", "x").spec is ATOMS["LIN"]
 
 
-class Other(SquaredExponential):
-    name = "SE"
-
-
 class Spaced(SquaredExponential):
     name = "S E"
 
@@ -124,12 +120,13 @@ class Accented(SquaredExponential):
 
 
 def test_registering():
-    assert register(SquaredExponential()).name == "SE"  # the same definition again changes nothing
-    with pytest.raises(KernelError, match="exists already: SquaredExponential"):
-        register(Other())
+    with pytest.raises(KernelError, match="a kernel called 'SE' is registered already"):
+        ATOMS.add("SE", SquaredExponential())
+    with pytest.raises(KernelError, match="this kernel calls itself 'SE', so it cannot be registered as 'RBF'"):
+        ATOMS.add("RBF", SquaredExponential())
     for kind in (Spaced(), Accented()):
         with pytest.raises(KernelError, match="plain identifier"):
-            register(kind)
+            ATOMS.add(kind.name, kind)
     assert set(ATOMS) == {"LIN", "PER", "SE"}
 
 

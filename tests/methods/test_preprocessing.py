@@ -10,7 +10,7 @@ from kerneltrail.data import Cohort, User, default_priors
 from kerneltrail.errors import DataError, ModelFileError
 from kerneltrail.gp.population import PopulationMean
 from kerneltrail.kernels import Hyperparameters, Priors, parse
-from kerneltrail.methods import METHODS, Preprocessor, RefittingMethod, build, methods, register
+from kerneltrail.methods import METHODS, Preprocessor, RefittingMethod, build, methods
 
 from .common import COVARIATES, method, rows, training
 
@@ -86,7 +86,7 @@ def test_registry_refuses_by_name():
     with pytest.raises(DataError, match="no setting 'screens'; did you mean 'screen'"):
         build("se-ard", training(), {"screens": 3})
     with pytest.raises(DataError, match="is registered already"):
-        register("mean", lambda cohort, seed: None)
+        METHODS.add("mean", lambda cohort, seed: None)
     assert isinstance(build("mean", training(), {"pool": None, "reward": None}), RefittingMethod)
 
 

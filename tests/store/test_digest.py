@@ -1,6 +1,5 @@
 """Digests are equal for what is equal, and change with values and with code, but not with what only people read."""
 
-import importlib.util
 import math
 import os
 import re
@@ -16,19 +15,8 @@ import pytest
 from kerneltrail.data import User
 from kerneltrail.errors import DataError
 from kerneltrail.kernels import parse
-from kerneltrail.methods.cks import search
-from kerneltrail.methods.pooled import PooledGP
 from kerneltrail.store import digest as module
-from kerneltrail.store.digest import blake, code, code_of, content_digest, described, digest, seed_of
-
-
-def outside(path, text):
-    """A module that is not the library's."""
-    path.write_text(text)
-    spec = importlib.util.spec_from_file_location("outside", path)
-    made = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(made)
-    return made
+from kerneltrail.store.digest import blake, code, content_digest, described, digest, seed_of
 
 
 @pytest.fixture
@@ -39,12 +27,12 @@ def package(tmp_path, monkeypatch):
     monkeypatch.setattr(module, "HOME", tmp_path)
 
     def anew(*asked):
-        module._compiled.cache_clear()
+        module.compiled.cache_clear()
         return code.__wrapped__(*asked)
 
     anew.home = tmp_path
     yield anew
-    module._compiled.cache_clear()
+    module.compiled.cache_clear()
 
 
 def edit(path, change):
@@ -101,27 +89,6 @@ class TestCode:
             for seed in (1, 2)
         ]
         assert told == [code("evaluation").encode() + b"\n"] * 2
-
-    def test_a_function_from_outside_counts_with_its_module(self, tmp_path, monkeypatch):
-        seen = []
-        for text in ("def f(): return 1", "def f():\n    # one\n    return 1", "def f(): return 2"):
-            made = outside(tmp_path / "outside.py", text)
-            monkeypatch.setitem(sys.modules, "outside", made)
-            module._compiled.cache_clear()
-            seen.append(code_of(made.f))
-        assert seen[0] == seen[1] != seen[2]
-        assert all(each.startswith(code("evaluation")) for each in seen)
-        assert code_of(made.f, "trajectory").startswith(code("trajectory"))
-
-    def test_a_function_without_a_file_has_the_library_alone(self):
-        told = {"__name__": "typed"}
-        exec("def f(): return 1", told)
-        assert code_of(told["f"]) == code("evaluation")
-
-    def test_of_methods_a_packages_own_counts(self):
-        assert code_of(search) == code("evaluation", "cks")
-        assert code_of(PooledGP.train) == code("evaluation", "pooled") != code("evaluation")
-        assert code_of(parse) == code("evaluation")
 
     def test_all_that_computes_is_there(self):
         assert all((module.HOME / room / "__init__.py").is_file() for room in module.LAYERS)

@@ -6,8 +6,7 @@ from contextlib import ExitStack, contextmanager
 
 import numpy as np
 
-from kerneltrail.kernels import ATOMS, AtomKind, Hyperparameter
-from kerneltrail.kernels.phrases import Phrase, likeness
+from kerneltrail.kernels import ATOMS, AtomKind, Hyperparameter, Phrase, likeness
 
 
 class RationalQuadratic(AtomKind):

@@ -47,12 +47,13 @@ def _print(model: TrajectoryModel) -> None:
     title("Alternatives")
     others = model.structures[1:]
     for number, other in enumerate(others, start=1):
-        by = other.log_joint - model.structures[0].log_joint
+        gain = other.log_joint - model.structures[0].log_joint  # the chosen one is simple, not always the most probable
+        against = f"{abs(gain):.2f} {'above' if gain > 0 else 'below'} the chosen graph"
         often = "once" if other.visits == 1 else f"{other.visits} times"
-        say([f"{number}. log joint {by:+.2f}; {other.nodes} nodes, {other.edges} edges; sampled {often}"])
+        say([f"{number}. log joint {against}; {other.nodes} nodes, {other.edges} edges; sampled {often}"])
         say(f"   {line}" for line in graph_lines(model.pool, other.paths))
     if not others:
-        say(["none: every sample within the margin has this graph"])
+        say(["none: every sample of the chains' later half has this graph"])
     title("In words")
     for node in model.nodes:
         say([node.composition.text or NOTHING], style="bold")

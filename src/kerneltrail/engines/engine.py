@@ -2,7 +2,7 @@
 
 A job is a key and arguments; a run is one function of something that all its jobs share, and of each job's arguments.
 Results come with their keys, in the order in which they are ready, so that the number of processes changes nothing but
-the order: a job must depend on nothing else.
+the order: a job must depend on nothing else. What was registered from outside (`kerneltrail.register`) goes along.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from joblib.externals.loky.process_executor import TerminatedWorkerError
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
+from kerneltrail.engines.carried import adopt, carried
 from kerneltrail.engines.process import begin_worker
 from kerneltrail.errors import KerneltrailError
 
@@ -115,7 +116,7 @@ class Local:
         self, function: Function[R], jobs: Iterable[tuple[K, tuple[Any, ...]]], shared: Any = None
     ) -> Iterator[tuple[K, R | JobFailure]]:
         """See `Engine`."""
-        run = _Run(uuid.uuid4().hex, np.frombuffer(cloudpickle.dumps((function, shared)), dtype=np.uint8))
+        run = _Run(uuid.uuid4().hex, _as_bytes(carried()), _as_bytes((function, shared)))
         parallel = joblib.Parallel(
             n_jobs=self.workers,
             return_as="generator_unordered",
@@ -139,15 +140,23 @@ class Local:
 
 @dataclass(frozen=True)
 class _Run:
-    """The function of a run and what its jobs share, as bytes: each process reads them once."""
+    """A run as bytes, which each process reads once.
+
+    Attributes:
+        name: no other run has it.
+        registered: what was registered from outside; apart, since it must be known before the content is read.
+        content: the function and what its jobs share.
+    """
 
     name: str
+    registered: NDArray[np.uint8]
     content: NDArray[np.uint8]
 
     def __call__(self, key: K, arguments: tuple[Any, ...]) -> tuple[K, Any]:
         try:
             if self.name not in _READ:
                 _READ.clear()
+                adopt(cloudpickle.loads(self.registered))
                 _READ[self.name] = cloudpickle.loads(self.content)
             function, shared = _READ[self.name]
             with one_blas_thread():
@@ -158,6 +167,10 @@ class _Run:
 
 _READ: dict[str, tuple[Callable[..., Any], Any]] = {}
 """In a worker: function and shared things of the newest run, by its name."""
+
+
+def _as_bytes(thing: Any) -> NDArray[np.uint8]:
+    return np.frombuffer(cloudpickle.dumps(thing), dtype=np.uint8)
 
 
 def _portable(problem: Exception) -> Exception:

@@ -54,8 +54,8 @@ def evaluate(
         truth: the true composition by user's name, where it is known.
         out: folder where what is finished is kept; an evaluation that was stopped goes on from it, to the same result
             but for times. Results are kept by a digest of data, settings, seed and code (the library's without other
-            methods' packages, and the module in which a method of your own is registered); another one of these, and
-            they are computed anew.
+            methods' packages, that of a method of your own, and that of every atom, evidence and move registered from
+            outside); another one of these, and they are computed anew.
         share: folder for results of methods that learn nothing from the training users (CKS, shrinkage, SE-ARD,
             memoryless). They are the same for every split of the same users, and are computed once; only the prediction
             before the first row, scaled as the training users, is made anew. `out` if None.

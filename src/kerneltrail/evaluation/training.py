@@ -24,7 +24,8 @@ from kerneltrail.methods.refit import RefittingMethod
 from kerneltrail.methods.registry import learns_from, prepared, takes
 from kerneltrail.methods.trajectory import TrajectoryMethod
 from kerneltrail.store.cache import Cache
-from kerneltrail.store.digest import code_of, digest
+from kerneltrail.store.code import code_of
+from kerneltrail.store.digest import digest
 from kerneltrail.trajectory.model import MODEL
 
 Spec = str | tuple[str, Mapping[str, Any]]

@@ -146,6 +146,11 @@ class Pool:
         """Covariates read by any product, sorted."""
         return tuple(sorted({name for product in self.products for name in product.covariates}))
 
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        """Kinds of the atoms that any product has, sorted."""
+        return tuple(sorted({atom.kind for product in self.products for atom in product.atoms}))
+
     def __len__(self) -> int:
         return len(self.products)
 

@@ -20,7 +20,9 @@ from kerneltrail.methods.builder import LearnsFrom, MethodBuilder
 from kerneltrail.methods.preprocessing import Preprocessor
 from kerneltrail.methods.protocol import Fit, FollowedUser, Learner, Method
 from kerneltrail.methods.refit import RefittedUser, RefittingMethod
-from kerneltrail.methods.registry import METHODS, build, methods, register, register_learner
+from kerneltrail.methods.registry import METHODS, build, methods
+
+METHODS.complete()
 
 __all__ = [
     "Fit",
@@ -35,6 +37,4 @@ __all__ = [
     "RefittingMethod",
     "build",
     "methods",
-    "register",
-    "register_learner",
 ]

@@ -26,7 +26,7 @@ _PREPROCESSORS: Mapping[LearnsFrom, Callable[..., Preprocessor]] = {
 
 @dataclass(frozen=True)
 class MethodBuilder:
-    """Builds a method from a learner; `kerneltrail.methods.register` takes it.
+    """Builds a method from a learner; ``kerneltrail.register("method", name, builder)`` takes it.
 
     The learner's `cohort`, `preprocessor`, `pool`, `priors` and `seed` are given to it, as far as it has parameters of
     these names; its other parameters are settings, with the defaults that they have there. A learner that takes a

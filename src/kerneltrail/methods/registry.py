@@ -1,6 +1,6 @@
 """Methods by name: from training users, settings and a seed to a method that can follow somebody new.
 
-Each method is registered beside its definition; `register` adds one from outside.
+Each method is registered beside its definition; `kerneltrail.register` adds one from outside.
 """
 
 from __future__ import annotations
@@ -18,7 +18,11 @@ from kerneltrail.names import nearest
 from kerneltrail.registry import Registry
 
 Builder = Callable[..., Method]
-"""Called with the training cohort, ``seed=`` and settings by name; what it takes is in its signature."""
+"""Called with the training cohort, ``seed=`` and settings by name; what it takes is in its signature.
+
+It may have an attribute `learns_from` (`LearnsFrom`): results of one that learns from ``own rows`` are shared between
+training cohorts. Without it, it learns from the ``group``.
+"""
 
 METHODS: Registry[Builder] = Registry("method", DataError)
 """Every method."""
@@ -27,21 +31,12 @@ SHARED = ("pool", "priors", "reward")
 """Settings that may be given to every method at once; one that has no use for them leaves them aside."""
 
 
-def register(name: str, builder: Builder) -> Builder:
-    """Make a method known by name; a name can be given only once.
-
-    A builder may have an attribute `learns_from` (`LearnsFrom`): results of one that learns from ``own rows`` are
-    shared between training cohorts. Without it, it learns from the ``group``.
-    """
-    return METHODS.add(name, builder)
-
-
 def register_learner(
     name: str, learn: Callable[..., Learner], learns_from: LearnsFrom = "group", **fixed: Any
 ) -> MethodBuilder:
     """Make the method of a learner known by name; `fixed` parameters of the learner are decided, not settings."""
     builder = MethodBuilder(name, learn, learns_from, fixed)
-    register(name, builder)
+    METHODS.add(name, builder)
     return builder
 
 

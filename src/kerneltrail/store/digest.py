@@ -10,8 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence, Set
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import fields, is_dataclass
 from functools import cache, singledispatch
 from pathlib import Path, PurePath
@@ -87,7 +86,7 @@ def content_digest(path: str | Path) -> str:
 
 @cache
 def code(layer: str, method: str | None = None) -> str:
-    """A digest of the code of a layer and of all before it: what `fit` computes depends on ``code("trajectory")``.
+    """A digest of the package's code of a layer and of all before it: a fit depends on ``code("trajectory")``.
 
     With `method`, a module or package of ``methods`` such as ``cks``, only those packages count that it imports.
     Modules that lie directly in ``methods`` belong to every method.
@@ -99,7 +98,7 @@ def code(layer: str, method: str | None = None) -> str:
             files += [file for name in sorted(_imported(method)) for file in sorted((HOME / room / name).rglob("*.py"))]
         else:
             files += sorted((HOME / room).rglob("*.py"))
-    return blake(*(part for file in files for part in (f"{file.relative_to(HOME)}\n", _compiled(file))), size=8).hex()
+    return blake(*(part for file in files for part in (f"{file.relative_to(HOME)}\n", compiled(file))), size=8).hex()
 
 
 def _imported(method: str) -> set[str]:
@@ -116,33 +115,18 @@ def _imported(method: str) -> set[str]:
     return known
 
 
-def code_of(function: Callable[..., Any], layer: str = LAYERS[-1]) -> str:
-    """A digest of the code that a function's results depend on: its own, that of a layer and of those before it.
-
-    Of ``methods`` the function's own module or package counts with what it imports. The module of a function from
-    elsewhere counts besides.
-    """
-    file = getattr(sys.modules.get(function.__module__), "__file__", None)
-    if file is None:
-        return code(layer)
-    path = Path(file)
-    parts = path.relative_to(HOME).parts if path.is_relative_to(HOME) else ("elsewhere",)
-    if parts[0] == "methods":
-        return code(layer, parts[1].removesuffix(".py"))
-    return code(layer) if parts[0] in LAYERS else f"{code(layer)} {_compiled(path).hex()}"
-
-
 @cache
-def _compiled(path: Path) -> bytes:
+def compiled(path: Path) -> bytes:
     """A digest of a module as it runs: without comments, docstrings, assertions and the numbers of lines."""
     source = path.read_bytes()
     try:
-        return blake(*_instructions(compile(source, "", "exec", optimize=2, dont_inherit=True)))
+        return blake(*instructions(compile(source, "", "exec", optimize=2, dont_inherit=True)))
     except (SyntaxError, ValueError):  # it does not run here, so it is what it says
         return blake(source)
 
 
-def _instructions(code: CodeType) -> Iterable[bytes]:
+def instructions(code: CodeType) -> Iterable[bytes]:
+    """Compiled code as bytes, functions inside it included; where it stands in a file does not matter."""
     yield code.co_code
     yield code.co_exceptiontable
     names = (code.co_names, code.co_varnames, code.co_freevars, code.co_cellvars)
@@ -150,7 +134,7 @@ def _instructions(code: CodeType) -> Iterable[bytes]:
     yield repr((code.co_name, names, counts)).encode()
     for constant in code.co_consts:
         if isinstance(constant, CodeType):
-            yield from _instructions(constant)
+            yield from instructions(constant)
         elif isinstance(constant, frozenset):  # of `x in {"a", "b"}`: its order is another in every process
             yield repr(sorted(map(repr, constant))).encode()
         else:

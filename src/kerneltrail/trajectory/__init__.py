@@ -1,7 +1,7 @@
 """The trajectory model: the joint over paths of compositions, and samplers for it."""
 
 from kerneltrail.errors import TrajectoryError
-from kerneltrail.trajectory.evidence import EVIDENCES, Evidence, PathEvidence
+from kerneltrail.trajectory.evidence import EVIDENCES, Evidence, NodeEstimate, PathEvidence
 from kerneltrail.trajectory.sampler.joint import Joint, State
 from kerneltrail.trajectory.sampler.moves import EXACT, MOVES, PUBLISHED, Move, MoveInfo, Sweep
 from kerneltrail.trajectory.sampler.urn import ROOT, Counts, Paths, Urn
@@ -15,6 +15,7 @@ __all__ = [
     "MOVES",
     "Move",
     "MoveInfo",
+    "NodeEstimate",
     "PUBLISHED",
     "PathEvidence",
     "Paths",

@@ -22,6 +22,7 @@ from kerneltrail.gp.compilation import ensure_compiled
 from kerneltrail.gp.population import BUMPS, PopulationMean, centred_where_logged, effects_between, spread
 from kerneltrail.kernels import Pool, Priors
 from kerneltrail.names import nearest
+from kerneltrail.store.code import registered_code
 from kerneltrail.store.digest import code, digest
 from kerneltrail.trajectory.candidates import support
 from kerneltrail.trajectory.graph import Diagnostics, Node
@@ -86,14 +87,15 @@ def fit(
     begin = {} if extend is None else _known_paths(extend, cohort, pool)
     count = workers if workers is not None else (os.cpu_count() or 1)
     # What the fit depends on: a checkpoint of one must not serve another. Before the reward model learns from users.
-    depends = (cohort.users, pool, priors, settings.to_json(), reward, begin)
+    plug_ins = registered_code(atom=pool.kinds, evidence=[settings.evidence], move=settings.moves)
+    depends = (code("trajectory"), plug_ins, cohort.users, pool, priors, settings.to_json(), reward, begin)
     mean, users, reward = _around(cohort.users, settings, reward, cohort.schema.scaling == "group")
     table = MapTable(users, pool, priors, settings.maps, reward)
     # Before the work begins: both may refuse their settings.
     urn = Urn(pool, alpha=settings.alpha, keep=settings.keep)
     empty = ChainTarget(table, urn, settings, ())
     empty.sweep(Joint(urn, empty.evidence))
-    keeper = None if checkpoint is None else Checkpoint(checkpoint, digest(code("trajectory"), *depends))
+    keeper = None if checkpoint is None else Checkpoint(checkpoint, digest(*depends))
     if keeper is not None:
         keeper.read_fits(table)
         table.on_new = keeper.add_fits

@@ -23,6 +23,7 @@ from kerneltrail.errors import DataError, KernelError
 from kerneltrail.gp import LinearBlock, MapResult, Reward, find_map_path
 from kerneltrail.gp.map import Prior
 from kerneltrail.kernels import Array, Composition, Pool
+from kerneltrail.store.code import registered_code
 from kerneltrail.store.digest import code, digest, seed_of
 
 Progress = Callable[[int, int], None]
@@ -166,7 +167,8 @@ class MapTable:
     def digest(self) -> str:
         """All that fits depend on, as a digest: users as they are fitted, pool, priors, settings and code."""
         moments = [self.prior.moments(self.pool.composition(1 << i)) for i in range(len(self.pool))]
-        return digest(code("trajectory"), self.settings, self.reward, self.users, self.pool.products, moments)
+        codes = (code("trajectory"), registered_code(atom=self.pool.kinds))
+        return digest(*codes, self.settings, self.reward, self.users, self.pool.products, moments)
 
     @property
     def known(self) -> dict[tuple[int, int], Fits]:

@@ -48,7 +48,7 @@ class Settings:
         chains: number of chains.
         sweeps: most sweeps of each chain.
         rhat: the chains stop early once R-hat is below this for the log joint, the number of edges and path agreement.
-        check: sweeps between two looks at R-hat.
+        check: sweeps between two looks at R-hat. Chains run at least twice as many, unless `sweeps` is smaller.
         margin: a sampled structure within so many nats of the best may be preferred for being simpler.
         margin_of: what the margin is on: the log ``joint``, or the log ``likelihood``, which is the joint without the
             urn's prior over paths.

@@ -115,6 +115,7 @@ class UserState:
         content = {
             "model": fingerprint(model),
             **{name: getattr(self, name) for name in _PLAIN},
+            # The fits of the nodes; the key keeps its first name, so that older files load.
             "judges": [_encode_fit(fit, f"judges.{i}", arrays) for i, fit in enumerate(self.fits)],
             "kept": _encode_rows(self.kept, "kept", arrays),
             "recent": _encode_rows(self.recent, "recent", arrays),

@@ -1,8 +1,8 @@
 """What a base kernel is: the interface that each kind of atom implements in a file of its own, and their registry.
 
-A kind is one class that is registered once (`register`): its hyperparameters, its covariance and derivative, its
-spectral form if it has a short one, its words, and what it is called in other libraries. Nothing elsewhere asks for a
-kind by its name.
+A kind is one class, of which one object is registered once (`ATOMS.add`; from outside `kerneltrail.register`): its
+hyperparameters, its covariance and derivative, its spectral form if it has a short one, its words, and what it is
+called in other libraries. Nothing elsewhere asks for a kind by its name.
 """
 
 from __future__ import annotations
@@ -118,19 +118,6 @@ def _problem(name: str, kind: object) -> str | None:
 
 ATOMS: Registry[AtomKind] = Registry("kernel", KernelError, _problem)
 """All kinds of atoms by name."""
-
-
-def register(kind: AtomKind) -> AtomKind:
-    """Make an atom kind known by its name, to texts, pools, priors, evidence and words alike.
-
-    Registering a name again with another definition is refused: models saved under the old one would change meaning.
-    """
-    known = ATOMS.get(kind.name)
-    if known is None:
-        return ATOMS.add(kind.name, kind)
-    if type(known) is not type(kind):
-        raise KernelError(f"an atom named {kind.name} exists already: {type(known).__name__}")
-    return known
 
 
 def default_kinds() -> tuple[str, ...]:

@@ -10,7 +10,7 @@ import numba
 import numpy as np
 
 from kerneltrail.errors import KernelError
-from kerneltrail.kernels.atoms.base import AtomKind, Foreign, Hyperparameter, register
+from kerneltrail.kernels.atoms.base import ATOMS, AtomKind, Foreign, Hyperparameter
 from kerneltrail.kernels.fourier import Array
 from kerneltrail.kernels.phrases import Phrase, listing, place
 
@@ -81,4 +81,4 @@ class Linear(AtomKind):
         return "Linear", {"location": values["location"]}  # GPyTorch's LinearKernel has no location
 
 
-register(Linear())
+ATOMS.add(Linear.name, Linear())

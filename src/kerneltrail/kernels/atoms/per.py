@@ -10,7 +10,7 @@ import numba
 import numpy as np
 
 from kerneltrail.errors import KernelError
-from kerneltrail.kernels.atoms.base import AtomKind, Foreign, Hyperparameter, register
+from kerneltrail.kernels.atoms.base import ATOMS, AtomKind, Foreign, Hyperparameter
 from kerneltrail.kernels.fourier import BESSEL, Array, Series, periodic_series
 from kerneltrail.kernels.phrases import Phrase, every, listing, quantity
 
@@ -110,4 +110,4 @@ class Periodic(AtomKind):
         return "PeriodicKernel", {"lengthscale": values["lengthscale"] ** 2, "period_length": values["period"]}
 
 
-register(Periodic())
+ATOMS.add(Periodic.name, Periodic())

@@ -9,7 +9,7 @@ from typing import Any
 import numba
 import numpy as np
 
-from kerneltrail.kernels.atoms.base import AtomKind, Foreign, Hyperparameter, register
+from kerneltrail.kernels.atoms.base import ATOMS, AtomKind, Foreign, Hyperparameter
 from kerneltrail.kernels.fourier import GAUSSIAN, Array, Series, gaussian_series
 from kerneltrail.kernels.phrases import Phrase, likeness, quantity
 
@@ -73,4 +73,4 @@ class SquaredExponential(AtomKind):
         return "RBFKernel", {"lengthscale": values["lengthscale"]}
 
 
-register(SquaredExponential())
+ATOMS.add(SquaredExponential.name, SquaredExponential())

@@ -116,7 +116,8 @@ def follow_users(
 ) -> tuple[UserView, ...]:
     """Follow users batch by batch on a learnt graph.
 
-    A user with the name and the number of batches of a pilot user is taken for that one, and shown on the learnt path.
+    A user with the name, the number of batches and the rows of a pilot user is taken for that one, and shown on the
+    learnt path. A model file that does not hold a digest of the rows is asked for name and number of batches alone.
 
     Args:
         model: the graph.

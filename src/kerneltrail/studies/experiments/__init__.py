@@ -43,6 +43,8 @@ from kerneltrail.studies.experiments.outcome import MODEL, PAGE, RESULTS, Outcom
 from kerneltrail.studies.experiments.real.experiment import RealExperiment
 from kerneltrail.studies.experiments.simulated.experiment import SimulatedExperiment
 
+EXPERIMENTS.complete()
+
 __all__ = [
     "ARRAYS",
     "Agreement",

@@ -14,7 +14,8 @@ from kerneltrail.evaluation import Evaluation, Progress
 from kerneltrail.evaluation.result import EVALUATION
 from kerneltrail.store.atomic import check_writable, write
 from kerneltrail.store.cache import JSON, KEY, Cache, Format
-from kerneltrail.store.digest import code, code_of, content_digest, digest
+from kerneltrail.store.code import code_of
+from kerneltrail.store.digest import code, content_digest, digest
 from kerneltrail.store.document import read_json
 from kerneltrail.trajectory.model import MODEL, TrajectoryModel
 from kerneltrail.trajectory.sampler.chains import FitProgress
@@ -172,7 +173,8 @@ class Context:
         self, name: str, compute: Callable[..., Any], about: Mapping[str, Any] | None, layer: str = "evaluation"
     ) -> str:
         """The name of a stage's entry."""
-        return self._legible(name, self.name, name, self.seed, about or {}, self._data(), code_of(compute, layer))
+        stage_code = code_of(compute, layer, by_module=True)
+        return self._legible(name, self.name, name, self.seed, about or {}, self._data(), stage_code)
 
     def _legible(self, name: str, *depends: Any) -> str:
         """An entry's name: a key, after what runs may differ in without replacing each other's stages."""

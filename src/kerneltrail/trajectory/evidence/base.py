@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, ClassVar, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol
 
 import numpy as np
 
@@ -59,12 +59,16 @@ class NodeEstimate(NamedTuple):
 class PathEvidence(ABC):
     """An evidence of pilot users' batches, which may learn hyperparameters from the paths.
 
-    A subclass says `evaluate`. If its values depend on who is assigned where, it sets `learns` and says `for_paths`; if
-    it does not judge a followed user by Laplace's approximation, it says `estimate`.
+    A subclass defines `evaluate`. If its values depend on who is assigned where, it also defines `for_paths`; if it
+    does not judge a followed user by Laplace's approximation, `estimate`. A fit makes it with (table, largest).
+
+    A composition is given as a mask, a number whose bit i says whether product i of the pool is in it;
+    ``table.pool.composition(mask)`` is the composition itself.
 
     Attributes:
         name: what a configuration calls it.
-        learns: whether its values depend on the paths.
+        learns: whether its values depend on the paths, so that chains ask for them anew after every sweep. It is so
+            where `for_paths` is defined, and need not be stated.
         table: MAP fits of every (user, composition).
         largest: most products of a composition; larger ones have no evidence.
         customers: the number of batches of each user.
@@ -73,6 +77,10 @@ class PathEvidence(ABC):
     name: ClassVar[str]
     learns: ClassVar[bool] = False
 
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        cls.learns = cls.for_paths is not PathEvidence.for_paths
+
     def __init__(self, table: MapTable, largest: int) -> None:
         self.table = table
         self.largest = largest
@@ -80,7 +88,7 @@ class PathEvidence(ABC):
 
     @abstractmethod
     def evaluate(self, user: int, mask: int) -> Array:
-        """Log evidences of a composition of allowed size for all batches of one user, (T,)."""
+        """Log evidences of a composition of allowed size for one user, (T,): of the rows up to each of T batches."""
 
     def log_evidence(self, user: int, mask: int) -> Array:
         """Log evidences for all batches of one user, (T,)."""

@@ -44,7 +44,6 @@ class EmpiricalEvidence(PathEvidence):
     """
 
     name = "empirical"
-    learns = True
 
     def __init__(self, table: MapTable, largest: int, paths: Paths = (), cache: _Likelihoods | None = None) -> None:
         super().__init__(table, largest)

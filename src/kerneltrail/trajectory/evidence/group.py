@@ -82,7 +82,6 @@ class GroupEvidence(PathEvidence):
     """Made anew for each state of a chain; what did not change is not computed again."""
 
     name = "group"
-    learns = True
 
     def __init__(self, table: MapTable, largest: int, paths: Paths = (), cache: _Cache | None = None) -> None:
         super().__init__(table, largest)

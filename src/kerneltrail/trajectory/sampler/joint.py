@@ -137,7 +137,7 @@ def choose(
     alternatives: int = 4,
     worth: Callable[[Paths], float] | None = None,
 ) -> tuple[Structure, ...]:
-    """The chosen structure, then alternatives with other graphs, best log joint first.
+    """The chosen structure, then alternatives with other graphs, best log joint first, within the margin or not.
 
     Chosen: among samples within `margin` nats of the best log joint, the one with the fewest nodes, then edges, then
     the highest log joint. The paper keeps the simplest of five with similar likelihoods by eye; this says the same.

@@ -1,6 +1,7 @@
-"""The urn, method (8): counts of transitions between compositions, and the prior they imply over all paths.
+"""The urn: counts of transitions between compositions, and the prior they imply over all paths.
 
-Leaving composition K ("restaurant K") the next one is drawn from DP(α, H0). H0 is discrete, so tables are summed out:
+This is method (7), summed out as (8). Leaving composition K ("restaurant K") the next one is drawn from G_K, which has
+the prior DP(α, H0). G_K is never sampled, and since H0 is discrete the tables are summed out too:
 
     p(next = k | from K) = (N[K→k] + α H0(k|K)) / (N[K] + α)                                     (method (8))
 

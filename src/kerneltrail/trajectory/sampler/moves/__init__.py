@@ -9,6 +9,7 @@ from kerneltrail.trajectory.sampler.moves.seat import Seat
 
 for _move in (Seat, Plate, Run, Path, Rename, PublishedSeat, PublishedPlate):
     MOVES.add(_move.name, _move)
+MOVES.complete()
 
 EXACT = (Path.name, Seat.name, Plate.name, Run.name, Rename.name)
 """The default sweep."""
