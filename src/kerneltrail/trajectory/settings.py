@@ -54,7 +54,7 @@ class Settings:
             urn's prior over paths.
         selection: how new users are followed: ``filter`` or ``greedy`` (method §7).
         memory: for the filter, whether only the newest cumulative set speaks or all of them.
-        mean: what users vary around: ``automatic``, ``smooth`` where the target is standardised, else ``none``;
+        mean: what users vary around: ``automatic``, ``population`` where the target is standardised, else ``none``;
             ``none``, zero; ``population``, a ridge regression on all pilot users' rows, with
             the spread of a reward model's constant and advantage between users learnt too; or ``smooth``, the same with
             a curve for each covariate where that predicts pilot users who are left out better. So a new user has a
@@ -142,7 +142,7 @@ class Settings:
         """With what is left to the data decided: the mean, and the variance of a user's own constant."""
         mean = self.mean
         if mean == "automatic":
-            mean = "smooth" if standardised else "none"
+            mean = "population" if standardised else "none"
         constant = self.constant
         if constant is None:
             constant = 0.0 if mean == "none" else CONSTANT

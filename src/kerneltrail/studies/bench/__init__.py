@@ -17,6 +17,7 @@ from rich.table import Table
 from kerneltrail.evaluation.machine import machine
 from kerneltrail.store.atomic import write
 from kerneltrail.studies.bench.benchmark import BENCHMARKS, KEYS, Benchmark, Row
+from kerneltrail.studies.bench.effects import EffectsBenchmark
 from kerneltrail.studies.bench.evidence import EvidenceBenchmark
 from kerneltrail.studies.bench.map import MapBenchmark
 from kerneltrail.studies.bench.methods import MethodsBenchmark
@@ -28,7 +29,7 @@ from kerneltrail.studies.bench.update import UpdateBenchmark
 
 for _kind in (
     EvidenceBenchmark, MapBenchmark, UpdateBenchmark, TrainBenchmark, SelectBenchmark,
-    MethodsBenchmark, NestedBenchmark, RecoveryBenchmark,
+    MethodsBenchmark, NestedBenchmark, RecoveryBenchmark, EffectsBenchmark,
 ):  # fmt: skip
     BENCHMARKS.add(_kind.name, _kind)
 

@@ -1,0 +1,78 @@
+"""Curves of a population mean, and how users differ around it."""
+
+import numpy as np
+import pytest
+
+from kerneltrail.data.user import User
+from kerneltrail.gp.population import BUMPS, PopulationMean, between_users, bumps, effects_between
+
+NAMES = ("x", "z")
+
+
+def users(count=8, n=120, *, bump=2.0, slope=0.0, seed=0):
+    """Users who share a bump in x; in z they share nothing, and their slopes differ by `slope`."""
+    rng = np.random.default_rng(seed)
+    everybody = []
+    for i in range(count):
+        X = rng.uniform(0, 1, (n, 2))
+        y = bump * np.exp(-0.5 * ((X[:, 0] - 0.5) / 0.2) ** 2) + slope * rng.standard_normal() * X[:, 1]
+        everybody.append(User(f"u{i}", NAMES, X, y + 0.3 * rng.standard_normal(n), (n,)))
+    return everybody
+
+
+def test_a_curve_that_everybody_shares_is_found():
+    mean = PopulationMean.train(users(), None, curves=BUMPS)
+    assert mean.curves == BUMPS
+    x = np.linspace(0, 1, 9)
+    curve = mean.along(0, x) - mean.along(0, np.array([0.0]))
+    truth = 2.0 * (np.exp(-0.5 * ((x - 0.5) / 0.2) ** 2) - np.exp(-0.5 * (0.5 / 0.2) ** 2))
+    np.testing.assert_allclose(curve, truth, atol=0.3)
+    # What varies along one covariate is the mean at rows that differ in it alone.
+    rows = np.column_stack([x, np.full(9, 0.3)])
+    np.testing.assert_allclose(np.diff(mean.at(rows, None)), np.diff(mean.along(0, x)), atol=1e-9)
+
+
+def test_without_a_curve_the_mean_is_the_plain_ridge_to_the_last_bit():
+    straight = users(bump=0.0)
+    plain = PopulationMean.train(straight, None)
+    asked = PopulationMean.train(straight, None, curves=BUMPS)
+    if asked.curves == 0:
+        np.testing.assert_array_equal(asked.weights, plain.weights)
+    else:  # noise may be taken for a curve, a small one
+        x = np.linspace(0, 1, 9)
+        assert np.ptp(asked.along(0, x) - plain.along(0, x)) < 0.15
+    alone = PopulationMean.train(straight[:1], None, curves=BUMPS)
+    np.testing.assert_array_equal(alone.weights, PopulationMean.train(straight[:1], None).weights)
+
+
+def test_bumps_stand_side_by_side_by_covariate():
+    X = np.array([[0.2, 0.9]])
+    features = bumps(X, 3).reshape(2, 3)
+    for j in range(2):
+        for k, centre in enumerate((0.0, 0.5, 1.0)):
+            assert features[j, k] == pytest.approx(np.exp(-0.5 * ((X[0, j] - centre) / 0.25) ** 2))
+
+
+def test_the_spread_of_slopes_is_found():
+    """30 users, slopes of sd 1: the relative error of their estimated variance is 0.26, so the limits are far."""
+    everybody = users(30, bump=0.0, slope=1.0)
+    mean = PopulationMean.train(everybody, None)
+    between = effects_between([mean.centred(user) for user in everybody])
+    assert between.shape == (2, 2)
+    # The variance of the contrast from 0 to 1, by lines and bumps together.
+    ends = np.array([0.0, 1.0])
+    full = PopulationMean(mean.weights, NAMES, None, mean.penalty, between=between)
+
+    def contrast(j):
+        C = full.difference(j, ends, ends)
+        return C[0, 0] + C[1, 1] - 2 * C[0, 1]
+
+    assert 0.2 < contrast(1) < 2.5
+    assert contrast(0) < 0.3 * contrast(1)
+
+
+def test_tied_weights_have_one_variance():
+    rng = np.random.default_rng(0)
+    blocks = [(rng.standard_normal((40, 3)), rng.standard_normal(40)) for _ in range(5)]
+    v = between_users(blocks, np.ones(3), tied=np.array([0, 1, 1]))
+    assert v[1] == v[2] != v[0]
