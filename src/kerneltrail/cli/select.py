@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from kerneltrail.cli.table_options import Decimal, Delimiter, TimeFormat, as_written
+
 if TYPE_CHECKING:
     from kerneltrail.data import User
     from kerneltrail.evaluation import Failure
@@ -36,6 +38,9 @@ def select(
     batch_column: Annotated[
         str | None, typer.Option("--batch-column", help="Column whose change ends a batch, instead of a size.")
     ] = None,
+    time_format: TimeFormat = None,
+    delimiter: Delimiter = None,
+    decimal: Decimal = None,
 ) -> None:
     """Select a kernel for every user after every batch, and judge it by its prediction of the next batch.
 
@@ -58,7 +63,8 @@ def select(
     loaded = load(model)
     as_learnt = batch_size is None and batch_column is None
     batching = None if as_learnt else Batching.of(batch_size, batch_column)
-    cohort = Cohort.from_schema(loaded.schema, data, batching=batching, skip_refused=True)
+    schema = as_written(loaded.schema, time_format, delimiter, decimal)
+    cohort = Cohort.from_schema(schema, data, batching=batching, skip_refused=True)
     for path in (out, predictions):
         if path is not None:
             check_writable(path)

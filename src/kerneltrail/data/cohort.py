@@ -16,6 +16,8 @@ from kerneltrail.data.batching import Batching
 from kerneltrail.data.intake import IntakeReport, read_users
 from kerneltrail.data.scaling import Scaler, Scaling, TargetScaling
 from kerneltrail.data.schema import Policy, Schema
+from kerneltrail.data.table import delimiter_of
+from kerneltrail.data.times import write_times
 from kerneltrail.data.user import User
 from kerneltrail.errors import DataError
 from kerneltrail.names import nearest
@@ -77,16 +79,19 @@ class Cohort:
         scaling: Scaling = "group",
         target_scaling: TargetScaling = "none",
         units: Mapping[str, str] | None = None,
+        time_format: str | None = None,
+        delimiter: str | None = None,
+        decimal: str | None = None,
         skip_refused: bool = False,
     ) -> Cohort:
         """The cohort in a long table, one row per decision point.
 
         Args:
             rows: a pandas, polars or pyarrow table, a dict of columns, or a path to a CSV or Parquet file.
-            user, target, covariates, action, availability, probability, available_only, scaling, target_scaling, units:
-                as in `Schema`; covariates are numbers, unless declared `categorical`.
-            order: column of numbers, times or ISO texts that orders a user's rows. Rows are sorted by it; rows with
-                equal values keep the table's order and are counted in the report.
+            user, target, covariates, action, availability, probability, available_only, scaling, target_scaling, units,
+                time_format, delimiter, decimal: as in `Schema`; covariates are numbers, unless declared `categorical`.
+            order: column of numbers, times or ISO texts (or as `time_format` says) that orders a user's rows. Rows are
+                sorted by it; rows with equal values keep the table's order and are counted in the report.
             batch_size, batch_column, ends: how batches are cut; one of the three (see Batching).
             categorical: levels by covariate, coded 0, 1, … in the order given.
             missing: what to do about missing values: ``error``, ``drop`` (the row), or by column, where a number or a
@@ -111,6 +116,9 @@ class Cohort:
             scaling=scaling,
             target_scaling=target_scaling,
             units=units or {},
+            time_format=time_format,
+            delimiter=delimiter,
+            decimal=decimal,
         )
         if isinstance(missing, str):
             if missing not in ("error", "drop"):
@@ -305,7 +313,8 @@ class Cohort:
         for user in self.raw:
             columns[schema.user] += [user.name] * user.rows
             order = np.arange(1, user.rows + 1) if user.order is None else user.order
-            columns[schema.order] += [str(v) for v in order] if order.dtype.kind == "M" else order.tolist()
+            timed = order.dtype.kind == "M"
+            columns[schema.order] += write_times(order, schema.time_format) if timed else order.tolist()
             starts = (0, *user.ends)
             numbers = [n for n, (a, b) in enumerate(zip(starts, user.ends, strict=False), 1) for _ in range(b - a)]
             if named:
@@ -324,11 +333,16 @@ class Cohort:
         return columns
 
     def write_csv(self, path: str | os.PathLike[str]) -> None:
-        """Write `to_rows` as CSV."""
+        """Write `to_rows` as CSV, with the delimiter and the decimal sign of the schema, so that it reads it back."""
         columns = self.to_rows()
         text = io.StringIO(newline="")
-        writer = csv.writer(text)
+        writer = csv.writer(text, delimiter=delimiter_of(self.schema.delimiter))
         writer.writerow(columns)
+        if self.schema.decimal == ",":
+            columns = {
+                name: [str(v).replace(".", ",") if isinstance(v, float) else v for v in own]
+                for name, own in columns.items()
+            }
         writer.writerows(zip(*columns.values(), strict=True))
         write(path, text.getvalue())
 

@@ -110,14 +110,18 @@ class UnlabelledRows:
 
 def read_users(schema: Schema, rows: Any, *, skip_refused: bool = False) -> tuple[tuple[User, ...], IntakeReport]:
     """The users of a table, in data units and in order of appearance, and what happened on the way."""
-    return _Intake(schema, read_table(rows), schema.values, skip_refused).users()
+    return _Intake(schema, _table(schema, rows), schema.values, skip_refused).users()
 
 
 def read_unlabelled(schema: Schema, rows: Any) -> tuple[UnlabelledRows, ...]:
     """The covariates alone, by user and in data units: rows to predict, whose target is not known yet."""
-    intake = _Intake(schema, read_table(rows), schema.covariates)
+    intake = _Intake(schema, _table(schema, rows), schema.covariates)
     X = intake.stacked(schema.covariates)
     return tuple(UnlabelledRows(name, X[index], index) for name, index, _ in intake.by_user())
+
+
+def _table(schema: Schema, rows: Any) -> Table:
+    return read_table(rows, delimiter=schema.delimiter, decimal=schema.decimal)
 
 
 class _Intake:
@@ -126,7 +130,7 @@ class _Intake:
     def __init__(self, schema: Schema, table: Table, wanted: tuple[str, ...], skip_refused: bool = False) -> None:
         self.schema, self.table, self.skip_refused = schema, table, skip_refused
         self.names = labels(table, schema.user, "user column")
-        self.order = order_values(table, schema.order)
+        self.order = order_values(table, schema.order, schema.time_format)
         self.refused: dict[str, str] = {}
         covariates = set(schema.covariates)
         self.values = {name: self._column(name, name in covariates) for name in wanted}
