@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from kerneltrail.data.batching import Batching
+from kerneltrail.data.checks import DataCheck, PilotSummary, check
 from kerneltrail.data.intake import IntakeReport, read_users
 from kerneltrail.data.scaling import Scaler, Scaling, TargetScaling
 from kerneltrail.data.schema import Policy, Schema
@@ -286,6 +287,14 @@ class Cohort:
         schema = replace(self.schema, scaling=scaling, target_scaling=target_scaling or self.schema.target_scaling)
         return replace(self, schema=schema.fitted(self.raw))
 
+    def check(self, table: Any = None, *, pilot: PilotSummary | None = None) -> DataCheck:
+        """A look at the data before fitting: columns in numbers, and what is probably a mistake; nothing is changed.
+
+        With the `table` that the cohort was read from, rows are named as they stand there. With `model.pilot`, new
+        users are compared with the pilot users.
+        """
+        return check(self, table, pilot=pilot)
+
     def summary(self) -> list[dict[str, Any]]:
         """One row per user, in data units: rows, batches, mean and spread of the target, share of actions."""
         return [
@@ -340,8 +349,8 @@ class Cohort:
         writer.writerow(columns)
         if self.schema.decimal == ",":
             columns = {
-                name: [str(v).replace(".", ",") if isinstance(v, float) else v for v in own]
-                for name, own in columns.items()
+                name: [str(v).replace(".", ",") if isinstance(v, float) else v for v in values]
+                for name, values in columns.items()
             }
         writer.writerows(zip(*columns.values(), strict=True))
         write(path, text.getvalue())

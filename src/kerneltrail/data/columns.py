@@ -23,6 +23,7 @@ Refusal = Callable[[int, str], None]
 _WHOLE = re.compile(r"(-?\d+)\.0+")
 _TRUTH = {"true": 1.0, "false": 0.0}
 _DIGITS = re.compile(r"[+-]?\d+")
+_DECIMALS = re.compile(r"[+-]?\d+\.\d+")
 _COMMA = re.compile(r"[+-]?\d*,\d+([eE][+-]?\d+)?")
 _POINT = re.compile(r"[+-]?[\d.]*\.\d+(,\d+)?([eE][+-]?\d+)?")
 _THOUSANDS = re.compile(r"[+-]?[1-9]\d{0,2}(,\d{3})+(\.\d+)?")
@@ -53,13 +54,13 @@ def numbers(table: Table, name: str, hint: str = "", refuse: Refusal = refused) 
     Infinities are refused, and numbers beyond `LARGEST`.
     """
     values = table.column(name)
-    if commas := decimal_commas(table, name):
-        raise DataError(f"column {name!r} of {table.source} {commas}")
     try:
-        column = np.array([_pointed(table, value) for value in values], dtype=np.float64)
+        column = np.array(_pointed_all(table, values), dtype=np.float64)
         if column.ndim != 1:  # every cell is itself a list
             raise ValueError
     except (TypeError, ValueError, OverflowError):
+        if commas := decimal_commas(table, name):
+            raise DataError(f"column {name!r} of {table.source} {commas}") from None
         column = np.array([_number(table, name, row, value, hint, refuse) for row, value in enumerate(values)])
     for row in np.flatnonzero(np.abs(column) > LARGEST):
         size = "infinite" if np.isinf(column[row]) else f"{column[row]:g}"
@@ -94,6 +95,10 @@ def _pointed(table: Table, value: Any) -> Any:
     return value
 
 
+def _pointed_all(table: Table, values: list[Any]) -> list[Any]:
+    return values if table.decimal == "." else [_pointed(table, value) for value in values]
+
+
 def _odd_mark(text: str, decimal: str) -> str:
     """What is wrong with a number's commas and points; empty if nothing is."""
     if decimal == ",":
@@ -121,6 +126,10 @@ def decimal_commas(table: Table, name: str) -> str:
     if first is None or table.decimal == ",":
         return ""
     shown = f"{_shown(table.column(name)[first])} in {table.place(first)}"
+    pointed = next((other for other in table.names if other != name and _has_points(table, other)), None)
+    if pointed is not None:
+        marks = "decimal commas" if surely else "commas in its numbers"
+        return f"has {marks}, {shown}, unlike column {pointed!r}: write its numbers with points, and none for thousands"
     if surely:
         return f"has decimal commas, {shown}: read the table with --decimal , (decimal=',' in Python)"
     return (
@@ -129,14 +138,23 @@ def decimal_commas(table: Table, name: str) -> str:
     )
 
 
+def _has_points(table: Table, name: str) -> bool:
+    return any(isinstance(value, str) and _DECIMALS.fullmatch(value.strip()) for value in table.column(name)[:200])
+
+
+def number_or_none(table: Table, value: Any) -> float | None:
+    """A cell as a number, or None where it is none; truth values and NaN are none."""
+    try:
+        number = None if isinstance(value, bool | date) else float(_pointed(table, value))
+    except (TypeError, ValueError, OverflowError):
+        return None
+    return None if number is None or number != number else number
+
+
 def are_numbers(table: Table, name: str) -> bool:
     """Whether a column holds numbers and nothing else, truth values aside."""
     present = [value for value in table.column(name) if value is not None]
-    try:
-        read = [float(_pointed(table, value)) for value in present if not isinstance(value, bool)]
-    except (TypeError, ValueError):
-        return False
-    return bool(present) and len(read) == len(present) and not any(value != value for value in read)
+    return bool(present) and all(number_or_none(table, value) is not None for value in present)
 
 
 def coded(table: Table, name: str, levels: Sequence[str], refuse: Refusal = refused) -> Array:
@@ -205,7 +223,7 @@ def order_values(table: Table, name: str, written: str | None = None) -> NDArray
         except (TypeError, ValueError, OverflowError):
             pass
         try:
-            column = np.array([_pointed(table, value) for value in values], dtype=np.float64)
+            column = np.array(_pointed_all(table, values), dtype=np.float64)
         except (TypeError, ValueError, OverflowError):
             pass
         else:

@@ -74,7 +74,8 @@ def write_times(times: NDArray[Any], written: str | None) -> list[Any]:
     if written is None:
         return [str(time) for time in times]
     if written in EPOCHS:
-        return [int(count) // EPOCHS[written] for count in times.astype("datetime64[us]").astype(np.int64)]
+        unit, counts = EPOCHS[written], times.astype("datetime64[us]").astype(np.int64).tolist()
+        return [count / unit if count % unit else count // unit for count in counts]
     # Zones were turned into UTC when the times were read.
     stamps = (time.replace(tzinfo=UTC) for time in times.astype("datetime64[us]").tolist())
     return [stamp.strftime(written) for stamp in stamps]
@@ -93,16 +94,16 @@ def likely_formats(texts: Sequence[str]) -> dict[str, int]:
     sample = texts[:: max(1, len(texts) // _SAMPLE)]
     # Python compiles every format that is tried, half a millisecond each: the marks between the numbers tell first.
     usual = Counter(map(_marks, sample)).most_common(1)[0][0] if sample else ""
-    alike = (own for own in FORMATS if usual.startswith(_marks(re.sub("%.", "", own))))
-    sifted = [own for own in alike if _reads(sample, own) >= _MOST * len(sample)]
+    alike = (written for written in FORMATS if usual.startswith(_marks(re.sub("%.", "", written))))
+    sifted = [written for written in alike if _reads(sample, written) >= _MOST * len(sample)]
     meanings: dict[tuple[datetime | None, ...], str] = {}
-    for own in sifted:
-        meanings.setdefault(tuple(read_time(text, own) for text in distinct), own)
+    for written in sifted:
+        meanings.setdefault(tuple(read_time(text, written) for text in distinct), written)
     counts = {
-        own: sum(count for time, count in zip(times, distinct.values(), strict=True) if time is not None)
-        for times, own in meanings.items()
+        written: sum(count for time, count in zip(times, distinct.values(), strict=True) if time is not None)
+        for times, written in meanings.items()
     }
-    kept = {own: count for own, count in counts.items() if count >= _MOST * len(texts)}
+    kept = {written: count for written, count in counts.items() if count >= _MOST * len(texts)}
     return dict(sorted(kept.items(), key=lambda item: -item[1]))
 
 
@@ -122,7 +123,7 @@ def suggestion(values: Sequence[Any]) -> str:
     """
     texts = [str(value) for value in values if not isinstance(value, date)]
     counts = likely_formats(texts) if texts else {}
-    best = [own for own, count in counts.items() if count == max(counts.values())]
+    best = [written for written, count in counts.items() if count == max(counts.values())]
     if len(best) > 1:
         return (
             f"; {' and '.join(map(repr, best[:3]))} fit equally well and mean different days: say which one with "
