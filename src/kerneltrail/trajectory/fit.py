@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from kerneltrail.data import Cohort, User
+from kerneltrail.data.checks import quantiles_of_columns
 from kerneltrail.errors import DataError
 from kerneltrail.gp import Reward
 from kerneltrail.gp.compilation import ensure_compiled
@@ -175,6 +176,7 @@ def _conclude(
             "version": version("kerneltrail"),
             "users": {user.name: user.fingerprint for user in cohort.users},
             "rows": {user.name: user.rows_digest for user in cohort.users},
+            "columns": quantiles_of_columns(cohort.schema, cohort.raw),
             "candidates": [table.pool.composition(mask).text for mask in target.candidates],
         },
     )
