@@ -52,6 +52,7 @@ def select(
 
     from kerneltrail.cli.terminal import progress, say
     from kerneltrail.data import Batching, Cohort
+    from kerneltrail.data.checks import against_pilot, brief
     from kerneltrail.errors import DataError
     from kerneltrail.evaluation.follow import left_out
     from kerneltrail.evaluation.tables import csv_text
@@ -83,7 +84,8 @@ def select(
         columns = (*PREDICTED, *ADVANTAGE) if loaded.takes_action else PREDICTED
         write(predictions, csv_text(columns, predicted))
     write(out, csv_text([*STEP, *(_evidence(node.composition.text) for node in loaded.nodes)], steps))
-    say([str(cohort.report), f"{len({step['user'] for step in steps})} users, {len(steps)} batches: {out}"])
+    odd = brief(against_pilot(cohort, loaded.pilot), "kerneltrail check --model says more.")
+    say([str(cohort.report), *odd, f"{len({step['user'] for step in steps})} users, {len(steps)} batches: {out}"])
     if predictions is not None:
         say([f"{len(predicted)} rows predicted: {predictions}"])
     if refused:
