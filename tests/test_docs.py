@@ -44,6 +44,14 @@ def commands(text):
         yield shlex.split(head), [line for line in rest if line]
 
 
+def test_what_the_check_in_the_recipes_says_is_what_it_says(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert CliRunner().invoke(app, ["example", "--out", "study"]).exit_code == 0
+    (block,) = [block for block in blocks("how-to.md", "text") if block.startswith("$ kerneltrail check ")]
+    line, promised = block.split("\n", 1)
+    assert CliRunner().invoke(app, shlex.split(line)[2:]).output == promised
+
+
 def test_the_tutorial_s_commands_work_in_their_order(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     Path("light.yaml").write_text(

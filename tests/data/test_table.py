@@ -89,7 +89,7 @@ def test_a_blank_line_in_a_table_of_one_column_is_no_row_but_a_quoted_blank_is(t
         ("a.csv", "x,y\n", "has columns x, y but no rows"),
         ("a.csv", "x,x\n1,2\n", "two columns named 'x'"),
         ("a.csv", "x,y\n1,2\n3\n", "line 3: 1 cells, but the header names 2"),
-        ("a.csv", 'x,y\n"1"2,3\n', "cannot be read as comma-separated"),
+        ("a.csv", 'x,y\n"1"2,3\n', "cannot be read as text in UTF-8, separated by ','"),
         ("a.parquet", "PAR1nonsense", "cannot be read as Parquet"),
         ("a.xlsx", "x", "must be a .csv, .tsv or .parquet file"),
     ],
@@ -163,11 +163,36 @@ def test_unknown_columns_are_answered_with_the_nearest() -> None:
         table.column("zzz")
 
 
-@pytest.mark.parametrize(
-    ("mark", "cure"),
-    [(";", "separate columns by commas"), ("|", "separate columns by commas"), ("\t", "name the file .tsv")],
-)
-def test_a_file_with_another_separator_is_recognised(tmp_path: Path, mark: str, cure: str) -> None:
+@pytest.mark.parametrize(("mark", "word"), [(";", "';'"), ("|", "'|'"), ("\t", "tab")])
+def test_a_file_with_another_separator_is_recognised_and_read_when_it_is_named(
+    tmp_path: Path, mark: str, word: str
+) -> None:
     (tmp_path / "pilot.csv").write_text(f"user{mark}hour\nanna{mark}8\n")
-    with pytest.raises(DataError, match=re.escape(f"one name with {mark!r} in it: {cure}")):
+    advice = f"one name with {mark!r} in it: read the table with --delimiter {word}"
+    with pytest.raises(DataError, match=re.escape(advice)):
         read_table(tmp_path / "pilot.csv").column("user")
+    for delimiter in (mark, word.strip("'")):
+        assert read_table(tmp_path / "pilot.csv", delimiter=delimiter).columns == {"user": ["anna"], "hour": ["8"]}
+
+
+def test_decimal_commas_in_a_file_with_semicolons_are_recognised(tmp_path: Path) -> None:
+    (tmp_path / "pilot.csv").write_text("user;temp\nanna;36,6\n")
+    with pytest.raises(DataError, match=re.escape("with --delimiter ';' --decimal , (delimiter=")):
+        read_table(tmp_path / "pilot.csv")
+    (tmp_path / "pilot.csv").write_text("user,temp\nanna,36,6\n")
+    with pytest.raises(DataError, match="numbers with decimal commas have to stand in quotes"):
+        read_table(tmp_path / "pilot.csv")
+    (tmp_path / "pilot.csv").write_text("user,hour\nanna,36\n")
+    with pytest.raises(DataError, match="its header is one name with ',' in it"):
+        read_table(tmp_path / "pilot.csv", delimiter=";").column("user")
+
+
+@pytest.mark.parametrize("delimiter", ["", ";;", "a", ".", '"', "\n", 3])
+def test_signs_that_separate_nothing(delimiter: str) -> None:
+    with pytest.raises(DataError, match="columns can be separated by one sign"):
+        read_table({"x": [1]}, delimiter=delimiter)
+
+
+def test_signs_that_are_no_decimal_ones() -> None:
+    with pytest.raises(DataError, match=r"come after '\.' or ',', not after ';'"):
+        read_table({"x": [1]}, decimal=";")

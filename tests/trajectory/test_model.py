@@ -6,8 +6,10 @@ import pytest
 from kerneltrail.errors import DataError
 from kerneltrail.kernels import parse
 from kerneltrail.trajectory import ROOT
+from kerneltrail.trajectory.fit import fit
+from kerneltrail.trajectory.model import load
 
-from . import oracle
+from . import oracle, tiny
 from .small import small_model
 
 
@@ -71,6 +73,20 @@ def test_the_chosen_structure_is_the_first(model):
     assert model.counts.totals[ROOT] == 3
     assert math.isclose(model.urn.alpha, 0.7)
     assert model.covariates == ("hour", "steps")
+
+
+def test_what_is_kept_of_the_pilot_users(tmp_path):
+    """Quantiles and digests are in a fitted model's file; an older one has the covariates' ranges."""
+    cohort = tiny.cohort()
+    model = fit(cohort, pool=tiny.POOL, settings=tiny.settings(sweeps=8), workers=1)
+    x = np.concatenate([user.X[:, 0] for user in cohort.raw])
+    assert model.pilot.quantiles["x"] == tuple(np.quantile(x, [0, 0.01, 0.1, 0.5, 0.9, 0.99, 1]))
+    assert set(model.pilot.quantiles) == {"x", cohort.target}
+    model.save(tmp_path / "m.trail")
+    assert load(tmp_path / "m.trail").pilot == model.pilot
+    assert [model.pilot.has_rows_of(user) for user in cohort.raw] == [True] * len(cohort)
+    older = small_model()
+    assert older.pilot.range("hour") == (older.scaler.low[0], older.scaler.high[0])
 
 
 def test_scaling_per_user_gives_a_model_without_new_users():

@@ -11,6 +11,7 @@ import typer
 from typer.core import TyperGroup
 
 from kerneltrail.cli.bench import bench
+from kerneltrail.cli.check import check
 from kerneltrail.cli.cks import cks
 from kerneltrail.cli.demo import demo
 from kerneltrail.cli.describe import describe
@@ -26,7 +27,7 @@ from kerneltrail.cli.tables import tables
 from kerneltrail.errors import KerneltrailError
 
 COMMANDS: tuple[Callable[..., None], ...] = (
-    example, fit, show, select, report, describe, evaluate, cks, demo, experiment, bench, tables,
+    example, check, fit, show, select, report, describe, evaluate, cks, demo, experiment, bench, tables,
 )  # fmt: skip
 """In the order in which a newcomer needs them."""
 

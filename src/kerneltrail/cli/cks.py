@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from kerneltrail.cli.table_options import Decimal, Delimiter
+
 if TYPE_CHECKING:
     from kerneltrail.data.table import Table
     from kerneltrail.kernels import Array
@@ -47,6 +49,8 @@ def cks(
     ] = None,
     workers: Annotated[int, typer.Option("--workers", min=1, help="Processes that fit candidates.")] = 1,
     seed: Annotated[int, typer.Option("--seed", min=0, help="Seed of random starts.")] = 0,
+    delimiter: Delimiter = None,
+    decimal: Decimal = None,
 ) -> None:
     """Search sums and products of kernels for one series; show the search, the kernel in words, and predict.
 
@@ -69,10 +73,10 @@ def cks(
     settings = SearchSettings.for_series(
         beam=beam, fits=fits, seconds=seconds, workers=workers, seed=seed, choose=choose.value, **changes
     )
-    table = read_table(data)
+    table = read_table(data, delimiter=delimiter, decimal=decimal)
     names = _names(table, target, covariates)
     X, y = _numbers(table, (*names, target))
-    at = None if predict is None else _all_numbers(read_table(predict), names)
+    at = None if predict is None else _all_numbers(read_table(predict, delimiter=delimiter, decimal=decimal), names)
     for path in (out, tree):
         if path is not None:
             check_writable(path)

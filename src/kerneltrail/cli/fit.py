@@ -60,6 +60,9 @@ def fit(
 
     table.check()
     with progress(f"reading {data.name}"):
+        from kerneltrail.data import Cohort
+        from kerneltrail.data.checks import brief
+        from kerneltrail.data.checks import check as look
         from kerneltrail.report.model_text import graph_lines
         from kerneltrail.store.atomic import check_writable
         from kerneltrail.trajectory.configuration import Config, read_config
@@ -72,11 +75,14 @@ def fit(
         given = {"chains": chains, "sweeps": sweeps, "seed": seed}
         changes = {name: value for name, value in given.items() if value is not None}
         chosen.settings_value(**changes)
-        cohort = table.read(data)
+        rows = table.table(data)
+        cohort = Cohort.from_schema(table.schema(rows), rows)
+        checked = look(cohort, rows, candidates=table.left_over(rows) if table.covariates is None else ())
         parts = chosen.build(cohort, **changes)
         check_writable(out)
     # Before the wait.
     say([f"{len(cohort)} users; {table.target} from {', '.join(cohort.covariates)}", str(cohort.report)])
+    say(brief(checked.findings, "kerneltrail check, with the same options, says more."))
     try:
         with progress(STAGES["fits"]) as display:
             model = learn(

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from kerneltrail.cli.table_options import Decimal, Delimiter, TimeFormat, as_written
+
 if TYPE_CHECKING:
     from kerneltrail.report.model_page import Comparison
     from kerneltrail.trajectory.model import TrajectoryModel
@@ -28,6 +30,9 @@ def report(
         int, typer.Option("--users", min=1, help="Users shown one by one; calibration takes all of them.")
     ] = 24,
     title: Annotated[str | None, typer.Option("--title", help="Heading of the page.")] = None,
+    time_format: TimeFormat = None,
+    delimiter: Delimiter = None,
+    decimal: Decimal = None,
 ) -> None:
     """Write a page that explains a model: the graph, users on it, calibration, alternatives, chains.
 
@@ -44,7 +49,10 @@ def report(
     model, comparison = _model_and_comparison(source)
     if data is not None and model is None:
         raise DataError(f"{source} has no model file, without which --data cannot be shown")
-    cohort = None if data is None or model is None else Cohort.from_schema(model.schema, data, skip_refused=True)
+    cohort = None
+    if data is not None and model is not None:
+        schema = as_written(model.schema, time_format, delimiter, decimal)
+        cohort = Cohort.from_schema(schema, data, skip_refused=True)
     check_writable(out)
     followed: Any = ()
     left_out = [] if cohort is None else cohort.report.left_out

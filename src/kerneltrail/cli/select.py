@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from kerneltrail.cli.table_options import Decimal, Delimiter, TimeFormat, as_written
+
 if TYPE_CHECKING:
     from kerneltrail.data import User
     from kerneltrail.evaluation import Failure
@@ -36,6 +38,9 @@ def select(
     batch_column: Annotated[
         str | None, typer.Option("--batch-column", help="Column whose change ends a batch, instead of a size.")
     ] = None,
+    time_format: TimeFormat = None,
+    delimiter: Delimiter = None,
+    decimal: Decimal = None,
 ) -> None:
     """Select a kernel for every user after every batch, and judge it by its prediction of the next batch.
 
@@ -47,6 +52,7 @@ def select(
 
     from kerneltrail.cli.terminal import progress, say
     from kerneltrail.data import Batching, Cohort
+    from kerneltrail.data.checks import against_pilot, brief
     from kerneltrail.errors import DataError
     from kerneltrail.evaluation.follow import left_out
     from kerneltrail.evaluation.tables import csv_text
@@ -58,7 +64,8 @@ def select(
     loaded = load(model)
     as_learnt = batch_size is None and batch_column is None
     batching = None if as_learnt else Batching.of(batch_size, batch_column)
-    cohort = Cohort.from_schema(loaded.schema, data, batching=batching, skip_refused=True)
+    schema = as_written(loaded.schema, time_format, delimiter, decimal)
+    cohort = Cohort.from_schema(schema, data, batching=batching, skip_refused=True)
     for path in (out, predictions):
         if path is not None:
             check_writable(path)
@@ -77,7 +84,8 @@ def select(
         columns = (*PREDICTED, *ADVANTAGE) if loaded.takes_action else PREDICTED
         write(predictions, csv_text(columns, predicted))
     write(out, csv_text([*STEP, *(_evidence(node.composition.text) for node in loaded.nodes)], steps))
-    say([str(cohort.report), f"{len({step['user'] for step in steps})} users, {len(steps)} batches: {out}"])
+    odd = brief(against_pilot(cohort, loaded.pilot), "kerneltrail check --model says more.")
+    say([str(cohort.report), *odd, f"{len({step['user'] for step in steps})} users, {len(steps)} batches: {out}"])
     if predictions is not None:
         say([f"{len(predicted)} rows predicted: {predictions}"])
     if refused:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import wraps
 from pathlib import Path
@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 if TYPE_CHECKING:
-    from kerneltrail.data import Cohort
+    from kerneltrail.data import Cohort, Schema
+    from kerneltrail.data.table import Table
 
 
 Missing = StrEnum("Missing", ["error", "drop"])
@@ -21,6 +22,19 @@ Scaling = StrEnum("Scaling", ["group", "none"])
 TargetScaling = StrEnum("TargetScaling", ["none", "standard"])
 ConfigFile = Annotated[
     Path | None, typer.Option("--config", help="Pool, priors, settings, reward: YAML or TOML (docs).")
+]
+TimeFormat = Annotated[
+    str | None,
+    typer.Option(
+        "--time-format",
+        help="How times are written, if not as 2015-07-22 16:31: '%d/%m/%Y %H:%M', epoch-seconds, epoch-milliseconds.",
+    ),
+]
+Delimiter = Annotated[
+    str | None, typer.Option("--delimiter", help="What separates the columns of a text file: ';', '|' or tab.")
+]
+Decimal = Annotated[
+    str | None, typer.Option("--decimal", help="What stands before the decimals of a number, if no point: a comma.")
 ]
 Workers = Annotated[int | None, typer.Option("--workers", min=1, help="Processes; all cores by default.")]
 
@@ -44,6 +58,9 @@ class TableOptions:
     availability: Annotated[
         str | None, typer.Option("--availability", help="Column that says whether the user was available, 0 or 1.")
     ] = None
+    probability: Annotated[
+        str | None, typer.Option("--probability", help="Column of the chance with which the action was 1.")
+    ] = None
     available_only: Annotated[
         bool, typer.Option("--available-only", help="Drop the rows at which the user was not available.")
     ] = False
@@ -62,11 +79,13 @@ class TableOptions:
     unit: Annotated[
         list[str] | None, typer.Option("--unit", help="Unit of a covariate or the target: NAME=hours. Repeatable.")
     ] = None
+    time_format: TimeFormat = None
+    delimiter: Delimiter = None
+    decimal: Decimal = None
 
     def check(self) -> None:
         """Refuse what can be refused before the table is read: columns not named, batches cut in no way or two."""
-        if self.user is None or self.order is None or self.target is None:
-            raise typer.BadParameter("a table needs all three", param_hint="--user, --order, --target")
+        self._columns()
         if (self.batch_size is None) == (self.batch_column is None):
             raise typer.BadParameter(
                 "say how rows are cut into batches, in one way", param_hint="--batch-size, --batch-column"
@@ -75,20 +94,59 @@ class TableOptions:
     def read(self, data: Path) -> Cohort:
         """The cohort in a file."""
         from kerneltrail.data import Cohort
-        from kerneltrail.data.columns import columns_of_numbers
-        from kerneltrail.data.table import read_table
 
         self.check()
-        table = read_table(data)
-        given: dict[str, Any] = {
-            name: value.value if isinstance(value, StrEnum) else value for name, value in vars(self).items()
-        }
-        categorical = {name: text.split(",") for name, text in pairs(given.pop("levels"), "--levels").items()}
-        units = pairs(given.pop("unit"), "--unit")
-        named = given.pop("covariates")
-        roles = {**given, "categorical": categorical}
+        table = self.table(data)
+        return Cohort.from_schema(self.schema(table), table)
+
+    def table(self, data: Path) -> Table:
+        """The table in a file, before anybody asks what its columns mean."""
+        from kerneltrail.data.table import read_table
+
+        return read_table(data, delimiter=self.delimiter, decimal=self.decimal)
+
+    def schema(self, table: Table) -> Schema:
+        """What the columns of a table mean; without batches named, each user's rows are one batch."""
+        from kerneltrail.data import Batching, Schema
+        from kerneltrail.data.columns import columns_of_numbers
+
+        user, order, target = self._columns()
+        levels = {name: tuple(text.split(",")) for name, text in pairs(self.levels, "--levels").items()}
+        named = self.covariates
+        roles = {**vars(self), "categorical": levels}
         covariates = columns_of_numbers(table, roles) if named is None else listed(named, "--covariates")
-        return Cohort.from_table(table, **given, covariates=covariates, categorical=categorical, units=units)
+        schema = Schema(
+            user=user,
+            order=order,
+            target=target,
+            covariates=tuple(covariates),
+            batching=Batching(self.batch_size, self.batch_column),
+            action=self.action,
+            availability=self.availability,
+            probability=self.probability,
+            levels=levels,
+            available_only=self.available_only,
+            scaling=self.scaling.value,  # type: ignore[arg-type]
+            target_scaling=self.target_scaling.value,  # type: ignore[arg-type]
+            units=pairs(self.unit, "--unit"),
+            time_format=self.time_format,
+            delimiter=self.delimiter,
+            decimal=self.decimal,
+        )
+        dropped = schema.values if self.missing is Missing.drop else ()
+        return replace(schema, missing=dict.fromkeys(dropped, "drop"))
+
+    def left_over(self, table: Table) -> list[str]:
+        """Columns without any other role, which may be covariates."""
+        taken = {
+            self.user, self.order, self.target, self.batch_column, self.action, self.availability, self.probability
+        }  # fmt: skip
+        return [name for name in table.names if name not in taken]
+
+    def _columns(self) -> tuple[str, str, str]:
+        if self.user is None or self.order is None or self.target is None:
+            raise typer.BadParameter("a table needs all three", param_hint="--user, --order, --target")
+        return self.user, self.order, self.target
 
 
 def with_table_options(*required: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
@@ -122,6 +180,12 @@ def _by_keyword(command: Callable[..., Any]) -> dict[str, inspect.Parameter]:
     """Parameters by name, annotations evaluated; by keyword, so that those with defaults may come first."""
     parameters = inspect.signature(command, eval_str=True).parameters
     return {name: one.replace(kind=inspect.Parameter.KEYWORD_ONLY) for name, one in parameters.items()}
+
+
+def as_written(schema: Schema, time_format: str | None, delimiter: str | None, decimal: str | None) -> Schema:
+    """A model's schema for a table that is written otherwise than the pilot users' was."""
+    given = {"time_format": time_format, "delimiter": delimiter, "decimal": decimal}
+    return replace(schema, **{name: value for name, value in given.items() if value is not None})  # type: ignore[arg-type]
 
 
 def listed(text: str, option: str, what: str = "column") -> list[str]:

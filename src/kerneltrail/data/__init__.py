@@ -2,6 +2,7 @@
 
 from kerneltrail.data import simulate
 from kerneltrail.data.batching import Batching
+from kerneltrail.data.checks import DataCheck, Finding, PilotSummary, check_table
 from kerneltrail.data.cohort import Cohort
 from kerneltrail.data.fitbit import load_fitbit
 from kerneltrail.data.heartsteps import load_heartsteps, paper_split
@@ -15,13 +16,17 @@ from kerneltrail.data.user import User
 __all__ = [
     "Batching",
     "Cohort",
+    "DataCheck",
+    "Finding",
     "IntakeReport",
+    "PilotSummary",
     "Scaler",
     "Schema",
     "Simulation",
     "UnlabelledRows",
     "User",
     "default_priors",
+    "check_table",
     "in_data_units",
     "in_scaled_units",
     "load_fitbit",

@@ -13,9 +13,12 @@ from typing import Any
 import numpy as np
 
 from kerneltrail.data.batching import Batching
+from kerneltrail.data.checks import DataCheck, PilotSummary, check
 from kerneltrail.data.intake import IntakeReport, read_users
 from kerneltrail.data.scaling import Scaler, Scaling, TargetScaling
 from kerneltrail.data.schema import Policy, Schema
+from kerneltrail.data.table import delimiter_of
+from kerneltrail.data.times import write_times
 from kerneltrail.data.user import User
 from kerneltrail.errors import DataError
 from kerneltrail.names import nearest
@@ -77,16 +80,19 @@ class Cohort:
         scaling: Scaling = "group",
         target_scaling: TargetScaling = "standard",
         units: Mapping[str, str] | None = None,
+        time_format: str | None = None,
+        delimiter: str | None = None,
+        decimal: str | None = None,
         skip_refused: bool = False,
     ) -> Cohort:
         """The cohort in a long table, one row per decision point.
 
         Args:
             rows: a pandas, polars or pyarrow table, a dict of columns, or a path to a CSV or Parquet file.
-            user, target, covariates, action, availability, probability, available_only, scaling, target_scaling, units:
-                as in `Schema`; covariates are numbers, unless declared `categorical`.
-            order: column of numbers, times or ISO texts that orders a user's rows. Rows are sorted by it; rows with
-                equal values keep the table's order and are counted in the report.
+            user, target, covariates, action, availability, probability, available_only, scaling, target_scaling, units,
+                time_format, delimiter, decimal: as in `Schema`; covariates are numbers, unless declared `categorical`.
+            order: column of numbers, times or ISO texts (or as `time_format` says) that orders a user's rows. Rows are
+                sorted by it; rows with equal values keep the table's order and are counted in the report.
             batch_size, batch_column, ends: how batches are cut; one of the three (see Batching).
             categorical: levels by covariate, coded 0, 1, … in the order given.
             missing: what to do about missing values: ``error``, ``drop`` (the row), or by column, where a number or a
@@ -111,6 +117,9 @@ class Cohort:
             scaling=scaling,
             target_scaling=target_scaling,
             units=units or {},
+            time_format=time_format,
+            delimiter=delimiter,
+            decimal=decimal,
         )
         if isinstance(missing, str):
             if missing not in ("error", "drop"):
@@ -278,6 +287,14 @@ class Cohort:
         schema = replace(self.schema, scaling=scaling, target_scaling=target_scaling or self.schema.target_scaling)
         return replace(self, schema=schema.fitted(self.raw))
 
+    def check(self, table: Any = None, *, pilot: PilotSummary | None = None) -> DataCheck:
+        """A look at the data before fitting: columns in numbers, and what is probably a mistake; nothing is changed.
+
+        With the `table` that the cohort was read from, rows are named as they stand there. With `model.pilot`, new
+        users are compared with the pilot users.
+        """
+        return check(self, table, pilot=pilot)
+
     def summary(self) -> list[dict[str, Any]]:
         """One row per user, in data units: rows, batches, mean and spread of the target, share of actions."""
         return [
@@ -305,7 +322,8 @@ class Cohort:
         for user in self.raw:
             columns[schema.user] += [user.name] * user.rows
             order = np.arange(1, user.rows + 1) if user.order is None else user.order
-            columns[schema.order] += [str(v) for v in order] if order.dtype.kind == "M" else order.tolist()
+            timed = order.dtype.kind == "M"
+            columns[schema.order] += write_times(order, schema.time_format) if timed else order.tolist()
             starts = (0, *user.ends)
             numbers = [n for n, (a, b) in enumerate(zip(starts, user.ends, strict=False), 1) for _ in range(b - a)]
             if named:
@@ -324,11 +342,16 @@ class Cohort:
         return columns
 
     def write_csv(self, path: str | os.PathLike[str]) -> None:
-        """Write `to_rows` as CSV."""
+        """Write `to_rows` as CSV, with the delimiter and the decimal sign of the schema, so that it reads it back."""
         columns = self.to_rows()
         text = io.StringIO(newline="")
-        writer = csv.writer(text)
+        writer = csv.writer(text, delimiter=delimiter_of(self.schema.delimiter))
         writer.writerow(columns)
+        if self.schema.decimal == ",":
+            columns = {
+                name: [str(v).replace(".", ",") if isinstance(v, float) else v for v in values]
+                for name, values in columns.items()
+            }
         writer.writerows(zip(*columns.values(), strict=True))
         write(path, text.getvalue())
 

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from kerneltrail.data.arrays import LARGEST
 from kerneltrail.data.table import Table
+from kerneltrail.data.times import EPOCHS, read_time, suggestion
 from kerneltrail.errors import DataError
 from kerneltrail.kernels import Array
 from kerneltrail.names import nearest
@@ -21,6 +22,12 @@ Refusal = Callable[[int, str], None]
 
 _WHOLE = re.compile(r"(-?\d+)\.0+")
 _TRUTH = {"true": 1.0, "false": 0.0}
+_DIGITS = re.compile(r"[+-]?\d+")
+_DECIMALS = re.compile(r"[+-]?\d+\.\d+")
+_COMMA = re.compile(r"[+-]?\d*,\d+([eE][+-]?\d+)?")
+_POINT = re.compile(r"[+-]?[\d.]*\.\d+(,\d+)?([eE][+-]?\d+)?")
+_THOUSANDS = re.compile(r"[+-]?[1-9]\d{0,2}(,\d{3})+(\.\d+)?")
+"""Ways to write numbers: whole, with a decimal comma or a point, with commas between thousands."""
 
 
 def text_of(value: Any) -> str:
@@ -48,10 +55,12 @@ def numbers(table: Table, name: str, hint: str = "", refuse: Refusal = refused) 
     """
     values = table.column(name)
     try:
-        column = np.array(values, dtype=np.float64)
+        column = np.array(_pointed_all(table, values), dtype=np.float64)
         if column.ndim != 1:  # every cell is itself a list
             raise ValueError
     except (TypeError, ValueError, OverflowError):
+        if commas := decimal_commas(table, name):
+            raise DataError(f"column {name!r} of {table.source} {commas}") from None
         column = np.array([_number(table, name, row, value, hint, refuse) for row, value in enumerate(values)])
     for row in np.flatnonzero(np.abs(column) > LARGEST):
         size = "infinite" if np.isinf(column[row]) else f"{column[row]:g}"
@@ -68,11 +77,84 @@ def _number(table: Table, name: str, row: int, value: Any, hint: str, refuse: Re
         return _TRUTH[value.strip().lower()]
     try:
         if not isinstance(value, date):
-            return float(value)
+            return float(_pointed(table, value))
     except (TypeError, ValueError, OverflowError):
         pass
+    if isinstance(value, str) and (odd := _odd_mark(value.strip(), table.decimal)):
+        hint = f"; {odd}"
     refuse(row, f"column {name!r} of {table.source} is {_shown(value)} in {table.place(row)}, not a number{hint}")
     return np.nan
+
+
+def _pointed(table: Table, value: Any) -> Any:
+    """A cell with its decimal comma as a point, where the table has such; one with a point is no number there."""
+    if table.decimal == "," and isinstance(value, str):
+        if "." in value:
+            raise ValueError
+        return value.replace(",", ".")
+    return value
+
+
+def _pointed_all(table: Table, values: list[Any]) -> list[Any]:
+    return values if table.decimal == "." else [_pointed(table, value) for value in values]
+
+
+def _odd_mark(text: str, decimal: str) -> str:
+    """What is wrong with a number's commas and points; empty if nothing is."""
+    if decimal == ",":
+        return "with decimal commas a number has no point" if _POINT.fullmatch(text) else ""
+    if _THOUSANDS.fullmatch(text):
+        return "write it without separators of thousands"
+    return "it has a decimal comma, unlike other rows" if _COMMA.fullmatch(text) else ""
+
+
+def decimal_commas(table: Table, name: str) -> str:
+    """A sentence on a column all of whose numbers are written with commas though the table has points; else empty.
+
+    One cell that is neither a whole number nor one with a comma, and the column is something else.
+    """
+    first, surely = None, False
+    for row, value in enumerate(table.column(name)):
+        if value is None:
+            continue
+        text = value.strip() if isinstance(value, str) else ""
+        if _COMMA.fullmatch(text) or _THOUSANDS.fullmatch(text):
+            first = row if first is None else first
+            surely = surely or not _THOUSANDS.fullmatch(text)
+        elif not _DIGITS.fullmatch(text):
+            return ""
+    if first is None or table.decimal == ",":
+        return ""
+    shown = f"{_shown(table.column(name)[first])} in {table.place(first)}"
+    pointed = next((other for other in table.names if other != name and _has_points(table, other)), None)
+    if pointed is not None:
+        marks = "decimal commas" if surely else "commas in its numbers"
+        return f"has {marks}, {shown}, unlike column {pointed!r}: write its numbers with points, and none for thousands"
+    if surely:
+        return f"has decimal commas, {shown}: read the table with --decimal , (decimal=',' in Python)"
+    return (
+        f"has commas in its numbers, {shown}: if they are decimal commas, read the table with --decimal , (decimal=',' "
+        "in Python); if they separate thousands, write the numbers without them"
+    )
+
+
+def _has_points(table: Table, name: str) -> bool:
+    return any(isinstance(value, str) and _DECIMALS.fullmatch(value.strip()) for value in table.column(name)[:200])
+
+
+def number_or_none(table: Table, value: Any) -> float | None:
+    """A cell as a number, or None where it is none; truth values and NaN are none."""
+    try:
+        number = None if isinstance(value, bool | date) else float(_pointed(table, value))
+    except (TypeError, ValueError, OverflowError):
+        return None
+    return None if number is None or number != number else number
+
+
+def are_numbers(table: Table, name: str) -> bool:
+    """Whether a column holds numbers and nothing else, truth values aside."""
+    present = [value for value in table.column(name) if value is not None]
+    return bool(present) and all(number_or_none(table, value) is not None for value in present)
 
 
 def coded(table: Table, name: str, levels: Sequence[str], refuse: Refusal = refused) -> Array:
@@ -122,16 +204,17 @@ def labels(table: Table, name: str, what: str) -> list[str]:
     return [text_of(value) for value in values]
 
 
-def order_values(table: Table, name: str) -> NDArray[Any]:
+def order_values(table: Table, name: str, written: str | None = None) -> NDArray[Any]:
     """The column that orders a user's rows: integers, floats, or times at microseconds (zones turned into UTC).
 
-    Texts are read as numbers if all of them are, else as ISO 8601 dates and times.
+    Texts are read by the format in which times are `written`; without one as numbers if all of them are, else as
+    ISO 8601 dates and times.
     """
     values = table.column(name)
     for row, value in enumerate(values):
         if value is None:
             raise DataError(f"order column {name!r} of {table.source} is missing in {table.place(row)}")
-    if not any(isinstance(value, date) for value in values):
+    if written is None and not any(isinstance(value, date) for value in values):
         try:
             # Integers stay integers: nanoseconds since 1970 do not fit into a float64.
             return np.array(
@@ -140,7 +223,7 @@ def order_values(table: Table, name: str) -> NDArray[Any]:
         except (TypeError, ValueError, OverflowError):
             pass
         try:
-            column = np.array(values, dtype=np.float64)
+            column = np.array(_pointed_all(table, values), dtype=np.float64)
         except (TypeError, ValueError, OverflowError):
             pass
         else:
@@ -148,7 +231,7 @@ def order_values(table: Table, name: str) -> NDArray[Any]:
                 row = int(np.flatnonzero(~np.isfinite(column))[0])
                 raise DataError(f"order column {name!r} of {table.source} is {column[row]} in {table.place(row)}")
             return column
-    return _times(table, name, values)
+    return _times(table, name, values, written)
 
 
 def _whole(value: Any) -> int:
@@ -157,20 +240,18 @@ def _whole(value: Any) -> int:
     return int(value)
 
 
-def _times(table: Table, name: str, values: list[Any]) -> NDArray[Any]:
+def _times(table: Table, name: str, values: list[Any], written: str | None) -> NDArray[Any]:
     times: list[datetime] = []
     zoned: bool | None = None
     for row, value in enumerate(values):
-        try:
-            time = datetime.fromisoformat(value) if isinstance(value, str) else value
-        except ValueError:
-            time = None
-        if isinstance(time, date) and not isinstance(time, datetime):
-            time = datetime(time.year, time.month, time.day)
-        if not isinstance(time, datetime):
+        time = read_time(value, written)
+        if time is None:
+            counted = "a number of " + (written or "").removeprefix("epoch-") + " since 1970"
+            wanted = counted if written in EPOCHS else f"a time written as {written!r}"
+            rule = "it must hold numbers throughout, or dates and times written like 2015-07-22 16:31:53"
             raise DataError(
-                f"order column {name!r} of {table.source} is {_shown(value)} in {table.place(row)}; it must hold "
-                "numbers throughout, or dates and times written like 2015-07-22 16:31:53"
+                f"order column {name!r} of {table.source} is {_shown(value)} in {table.place(row)}"
+                f"{f'; {rule}' if written is None else f', not {wanted}'}{suggestion(values)}"
             )
         if zoned is not None and zoned != (time.tzinfo is not None):
             raise DataError(
@@ -192,19 +273,9 @@ def columns_of_numbers(table: Table, roles: Mapping[str, Any]) -> list[str]:
     categorical = roles.get("categorical") or {}
     named = ("user", "order", "target", "batch_column", "action", "availability", "probability")
     taken = {roles.get(role) for role in named}
-    names = [
-        name
-        for name, values in table.columns.items()
-        if name not in taken and (name in categorical or _are_numbers(values))
-    ]
+    names = [name for name in table.names if name not in taken and (name in categorical or are_numbers(table, name))]
     if not names:
+        for name in (roles[role] for role in ("user", "order", "target") if roles.get(role)):
+            table.column(name)  # a misspelt column is more to the point
         raise DataError(f"{table.source} has no column of numbers left to predict from; name the covariates")
     return names
-
-
-def _are_numbers(values: list[Any]) -> bool:
-    present = [value for value in values if value is not None]
-    try:
-        return bool(present) and not any(isinstance(value, bool) or float(value) != float(value) for value in present)
-    except (TypeError, ValueError):
-        return False

@@ -7,7 +7,7 @@ left out and listed in the report, so that one bad cell does not keep everybody 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -108,16 +108,45 @@ class UnlabelledRows:
     rows: NDArray[np.int64]
 
 
+@dataclass(frozen=True, eq=False)
+class TableColumns:
+    """The columns of a table that a schema names, before any row is dropped for a missing value or any is filled.
+
+    Attributes:
+        values: by column, NaN where a value is missing; levels as codes.
+        order: order values.
+        by_user: every user's rows in time order, counted from 0.
+        wanted: rows of users who can be read, at which they were available if only those are asked for.
+    """
+
+    values: Mapping[str, Array]
+    order: NDArray[Any]
+    by_user: Mapping[str, NDArray[np.int64]]
+    wanted: Mask
+
+
+def read_columns(schema: Schema, rows: Any) -> TableColumns:
+    """The columns of a table; a user with a cell that cannot be used is not wanted."""
+    lenient = replace(schema, missing=dict.fromkeys(schema.values, "drop"))
+    intake = _Intake(lenient, _table(schema, rows), schema.values, skip_refused=True)
+    by_user = {name: every for name, _, every in intake.by_user()}
+    return TableColumns(intake.values, intake.order, by_user, intake.wanted)
+
+
 def read_users(schema: Schema, rows: Any, *, skip_refused: bool = False) -> tuple[tuple[User, ...], IntakeReport]:
     """The users of a table, in data units and in order of appearance, and what happened on the way."""
-    return _Intake(schema, read_table(rows), schema.values, skip_refused).users()
+    return _Intake(schema, _table(schema, rows), schema.values, skip_refused).users()
 
 
 def read_unlabelled(schema: Schema, rows: Any) -> tuple[UnlabelledRows, ...]:
     """The covariates alone, by user and in data units: rows to predict, whose target is not known yet."""
-    intake = _Intake(schema, read_table(rows), schema.covariates)
+    intake = _Intake(schema, _table(schema, rows), schema.covariates)
     X = intake.stacked(schema.covariates)
     return tuple(UnlabelledRows(name, X[index], index) for name, index, _ in intake.by_user())
+
+
+def _table(schema: Schema, rows: Any) -> Table:
+    return read_table(rows, delimiter=schema.delimiter, decimal=schema.decimal)
 
 
 class _Intake:
@@ -126,7 +155,7 @@ class _Intake:
     def __init__(self, schema: Schema, table: Table, wanted: tuple[str, ...], skip_refused: bool = False) -> None:
         self.schema, self.table, self.skip_refused = schema, table, skip_refused
         self.names = labels(table, schema.user, "user column")
-        self.order = order_values(table, schema.order)
+        self.order = order_values(table, schema.order, schema.time_format)
         self.refused: dict[str, str] = {}
         covariates = set(schema.covariates)
         self.values = {name: self._column(name, name in covariates) for name in wanted}
@@ -140,9 +169,9 @@ class _Intake:
             away = (self.values[schema.availability] == 0.0) & self.kept
             self.unavailable = self._count(away)
             self.kept &= ~away
-        available = self.kept.copy()
+        self.wanted = self.kept.copy()
         for name in wanted:
-            self._settle(name, np.isnan(self.values[name]) & available)
+            self._settle(name, np.isnan(self.values[name]) & self.wanted)
         self._leave_out()
 
     def _column(self, name: str, covariate: bool) -> Array:

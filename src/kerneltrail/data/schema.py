@@ -11,7 +11,8 @@ from kerneltrail.data.batching import Batching
 from kerneltrail.data.columns import text_of
 from kerneltrail.data.frozen_dict import FrozenDict
 from kerneltrail.data.scaling import Scaler, Scaling, TargetScaling
-from kerneltrail.data.table import MISSING
+from kerneltrail.data.table import MISSING, check_marks
+from kerneltrail.data.times import check_format
 from kerneltrail.data.user import User
 from kerneltrail.errors import DataError
 from kerneltrail.kernels import Priors
@@ -20,6 +21,9 @@ from kerneltrail.store.validate import plain
 
 Policy = str | float
 """What to do about a missing value: ``error``, ``drop`` the row, or fill in a number (or a level) stated here."""
+
+LATER = ("time_format", "delimiter", "decimal")
+"""Fields that stored schemas of before do not have."""
 
 
 @dataclass(frozen=True)
@@ -43,6 +47,9 @@ class Schema:
         target_scaling: ``none`` or ``standard``.
         units: unit by covariate or target, for people to read.
         scaler: the group's fitted scaler; None before fitting, and under ``user`` scaling.
+        time_format: how times in the order column are written, if not as ISO 8601: as ``datetime.strptime`` reads them,
+            such as ``%d/%m/%Y %H:%M``, or ``epoch-seconds`` or ``epoch-milliseconds``.
+        delimiter, decimal: how a text file is written, as in `read_table`.
     """
 
     user: str
@@ -60,6 +67,9 @@ class Schema:
     target_scaling: TargetScaling = "none"
     units: Mapping[str, str] = field(default_factory=FrozenDict)
     scaler: Scaler | None = None
+    time_format: str | None = None
+    delimiter: str | None = None
+    decimal: str | None = None
 
     def __post_init__(self) -> None:
         put = object.__setattr__
@@ -85,6 +95,8 @@ class Schema:
             raise DataError("available_only=True needs the availability column to be named")
         if self.scaler is not None and self.scaler.covariates != self.covariates:
             raise DataError(f"the scaler is for {', '.join(self.scaler.covariates)}, not {', '.join(self.covariates)}")
+        check_marks(self.delimiter, self.decimal)
+        check_format(self.time_format)
         self._check_names(self.levels, self.covariates, "categorical")
         self._check_names(self.units, (*self.covariates, self.target), "units")
         self._check_names(self.missing, self.values, "missing")
@@ -148,8 +160,9 @@ class Schema:
         return Scaler.fit(users, covariates=scaled, target=self.target_scaling, ranges=self.ranges)
 
     def to_json(self) -> dict[str, Any]:
-        """As plain values, for a model file's header."""
-        return {**plain(self), "batching": self.batching.to_json()}
+        """As plain values, for a model file's header; of `LATER` only what is set, as in files of before."""
+        stored = {**plain(self), "batching": self.batching.to_json()}
+        return {key: value for key, value in stored.items() if key not in LATER or value is not None}
 
     @classmethod
     def from_json(cls, stored: Mapping[str, Any]) -> Schema:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import csv
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +22,9 @@ from kerneltrail.names import nearest
 MISSING = frozenset({"", "na", "n/a", "nan", "null", "none", "<na>", "nat"})
 """Cells of a CSV file that mean "no value", in lower case: what pandas, polars and R write."""
 
+_DELIMITERS = {"tab": "\t", "\\t": "\t"}
+"""Ways to say a tab on a command line."""
+
 
 @dataclass(frozen=True)
 class Table:
@@ -31,11 +34,13 @@ class Table:
         columns: values by column name.
         source: how messages call the table, e.g. ``pilot.csv``.
         lines: for a text file, the line on which each row stands.
+        decimal: what stands before the decimals of numbers written as texts, a point or a comma.
     """
 
     columns: Mapping[str, list[Any]]
     source: str = "the table"
     lines: Sequence[int] | None = None
+    decimal: str = "."
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -58,10 +63,8 @@ class Table:
             raise DataError(f"{self.source} has no column {name!r}; {self._hint(name)}") from None
 
     def _hint(self, name: str) -> str:
-        if len(self.names) == 1 and (marks := [mark for mark in (";", "\t", "|") if mark in self.names[0]]):
-            cure = "name the file .tsv" if marks[0] == "\t" else "separate columns by commas"
-            return f"its header is one name with {marks[0]!r} in it: {cure}"
-        return nearest(name, self.names)
+        other = _other_delimiter(self.names)
+        return nearest(name, self.names) if other is None else _with_delimiter(other)
 
     def place(self, row: int) -> str:
         """Where a row stands, for messages: rows count from 1, lines as an editor shows them."""
@@ -69,30 +72,29 @@ class Table:
 
     def where(self, keep: Sequence[bool]) -> Table:
         """The rows for which `keep` is true; those of a text file remember their lines."""
-        rows = [row for row, flag in enumerate(keep) if flag]
-        columns = {name: [values[row] for row in rows] for name, values in self.columns.items()}
-        return Table(columns, self.source, None if self.lines is None else [self.lines[row] for row in rows])
+        kept = [row for row, flag in enumerate(keep) if flag]
+        columns = {name: [values[row] for row in kept] for name, values in self.columns.items()}
+        return replace(self, columns=columns, lines=None if self.lines is None else [self.lines[row] for row in kept])
 
 
-def read_table(rows: Any) -> Table:
+def read_table(rows: Any, *, delimiter: str | None = None, decimal: str | None = None) -> Table:
     """The table that `rows` holds: a data frame, a dict of columns, a path to a CSV or Parquet file, or a Table.
+
+    Args:
+        rows: the table.
+        delimiter: what separates the columns of a text file, if no comma (in a .tsv file: no tab); ``tab`` is one.
+        decimal: ``,`` if numbers that are written as texts have decimal commas.
 
     Raises:
         DataError: if it cannot be read, has no columns or no rows.
     """
-    if isinstance(rows, Table):
-        table = rows
-    elif isinstance(rows, str | os.PathLike):
-        table = _read_file(Path(rows))
-    elif isinstance(rows, Mapping):
-        table = _from_mapping(rows)
-    else:
-        table = _from_frame(rows, "the table")
+    check_marks(delimiter, decimal)
+    table = _read(rows, delimiter)
     if not table.columns:
         raise DataError(f"{table.source} has no columns")
     if not table.rows:
         raise DataError(f"{table.source} has columns {', '.join(table.names)} but no rows")
-    return table
+    return table if decimal is None else replace(table, decimal=decimal)
 
 
 def frame_table(rows: Any) -> Table | None:
@@ -108,14 +110,38 @@ def frame_table(rows: Any) -> Table | None:
     return _from_frame(rows, "the frame") if isinstance(wrapped, nw.DataFrame | nw.LazyFrame) else None
 
 
-def _read_file(path: Path) -> Table:
+def delimiter_of(delimiter: str | None, usual: str = ",") -> str:
+    """The sign that separates columns: the one given, ``tab`` for a tab, or the usual one."""
+    return usual if delimiter is None else _DELIMITERS.get(delimiter, delimiter)
+
+
+def check_marks(delimiter: str | None, decimal: str | None) -> None:
+    """Refuse what cannot separate columns, or the decimals of a number."""
+    sign: Any = delimiter_of(delimiter)
+    if not isinstance(sign, str) or len(sign) != 1 or sign.isalnum() or sign in '."+-\r\n':
+        raise DataError(f"columns can be separated by one sign such as ',', ';', '|' or 'tab', not by {delimiter!r}")
+    if decimal not in (None, ".", ","):
+        raise DataError(f"the decimals of a number come after '.' or ',', not after {decimal!r}")
+
+
+def _read(rows: Any, delimiter: str | None) -> Table:
+    if isinstance(rows, Table):
+        return rows
+    if isinstance(rows, str | os.PathLike):
+        return _read_file(Path(rows), delimiter)
+    if isinstance(rows, Mapping):
+        return _from_mapping(rows)
+    return _from_frame(rows, "the table")
+
+
+def _read_file(path: Path, delimiter: str | None) -> Table:
     if not path.is_file():
         raise DataError(f"there is no file {path}" if not path.exists() else f"{path} is not a file")
     suffix = path.suffix.lower()
     if suffix in {".parquet", ".pq"}:
         return _read_parquet(path)
     if suffix in {".csv", ".tsv", ".txt"}:
-        return _read_csv(path, "\t" if suffix == ".tsv" else ",")
+        return _read_csv(path, delimiter_of(delimiter, "\t" if suffix == ".tsv" else ","))
     raise DataError(f"{path} must be a .csv, .tsv or .parquet file")
 
 
@@ -137,19 +163,43 @@ def _read_csv(path: Path, delimiter: str) -> Table:
                     columns = [[] for _ in header]
                     continue
                 if len(cells) != len(header):
-                    raise DataError(
+                    wrong = (
                         f"{path.name}, line {reader.line_num}: {len(cells)} cells, but the header names {len(header)}"
                     )
+                    raise DataError(f"{wrong}{_cell_hint(header, cells, delimiter)}")
                 lines.append(reader.line_num)
                 for values, cell in zip(columns, cells, strict=True):
                     text = cell.strip()
                     values.append(None if text.lower() in MISSING else text)
     except (csv.Error, UnicodeDecodeError, OSError) as problem:
-        raise DataError(f"{path.name} cannot be read as comma-separated text in UTF-8: {problem}") from None
+        raise DataError(f"{path.name} cannot be read as text in UTF-8, separated by {delimiter!r}: {problem}") from None
     if not header:
         raise DataError(f"{path.name} is empty")
     _once(header, path.name)
     return Table(dict(zip(header, columns, strict=True)), path.name, lines)
+
+
+def _other_delimiter(header: Sequence[str]) -> str | None:
+    """What seems to separate the columns of a file whose header is a single name."""
+    return next((mark for mark in (";", "\t", "|", ",") if mark in header[0]), None) if len(header) == 1 else None
+
+
+def _with_delimiter(mark: str, more: str = "") -> str:
+    word = "tab" if mark == "\t" else f"'{mark}'"
+    how = f"read the table with --delimiter {word}{more} (delimiter= in Python)"
+    return f"its header is one name with {mark!r} in it: {how}"
+
+
+def _cell_hint(header: Sequence[str], cells: Sequence[str], delimiter: str) -> str:
+    """What may be the matter with a line of too many cells."""
+    other = _other_delimiter(header)
+    if other is not None:  # 36,6 is two cells where columns are taken to be separated by commas
+        return f"; {_with_delimiter(other, ' --decimal ,' if delimiter == ',' else '')}"
+    if delimiter == "," and len(cells) > len(header):
+        return (
+            "; numbers with decimal commas have to stand in quotes, or the columns have to be separated by semicolons"
+        )
+    return ""
 
 
 def _read_parquet(path: Path) -> Table:

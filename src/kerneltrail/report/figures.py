@@ -211,6 +211,53 @@ def forecast(mean: Array, sd: Array, observed: Array, *, xlabel: str, ylabel: st
     return figure
 
 
+@dataclass(frozen=True)
+class Bars:
+    """A histogram.
+
+    Attributes:
+        title: above it.
+        xlabel: with the unit.
+        edges: of the bars, one more than bars.
+        heights: of the bars.
+        discrete: whether bars stand apart, each for one value.
+        labels: under the bars, where they stand for names rather than for numbers.
+        band: a range to compare with, drawn behind.
+    """
+
+    title: str
+    xlabel: str
+    edges: Sequence[float]
+    heights: Sequence[float]
+    discrete: bool = False
+    labels: Sequence[str] = ()
+    band: tuple[float, float] | None = None
+
+
+def histograms(panels: Sequence[Bars], *, columns: int, width: float = WIDE, height: float = 1.8) -> Figure:
+    """Histograms side by side in reading order, each on axes of its own."""
+    rows = -(-len(panels) // columns)
+    with styled(width, height * rows) as figure:
+        axes = figure.subplots(rows, columns, squeeze=False)
+        for panel, ax in zip(panels, axes.flat, strict=False):
+            if panel.band is not None:
+                ax.axvspan(*panel.band, color=ORANGE, alpha=0.25, linewidth=0)
+            edges = np.asarray(panel.edges)
+            apart = 0.8 if panel.discrete else 1.0
+            ax.bar((edges[1:] + edges[:-1]) / 2.0, panel.heights, width=apart * np.diff(edges), color=BLUE, linewidth=0)
+            ax.set_title(panel.title, parse_math=False)  # a column may be named a$b$
+            ax.set_xlabel(panel.xlabel, parse_math=False)
+            ax.yaxis.set_major_locator(MaxNLocator(3, integer=True, steps=TICKS))
+            if panel.labels:
+                ax.set_xticks(range(len(panel.labels)), panel.labels, rotation=30, ha="right", parse_math=False)
+            else:
+                ax.xaxis.set_major_locator(MaxNLocator(4, steps=TICKS))
+            rule(ax)
+        for ax in axes.flat[len(panels) :]:
+            ax.set_axis_off()
+    return figure
+
+
 def svg(figure: Figure) -> bytes:
     """The figure as SVG with its letters as outlines, so that it needs no font; the same every time."""
     with matplotlib.rc_context({**STYLE, "svg.fonttype": "path"}):

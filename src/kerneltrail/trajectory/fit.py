@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from kerneltrail.data import Cohort, User, default_priors
+from kerneltrail.data.checks import quantiles_of_columns
 from kerneltrail.data.columns import columns_of_numbers
 from kerneltrail.data.table import read_table
 from kerneltrail.errors import DataError
@@ -135,7 +136,7 @@ def _cohort(data: Any, options: Mapping[str, Any]) -> tuple[Cohort, dict[str, An
     missing = [name for name in ("user", "order", "target") if name not in table]
     if missing:
         raise DataError(f"a table needs {' and '.join(f'{name}=' for name in missing)}: the names of its columns")
-    rows = read_table(data)
+    rows = read_table(data, delimiter=table.get("delimiter"), decimal=table.get("decimal"))
     if "covariates" not in table:
         table["covariates"] = columns_of_numbers(rows, table)
     return Cohort.from_table(rows, **table), rest
@@ -216,6 +217,7 @@ def _conclude(
             "version": version("kerneltrail"),
             "users": {user.name: user.fingerprint for user in cohort.users},
             "rows": {user.name: user.rows_digest for user in cohort.users},
+            "columns": quantiles_of_columns(cohort.schema, cohort.raw),
             "candidates": [table.pool.composition(mask).text for mask in target.candidates],
         },
     )

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from kerneltrail.data import Scaler, Schema
+from kerneltrail.data import PilotSummary, Scaler, Schema
 from kerneltrail.errors import DataError
 from kerneltrail.gp import Reward
 from kerneltrail.gp.population import PopulationMean
@@ -93,7 +93,7 @@ class LearntGraph:
         nodes: the chosen structure's compositions, in order of first use.
         reward: the reward model, or a constant mean of everybody's own; None for neither.
         diagnostics: of the chains.
-        provenance: package version, fingerprints of the users, and the like.
+        provenance: package version, fingerprints of the users, quantiles of their columns, and the like.
         mean: what users vary around, or None for zero.
     """
 
@@ -139,6 +139,11 @@ class LearntGraph:
                 "fit it with scaling='group' or 'none'"
             )
         return scaler
+
+    @cached_property
+    def pilot(self) -> PilotSummary:
+        """What is kept of the pilot users' columns and rows, to compare new users with: ``new.check(pilot=…)``."""
+        return PilotSummary.of(self.schema, self.users, self.provenance)
 
     @property
     def covariates(self) -> tuple[str, ...]:

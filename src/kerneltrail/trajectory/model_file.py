@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kerneltrail.data import Schema
+from kerneltrail.data.schema import LATER
 from kerneltrail.errors import ModelFileError
 from kerneltrail.gp import Reward
 from kerneltrail.gp.population import PopulationMean
@@ -39,7 +40,9 @@ _LATER = (
 
 _NUMBERS = dict[str, float]
 LAYOUT: dict[str, Any] = {
-    "schema": {**get_type_hints(Schema), "batching": dict[str, Any]},
+    "schema": {
+        **{name: kind for name, kind in get_type_hints(Schema).items() if name not in LATER}, "batching": dict[str, Any]
+    },
     "pool": {"products": list[str], "probabilities": list[float], "allow_empty": bool},
     "priors": {"by_kind": dict[str, Any], "by_covariate": list[Any]},
     "settings": Settings,

@@ -168,8 +168,7 @@ def _pilot_path(model: TrajectoryModel, user: User) -> tuple[int, ...] | None:
     known = dict(zip(model.users, model.paths, strict=True)).get(user.name)
     if known is None or len(known) != user.batches:
         return None
-    learnt = model.provenance.get("rows", {}).get(user.name)  # older files do not say
-    return known if learnt in (None, model.scaler.apply(user).rows_digest) else None
+    return None if model.pilot.has_rows_of(user) is False else known  # older files do not say
 
 
 def _step(state: NewUser, seen: User, composition: Composition, *, by_row: bool, averaged: bool) -> StepView:

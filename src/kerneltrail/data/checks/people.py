@@ -1,0 +1,178 @@
+"""Checks of users: too few, too little of one, another unit, actions that tell nothing, cells that cannot be used."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kerneltrail.data.checks.findings import Finding
+from kerneltrail.data.checks.inspection import Check, Inspection
+from kerneltrail.data.checks.rows import who
+from kerneltrail.data.checks.values import percent, rows_of
+from kerneltrail.kernels.phrases import number
+
+FEW_USERS, FEW_ROWS, SMALL_BATCH = 5, 10, 5
+_LITTLE = 0.1
+"""A user with less than this share of the usual number of rows has little."""
+_SURE = 5.0
+"""Standard errors between the share of actions and the stated probability: by chance once in 1.7 million tables."""
+
+
+def unusable(data: Inspection) -> Iterator[Finding]:
+    """Users with a cell that cannot be used, and users of whom no row is left."""
+    for name, problem in data.report.refused.items():
+        message = f"user {name!r}: {problem.removeprefix(f'user {name!r}: ')}"
+        yield Finding("error", "unusable", (), (name,), (), message, "Correct it in the table.")
+    if data.report.empty:
+        message = f"no row is left of {who(data.report.empty)}: each lacks a value"
+        advice = "They take no part. Is a column missing for them altogether?"
+        yield Finding("warning", "empty", (), data.report.empty, (), message, advice)
+
+
+def few(data: Inspection) -> Iterator[Finding]:
+    """Too few users, batches or rows to learn from; of new users only those with few rows matter."""
+    sizes = {user.name: user.rows for user in data.users}
+    if data.pilot is None and len(sizes) < FEW_USERS:
+        message = "there is only one user" if len(sizes) == 1 else f"there are only {len(sizes)} users"
+        advice = (
+            "A graph is learnt from what users have in common: with fewer than five there is little to be learnt, and "
+            "ten or more are a good start."
+        )
+        yield Finding("warning", "few-users", (), tuple(sizes), (), message, advice)
+    if data.pilot is None and data.is_cut:
+        yield from _few_batches(data)
+    usual = float(np.median(list(sizes.values())))
+    short = tuple(name for name, rows in sizes.items() if rows < max(FEW_ROWS, _LITTLE * usual))
+    if short and len(short) < len(sizes):
+        most = max(sizes[name] for name in short)
+        have = "has" if len(short) == 1 else "have at most"
+        message = f"{who(short)} {have} {rows_of(most)}, where {number(usual)} are usual"
+        advice = "They say little about kernels. Did they leave early, or were their rows dropped?"
+        yield Finding("note", "few-rows", (), short, (), message, advice)
+
+
+def _few_batches(data: Inspection) -> Iterator[Finding]:
+    single = tuple(user.name for user in data.users if user.batches < 2)
+    if len(single) == len(data.users):
+        message = "no user has more than one batch"
+        advice = "How kernels change as rows come in cannot be learnt from one batch: choose a smaller --batch-size."
+        yield Finding("warning", "few-batches", (), (), (), message, advice)
+    elif len(single) > 0.5 * len(data.users):
+        message = f"{len(single)} of {len(data.users)} users have a single batch"
+        advice = "They say nothing about how kernels change as rows come in; a smaller --batch-size would."
+        yield Finding("note", "few-batches", (), single, (), message, advice)
+    sizes = [size for user in data.users for size in np.diff((0, *user.ends)).tolist()]
+    usual = float(np.median(sizes or [SMALL_BATCH]))
+    if usual < SMALL_BATCH:
+        message = f"half of the batches have {rows_of(round(usual))} or fewer"
+        advice = "A kernel selected after so few new rows is mostly the last one; larger batches cost nothing."
+        yield Finding("note", "small-batches", (), (), (), message, advice)
+
+
+def other_units(data: Inspection) -> Iterator[Finding]:
+    """A user with values that all lie far from everybody else's."""
+    if len(data.rows.groups) < 4:
+        return
+    for name in data.measured:
+        if data.rises(name):
+            continue
+        values, far = data.rows.values[name], data.far[name]
+        kept = np.isfinite(values) if far is None else np.isfinite(values) & far.within(values)
+        ranges = {
+            user: (float(values[index][kept[index]].min()), float(values[index][kept[index]].max()))
+            for user, index in data.rows.groups.items()
+            if kept[index].sum() > 4
+        }
+        for user, (low, high) in ranges.items():
+            others = [pair for other, pair in ranges.items() if other != user]
+            bottom, top = min((a for a, _ in others), default=low), max((b for _, b in others), default=high)
+            width = top - bottom
+            if len(others) > 2 and width > 0.0 and max(low - top, bottom - high) > max(width, high - low):
+                message = (
+                    f"{data.named(name)} of user {user!r} lies between {number(low)} and {number(high)}, that of all "
+                    f"others between {number(bottom)} and {number(top)}"
+                )
+                advice = "Is it in another unit, or another thing? Bring it to the unit of the others."
+                yield Finding(
+                    "warning",
+                    "other-unit",
+                    (name,),
+                    (user,),
+                    data.rows.numbered(data.rows.groups[user]),
+                    message,
+                    advice,
+                )
+
+
+def actions(data: Inspection) -> Iterator[Finding]:
+    """Actions that never vary, or contradict availability or the stated probability."""
+    name = data.schema.action
+    if name is None:
+        return
+    action, free = data.rows.values[name], _available(data)
+    there = np.isfinite(action) & free
+    if there.any() and len(np.unique(action[there])) == 1:
+        message = f"action {name!r} is {action[there][0]:g} in all {rows_of(int(there.sum()))} at which it was possible"
+        advice = "What acting adds cannot be learnt from this: check the column, or fit without a reward model."
+        yield Finding("warning", "action", (name,), (), (), message, advice)
+    else:
+        groups = {user: index[there[index]] for user, index in data.rows.groups.items()}
+        users = tuple(
+            user for user, index in groups.items() if len(index) >= FEW_ROWS and len(np.unique(action[index])) == 1
+        )
+        if users:
+            message = f"action {name!r} never varies for {who(users)}"
+            advice = "What acting adds for them is known only from the others."
+            yield Finding("note", "action", (name,), users, (), message, advice)
+    away = np.flatnonzero((action == 1.0) & ~free)
+    if len(away):
+        message = (
+            f"action {name!r} is 1 in {rows_of(len(away))} at which the user was not available: {data.rows.where(away)}"
+        )
+        advice = "One of the two columns is wrong, or they belong to different rows."
+        users = data.rows.users_of(away)
+        yield Finding("warning", "action", (name,), users, data.rows.numbered(away), message, advice)
+
+
+def _available(data: Inspection) -> NDArray[np.bool_]:
+    column = data.schema.availability
+    return np.ones(data.rows.count, np.bool_) if column is None else data.rows.values[column] != 0.0
+
+
+def probabilities(data: Inspection) -> Iterator[Finding]:
+    """Probabilities of 0 or 1, and probabilities that the actions contradict."""
+    name, column = data.schema.probability, data.schema.action
+    if name is None:
+        return
+    chance, free = data.rows.values[name], _available(data)
+    certain = np.flatnonzero(((chance == 0.0) | (chance == 1.0)) & free)
+    if len(certain):
+        message = f"probability {name!r} is 0 or 1 in {rows_of(len(certain))}: {data.rows.where(certain)}"
+        advice = "Nothing was randomised there. Is it per cent, a rounded value, or the action itself?"
+        if data.schema.availability is None:
+            advice += " If the user was not available then, name that column with --availability."
+        users = data.rows.users_of(certain)
+        yield Finding("warning", "probability", (name,), users, data.rows.numbered(certain), message, advice)
+    if column is None:
+        return
+    action = data.rows.values[column]
+    drawn = np.isfinite(action) & (chance > 0.0) & (chance < 1.0) & free
+    expected, spread = chance[drawn].sum(), np.sqrt((chance[drawn] * (1.0 - chance[drawn])).sum())
+    if spread > 0.0 and abs(action[drawn].sum() - expected) > _SURE * spread:
+        message = (
+            f"action {column!r} is 1 in {percent(float(action[drawn].mean()))} of the rows, where probability {name!r} "
+            f"says {percent(float(chance[drawn].mean()))}"
+        )
+        advice = "That is no chance. Is it the probability of another action, or of not acting?"
+        yield Finding("warning", "probability", (name,), (), (), message, advice)
+
+
+CHECKS = (
+    Check("cells that cannot be used", unusable),
+    Check("too few users or rows", few),
+    Check("users in another unit", other_units, lambda data: len(data.rows.groups) > 3),
+    Check("actions that never vary", actions, lambda data: data.schema.action is not None),
+    Check("wrong probabilities", probabilities, lambda data: data.schema.probability is not None),
+)

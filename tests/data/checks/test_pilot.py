@@ -1,0 +1,115 @@
+"""New users beside pilot users: another unit is named with both ranges, a taken name with its user."""
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from kerneltrail.data import Cohort, PilotSummary, check_table
+from kerneltrail.data.checks import against_pilot, quantiles_of_columns
+from kerneltrail.data.checks.pilot import CONVERSIONS
+from kerneltrail.kernels import Array
+
+from .study import ROLES, one, put, study
+
+PILOT = Cohort.from_table(
+    study(), user="who", order="when", target="mood", covariates=ROLES["covariates"], batch_size=20, action="sent"
+)
+NEW = {**study(99), "who": [f"new-{name[-1]}" for name in study()["who"]]}
+
+
+def known(cohort: Cohort = PILOT, **less: Any) -> PilotSummary:
+    provenance = {
+        "columns": quantiles_of_columns(cohort.schema, cohort.raw),
+        "rows": {user.name: user.rows_digest for user in cohort.users},
+    }
+    return PilotSummary.of(cohort.schema, cohort.names, {**provenance, **less})
+
+
+def codes(rows: Any, pilot: PilotSummary) -> list[str]:
+    return [finding.code for finding in check_table(PILOT.schema, rows, pilot=pilot).findings]
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_users_like_the_pilot_users_are_fine(seed: int) -> None:
+    rows = {**study(1000 + seed), "who": NEW["who"]}
+    assert codes(rows, known()) == []
+    one_user = {name: values[:40] for name, values in rows.items()}  # and one new user is not too few
+    assert codes(one_user, known()) == []
+
+
+def test_another_unit_is_named_with_both_ranges_and_what_it_may_be() -> None:
+    rows = {**NEW, "temp": [1.8 * value + 32.0 for value in NEW["temp"]]}
+    check = check_table(PILOT.schema, rows, pilot=known())
+    found = one(check, "pilot-range")
+    low, high = (f"{value:.3g}" for value in known().range("temp") or ())
+    assert (found.severity, found.columns) == ("warning", ("temp",))
+    assert len(found.users) == 8
+    assert f"that of the pilot users between {low} and {high}" in found.message
+    assert "They would fit if these were °F and the pilot users' were °C" in found.advice
+    column = {column.name: column for column in check.columns}["temp"]
+    assert column.pilot == known().range("temp")
+
+
+def test_one_user_in_another_unit_is_named() -> None:
+    rows = {
+        **NEW,
+        "temp": [1.8 * v + 32.0 if who == "new-3" else v for v, who in zip(NEW["temp"], NEW["who"], strict=True)],
+    }
+    found = one(check_table(PILOT.schema, rows, pilot=known()), "pilot-range")
+    assert found.users == ("new-3",)
+    assert set(found.rows) <= set(range(121, 181))
+    (brief,) = against_pilot(Cohort.from_schema(PILOT.schema, rows), known())
+    assert brief.message == found.message
+
+
+def test_older_models_know_the_range_alone_and_others_nothing() -> None:
+    older = known(columns=None)
+    assert older.quantiles["temp"] == known().range("temp")
+    assert "mood" not in older.quantiles
+    hot = {**NEW, "temp": [value + 100.0 for value in NEW["temp"]]}
+    assert codes(hot, older) == ["pilot-range"]
+    unscaled = PILOT.rescaled("none")
+    assert known(unscaled, columns=None).quantiles == {}
+    assert codes(hot, known(unscaled, columns=None)) == []
+    assert codes(hot, known(unscaled)) == ["pilot-range"]
+    damaged: Any = {"temp": [1.0], "hour": "x", "pulse": [float("nan")] * 7}
+    assert known(columns=damaged, rows=3).quantiles == older.quantiles
+
+
+def test_the_target_is_compared_too() -> None:
+    found = one(
+        check_table(PILOT.schema, {**NEW, "mood": [30.0 + v for v in NEW["mood"]]}, pilot=known()), "pilot-range"
+    )
+    assert found.columns == ("mood",)
+
+
+def test_names_of_pilot_users() -> None:
+    assert codes(study(), known()) == ["pilot-user"]
+    other = one(check_table(PILOT.schema, put(study(), "temp", [3], 9.0), pilot=known()), "pilot-name")
+    assert (other.severity, other.users) == ("warning", ("user-1",))
+    assert (
+        one(check_table(PILOT.schema, put(study(), "temp", [3], 9.0), pilot=known(rows=None)), "pilot-user").severity
+        == "note"
+    )
+
+
+def test_rows_are_known_under_any_scaling() -> None:
+    for scaling in ("group", "user", "none"):
+        cohort = PILOT.rescaled(scaling)  # type: ignore[arg-type]
+        pilot = known(cohort)
+        assert [pilot.has_rows_of(user) for user in cohort.raw] == [True] * 8
+        assert pilot.has_rows_of(cohort.raw[0].with_y(cohort.raw[0].y + 1.0)) is False
+        assert pilot.has_rows_of(cohort.raw[0].with_name("eve")) is None
+
+
+@pytest.mark.parametrize(("words", "convert"), CONVERSIONS)
+def test_conversions_come_in_pairs_that_undo_each_other(words: str, convert: Any) -> None:
+    x: Array = np.array([0.5, 3.0, 20.0])
+    assert any(np.allclose(back(convert(x)), x, atol=1e-9) for _, back in CONVERSIONS if back is not convert), words
+
+
+def test_a_pilot_without_rows_has_no_quantiles() -> None:
+    empty = replace(PILOT.raw[0], X=np.empty((0, 3)), y=np.empty(0), ends=(), action=None, order=None)
+    assert quantiles_of_columns(PILOT.schema, [empty]) == {}
