@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from kerneltrail import gp
 from kerneltrail.data import Cohort, User
 from kerneltrail.engines import Engine, engine_for, keep_freed_memory, results
 from kerneltrail.errors import DataError
@@ -20,7 +21,6 @@ from kerneltrail.evaluation.machine import machine
 from kerneltrail.evaluation.result import Evaluation
 from kerneltrail.evaluation.training import Progress, Spec, TrainedMethod, Truth, specs_of, train_all
 from kerneltrail.gp import one_blas_thread
-from kerneltrail.gp.compilation import ensure_compiled
 from kerneltrail.methods.protocol import Method
 from kerneltrail.store.cache import Cache
 from kerneltrail.store.digest import described
@@ -66,7 +66,7 @@ def evaluate(
     tell = progress or (lambda said: None)
     users = tuple(test.raw if isinstance(test, Cohort) else test)
     _check(train, users)
-    ensure_compiled()  # before anything is timed, and for the same bits when it goes on
+    gp.compilation.ensure_compiled()  # before anything is timed, and for the same bits when it goes on
     engine = engine_for(workers)
     kept = None if out is None else Cache.at(out)
     shared = kept if share is None else Cache.at(share)

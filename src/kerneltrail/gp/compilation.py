@@ -32,7 +32,7 @@ def _marker() -> Path | None:
     if kept is None:
         return None
     folders = [Path(str(package.__file__)).parent for package in (kerneltrail.gp, kerneltrail.kernels)]
-    sources = sorted(path for folder in folders for path in folder.glob("*.py"))
+    sources = sorted(path for folder in folders for path in folder.rglob("*.py"))
     parts = [f"{path.name}:{path.stat().st_mtime_ns}" for path in sources]
     parts += [numba.__version__, np.__version__, sys.version]
     name = blake("\n".join(parts), size=8).hex()

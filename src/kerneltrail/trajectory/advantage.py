@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import ndtr, ndtri
+import scipy
 
 from kerneltrail.errors import DataError
 from kerneltrail.kernels import Array
@@ -28,13 +28,13 @@ class Advantage:
         """Probability that acting helps, (m,); where nothing is uncertain, 0 or 1."""
         with np.errstate(divide="ignore", invalid="ignore"):
             ratio = np.where(self.variance > 0, self.mean / self.sd, np.inf * np.sign(self.mean))
-        return np.asarray(ndtr(np.where(np.isnan(ratio), 0.0, ratio)))
+        return np.asarray(scipy.special.ndtr(np.where(np.isnan(ratio), 0.0, ratio)))
 
     def interval(self, level: float = 0.9) -> tuple[Array, Array]:
         """The central interval that holds the advantage with probability `level`: (low, high), each (m,)."""
         if not 0.0 < level < 1.0:
             raise DataError(f"the level of an interval lies between 0 and 1, got {level}")
-        half = float(ndtri(0.5 + 0.5 * level)) * self.sd
+        half = float(scipy.special.ndtri(0.5 + 0.5 * level)) * self.sd
         return self.mean - half, self.mean + half
 
 

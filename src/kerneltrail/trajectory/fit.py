@@ -12,20 +12,21 @@ from typing import Any
 
 import numpy as np
 
+from kerneltrail import gp
 from kerneltrail.data import Cohort, User
 from kerneltrail.errors import DataError
 from kerneltrail.gp import Reward
-from kerneltrail.gp.compilation import ensure_compiled
 from kerneltrail.gp.population import PopulationMean, spread
 from kerneltrail.kernels import Pool, Priors
 from kerneltrail.store.digest import code, digest
+from kerneltrail.trajectory import sampler
 from kerneltrail.trajectory.candidates import support
 from kerneltrail.trajectory.graph import Diagnostics, Node
 from kerneltrail.trajectory.map_table import MapTable, block_of
 from kerneltrail.trajectory.model import TrajectoryModel
 from kerneltrail.trajectory.sampler.chains import Chain, ChainTarget, FitProgress, run_chains
 from kerneltrail.trajectory.sampler.checkpoint import Checkpoint
-from kerneltrail.trajectory.sampler.convergence import late_states, rhats, sizes, traces_of
+from kerneltrail.trajectory.sampler.convergence import late_states, rhats, traces_of
 from kerneltrail.trajectory.sampler.joint import Joint, Structure, choose
 from kerneltrail.trajectory.sampler.urn import Urn, customers_of, last_use
 from kerneltrail.trajectory.settings import Settings
@@ -62,7 +63,7 @@ def fit(
         changes: single settings, such as ``chains=2`` or ``seed=1``.
     """
     began = time.perf_counter()
-    ensure_compiled()  # a fit that is resumed must find the same bits
+    gp.compilation.ensure_compiled()  # a fit that is resumed must find the same bits
     if extend is not None:
         pool, priors = pool or extend.pool, priors or extend.priors
         settings, reward = settings or extend.settings, reward or (extend.reward if extend.takes_action else None)
@@ -159,7 +160,7 @@ def _conclude(
     for name in chains[0].info:
         proposed, accepted, _ = np.sum([chain.info[name] for chain in chains], axis=0).tolist()
         acceptance[name] = accepted / max(proposed, 1)
-    diagnostics = Diagnostics(sweeps, rhats(late), sizes(late), acceptance, traces, {})
+    diagnostics = Diagnostics(sweeps, rhats(late), sampler.sizes(late), acceptance, traces, {})
     names = tuple(user.name for user in table.users)
     return TrajectoryModel(
         cohort.schema,

@@ -17,11 +17,11 @@ from functools import cached_property
 
 import numpy as np
 
+from kerneltrail import gp
 from kerneltrail.data import User
 from kerneltrail.engines import Serial, engine_for, keep_freed_memory, results
 from kerneltrail.errors import DataError, KernelError
-from kerneltrail.gp import LinearBlock, MapResult, Reward, find_map_path
-from kerneltrail.gp.map import Prior
+from kerneltrail.gp import LinearBlock, Reward
 from kerneltrail.kernels import Array, Composition, Pool
 from kerneltrail.store.digest import code, digest, seed_of
 
@@ -69,7 +69,7 @@ class Fits:
     precision: Array
 
     @classmethod
-    def of(cls, results: Sequence[MapResult]) -> Fits:
+    def of(cls, results: Sequence[gp.MapResult]) -> Fits:
         """From the results for each batch."""
         return cls(
             np.array([r.hyperparameters.unconstrained for r in results]),
@@ -88,12 +88,14 @@ def block_of(user: User, reward: Reward | None) -> LinearBlock | None:
     return reward.block(user.X, user.covariates, user.action)
 
 
-def fit_path(user: User, composition: Composition, prior: Prior, settings: MapSettings, reward: Reward | None) -> Fits:
+def fit_path(
+    user: User, composition: Composition, prior: gp.map.Prior, settings: MapSettings, reward: Reward | None
+) -> Fits:
     """MAP fits of a composition to every batch of a user."""
     rng = np.random.default_rng(seed_of(f"{user.fingerprint}|{composition.text}"))
     with np.errstate(all="ignore"):
         block = block_of(user, reward)
-        return Fits.of(find_map_path(user, composition, prior, rng=rng, block=block, **asdict(settings)))
+        return Fits.of(gp.find_map_path(user, composition, prior, rng=rng, block=block, **asdict(settings)))
 
 
 @dataclass(frozen=True)
@@ -112,7 +114,7 @@ class Group:
         return self.mean, self.variance
 
 
-def group_of(composition: Composition, thetas: Sequence[Array], prior: Prior) -> Group:
+def group_of(composition: Composition, thetas: Sequence[Array], prior: gp.map.Prior) -> Group:
     """The group of users whose MAP hyperparameters are given, one vector each.
 
     Each hyperparameter by itself, in the manner of a normal-inverse-gamma update (method (18)): with n users of mean
@@ -147,7 +149,7 @@ class MapTable:
         self,
         users: Sequence[User],
         pool: Pool,
-        prior: Prior,
+        prior: gp.map.Prior,
         settings: MapSettings | None = None,
         reward: Reward | None = None,
     ) -> None:
