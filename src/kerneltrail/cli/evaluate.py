@@ -56,7 +56,6 @@ def evaluate(
     if not simulated:
         table.check()
     with progress("reading"):
-        from kerneltrail.cli.evaluation_tables import show
         from kerneltrail.engines import keep_freed_memory
         from kerneltrail.evaluation import evaluate as compare
         from kerneltrail.evaluation import merged
@@ -94,6 +93,8 @@ def evaluate(
                     ),
                 )
             )
+    from kerneltrail.cli.evaluation_tables import show
+
     evaluation = merged(results)
     with progress("drawing"):
         written = [*evaluation.save(out), *_figures(evaluation, out)]
