@@ -33,35 +33,40 @@ def report(
 
     The page is one file that fetches nothing; it can be sent by mail and printed.
     """
-    from kerneltrail.cli.terminal import progress, say
-    from kerneltrail.data import Cohort
+    from kerneltrail.cli.terminal import say
     from kerneltrail.errors import DataError
-    from kerneltrail.store.atomic import check_writable, write
+    from kerneltrail.progress import Progress, show_progress
 
-    model, results = _model_and_results(source)
-    nothing = f"{source} holds neither a model (*.trail) nor results that compare methods ({RESULTS[0]})"
-    if model is None and not results:
-        raise DataError(nothing)
-    if data is not None and model is None:
-        raise DataError(f"{source} has no model file, without which --data cannot be shown")
-    cohort = None if data is None or model is None else Cohort.from_schema(model.schema, data, skip_refused=True)
-    check_writable(out)
-    # What can be refused has been: what draws takes a second to load.
-    import numpy as np
+    following = () if data is None else ("following users",)
+    with show_progress(f"reading {source.name}", *following, "drawing the page") as display:
+        from kerneltrail.data import Cohort
+        from kerneltrail.store.atomic import check_writable, write
 
-    from kerneltrail.report.model_page import Comparison, follow_users, trail_page
+        model, results = _model_and_results(source)
+        nothing = f"{source} holds neither a model (*.trail) nor results that compare methods ({RESULTS[0]})"
+        if model is None and not results:
+            raise DataError(nothing)
+        if data is not None and model is None:
+            raise DataError(f"{source} has no model file, without which --data cannot be shown")
+        cohort = None if data is None or model is None else Cohort.from_schema(model.schema, data, skip_refused=True)
+        check_writable(out)
+        # What can be refused has been: what draws takes a second to load.
+        import numpy as np
 
-    comparison = Comparison.from_results(results)
-    if model is None and comparison is None:
-        raise DataError(nothing)
-    followed: Any = ()
-    left_out = [] if cohort is None else cohort.report.left_out
-    if cohort is not None and model is not None:
-        # Numbers out of range are told by who is left out and why, not by NumPy's warnings.
-        with progress("users") as display, np.errstate(all="ignore"):
-            next_user = display.counter("users", len(cohort))
-            followed = follow_users(model, cohort.raw, detailed=users, tell=next_user, leave_out=left_out.append)
-    with progress("writing the page"):
+        from kerneltrail.report.model_page import Comparison, follow_users, trail_page
+
+        comparison = Comparison.from_results(results)
+        if model is None and comparison is None:
+            raise DataError(nothing)
+        followed: Any = ()
+        left_out = [] if cohort is None else cohort.report.left_out
+        if cohort is not None and model is not None:
+            # Numbers out of range are told by who is left out and why, not by NumPy's warnings.
+            with np.errstate(all="ignore"):
+                followed = follow_users(
+                    model, cohort.raw, detailed=users, progress=display.show, leave_out=left_out.append
+                )
+        display.show(Progress("drawing the page"))
         written = write(out, trail_page(title, model, followed, comparison, left_out=left_out))
     lines = [f"Open {written}"]
     if cohort is not None:

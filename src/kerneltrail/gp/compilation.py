@@ -39,6 +39,16 @@ def _marker() -> Path | None:
     return Path(kept) / f"kerneltrail-{name}.compiled"
 
 
+COMPILING = "compiling, which is done once after an installation"
+"""What people are told meanwhile."""
+
+
+def is_compiled() -> bool:
+    """Whether nothing is left to compile ahead of time."""
+    marker = _marker()
+    return marker is None or marker.exists()
+
+
 @cache
 def ensure_compiled() -> bool:
     """Have everything compiled, by another process if need be; whether it is (once per process).

@@ -18,13 +18,19 @@ from kerneltrail.names import nearest
 from kerneltrail.registry import Registry
 
 Builder = Callable[..., Method]
-"""Called with the training cohort, ``seed=`` and settings by name; what it takes is in its signature."""
+"""Called with the training cohort, ``seed=`` and settings by name; what it takes is in its signature.
+
+One that takes ``progress=`` is given whom to tell how far it is.
+"""
 
 METHODS: Registry[Builder] = Registry("method", DataError)
 """Every method."""
 
 SHARED = ("pool", "priors", "reward")
 """Settings that may be given to every method at once; one that has no use for them leaves them aside."""
+
+PROGRESS = "progress"
+"""The parameter of a builder that says how far it is."""
 
 
 def register(name: str, builder: Builder) -> Builder:
@@ -74,6 +80,11 @@ def takes(name: str, setting: str) -> bool:
     return setting in _settings(name)
 
 
+def reports(name: str) -> bool:
+    """Whether a method says how far its building is."""
+    return PROGRESS in inspect.signature(METHODS[name]).parameters
+
+
 def learns_from(name: str) -> LearnsFrom:
     """Whose rows a method learns from."""
     whose: LearnsFrom = getattr(METHODS[name], "learns_from", "group")
@@ -81,4 +92,4 @@ def learns_from(name: str) -> LearnsFrom:
 
 
 def _settings(name: str) -> set[str]:
-    return set(inspect.signature(METHODS[name]).parameters) - {"cohort", "seed"}
+    return set(inspect.signature(METHODS[name]).parameters) - {"cohort", "seed", PROGRESS}

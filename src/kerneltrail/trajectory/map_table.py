@@ -25,9 +25,6 @@ from kerneltrail.gp import LinearBlock, Reward
 from kerneltrail.kernels import Array, Composition, Pool
 from kerneltrail.store.digest import code, digest, seed_of
 
-Progress = Callable[[int, int], None]
-"""Called with (done, total)."""
-
 MEAN_WEIGHT = 0.25
 """How many users the prior's mean is worth: it is vague, so one user's well-determined value should outweigh it."""
 
@@ -196,9 +193,12 @@ class MapTable:
         return group_of(self.pool.composition(mask), thetas, self.prior)
 
     def compute(
-        self, pairs: Iterable[tuple[int, int]], *, workers: int = 1, progress: Progress | None = None
+        self, pairs: Iterable[tuple[int, int]], *, workers: int = 1, progress: Callable[[int, int], None] | None = None
     ) -> list[tuple[int, int]]:
-        """Compute the fits of (user, mask) pairs that are not known yet, in parallel; those that were new."""
+        """Compute the fits of (user, mask) pairs that are not known yet, in parallel; those that were new.
+
+        `progress` is called with (done, total).
+        """
         missing = [pair for pair in dict.fromkeys(pairs) if pair not in self._known]
         # The slow ones first, so that no worker is left with one at the end.
         missing.sort(key=lambda pair: (-sum(p.order for p in self.pool.composition(pair[1])), pair))

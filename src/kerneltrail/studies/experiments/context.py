@@ -5,13 +5,14 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
 from kerneltrail.errors import DataError
-from kerneltrail.evaluation import Evaluation, Progress
+from kerneltrail.evaluation import Evaluation
 from kerneltrail.evaluation.result import EVALUATION
+from kerneltrail.progress import Progress, Tell
 from kerneltrail.store.atomic import check_writable, write
 from kerneltrail.store.cache import JSON, KEY, Cache, Format
 from kerneltrail.store.digest import code, code_of, content_digest, digest
@@ -22,25 +23,10 @@ from kerneltrail.trajectory.sampler.chains import FitProgress
 STAGES = "stages"
 """Folder of what is kept, inside the experiment's."""
 
+KEPT = "kept from an earlier run"
+"""What is said of a stage that was finished before."""
+
 T = TypeVar("T")
-
-
-@dataclass(frozen=True)
-class StageProgress:
-    """How far a stage is.
-
-    Attributes:
-        stage: its name.
-        done, total: steps; total is 0 where nobody knows how many there will be.
-        said: what is being done.
-        kept: whether the stage was finished by an earlier run.
-    """
-
-    stage: str
-    done: int = 0
-    total: int = 0
-    said: str = ""
-    kept: bool = False
 
 
 @dataclass
@@ -64,7 +50,7 @@ class Context:
     quick: bool = False
     data: Path | None = None
     workers: int = field(default_factory=lambda: os.cpu_count() or 1)
-    hear: Callable[[StageProgress], None] = lambda progress: None
+    hear: Tell = lambda progress: None
     seconds: dict[str, float] = field(default_factory=dict)
     _names: dict[str, str] = field(default_factory=dict, repr=False)
     _used: set[str] = field(default_factory=set, repr=False)
@@ -82,9 +68,9 @@ class Context:
         if held != self.name:
             raise DataError(f"{self.out} holds the results of {held}, not of {self.name}; name another folder")
 
-    def tell(self, stage: str, done: int = 0, total: int = 0, said: str = "") -> None:
+    def tell(self, stage: str, done: int = 0, total: int | None = None, said: str = "") -> None:
         """Say how far a stage is."""
-        self.hear(StageProgress(stage, done, total, said))
+        self.hear(Progress(stage, done, total, said))
 
     def stage(
         self,
@@ -125,8 +111,8 @@ class Context:
         entry = self._named(name, learn, about, layer="trajectory")
 
         def hear(progress: FitProgress) -> None:
-            said = {"fits": "fitting candidates", "chains": "sampling paths"}.get(progress.stage, progress.stage)
-            self.tell(name, progress.done, progress.total, said)
+            said = f"{progress.stage}{f', {progress.said}' if progress.said else ''}"
+            self.hear(Progress(name, progress.done, progress.total, said, progress.bound))
 
         def compute(folder: Path) -> TrajectoryModel:
             if fits_of is not None:
@@ -138,7 +124,7 @@ class Context:
     def evaluation(
         self,
         name: str,
-        measure: Callable[[Path, Callable[[Progress], None]], Evaluation],
+        measure: Callable[[Path, Tell], Evaluation],
         *,
         about: Mapping[str, Any] | None = None,
     ) -> Evaluation:
@@ -152,7 +138,7 @@ class Context:
         return self._kept(
             name,
             self._named(name, measure, about),
-            lambda folder: measure(folder, lambda told: self.tell(name, told.done, told.total, told.said)),
+            lambda folder: measure(folder, lambda now: self.hear(replace(now, stage=name))),
             EVALUATION,
         )
 
@@ -203,7 +189,7 @@ class Context:
             seconds = time.perf_counter() - began
             value = self._cache.put(entry, made, format, seconds=seconds)
         self.seconds[name] = seconds
-        self.hear(StageProgress(name, 1, 1, f"{seconds:.1f} s", kept=kept is not None))
+        self.tell(name, 1, 1, f"{seconds:.1f} s{'' if kept is None else f', {KEPT}'}")
         return value
 
     def _share(self, other: str, entry: str) -> None:
