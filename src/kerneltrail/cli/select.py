@@ -56,13 +56,7 @@ def select(
     steps: Rows = []
     predicted: Rows = []
     with show_progress(f"reading {data.name}", FOLLOWING) as display:
-        import numpy as np
-
         from kerneltrail.data import Batching, Cohort
-        from kerneltrail.engines import one_blas_thread
-        from kerneltrail.evaluation.follow import left_out
-        from kerneltrail.evaluation.tables import csv_text
-        from kerneltrail.progress import Progress
         from kerneltrail.store.atomic import check_writable, write
         from kerneltrail.trajectory.model import load
 
@@ -73,6 +67,14 @@ def select(
         for path in (out, predictions):
             if path is not None:
                 check_writable(path)
+        # What can be refused has been.
+        import numpy as np
+
+        from kerneltrail.engines import one_blas_thread
+        from kerneltrail.evaluation.follow import left_out
+        from kerneltrail.evaluation.tables import csv_text
+        from kerneltrail.progress import Progress
+
         changes = {} if selection is None else {"selection": selection.value}
         refused = cohort.report.left_out
         total, before = sum(user.batches for user in cohort.raw), 0
