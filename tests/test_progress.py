@@ -50,8 +50,8 @@ class TestEstimate:
             for _ in range(4):  # it is asked between steps too
                 heard.append((clock.now, display._current.left(clock.now)))
                 clock.now += 0.5
-        assert all(left is None for _, left in heard[:4])  # before the first step is done nothing is known
-        known = heard[4:]
+        assert all(left is None for _, left in heard[:8])  # before two steps are done nothing is known
+        known = heard[8:]
         assert all(math.isfinite(left) for _, left in known)
         assert all(after <= before for (_, before), (_, after) in pairwise(known))
         assert all(left == pytest.approx(max(220.0 - now, 0.0)) for now, left in known)
@@ -65,11 +65,20 @@ class TestEstimate:
 
     def test_a_long_step_does_not_lead_below_the_steps_after_it(self, clock):
         display = ProgressDisplay("walking", clock=clock)
-        for done in range(3):
+        for done in range(4):
             display.show(Progress("walking", done, 10))
             clock.now += 2.0
         clock.now += 60.0
-        assert display._current.left(clock.now) == pytest.approx(14.0)
+        assert display._current.left(clock.now) == pytest.approx(12.0)
+
+    def test_what_starting_takes_is_not_the_pace(self, clock):
+        display = ProgressDisplay("walking", clock=clock)
+        display.show(Progress("walking", 0, 40))
+        clock.now += 30.0
+        for done in range(1, 4):
+            display.show(Progress("walking", done, 40))
+            clock.now += 2.0
+        assert display._current.left(clock.now - 2.0) == pytest.approx(74.0)
 
     def test_it_begins_with_the_count_and_anew_where_the_count_falls(self, clock):
         display = ProgressDisplay("fitting", clock=clock)
@@ -82,10 +91,10 @@ class TestEstimate:
 
     def test_a_fit_that_goes_on_is_judged_by_what_it_does_now(self, clock):
         display = ProgressDisplay("sampling", clock=clock)
-        display.show(Progress("sampling", 900, 1000))
-        clock.now += 5.0
-        display.show(Progress("sampling", 950, 1000))
-        assert display._current.left(clock.now) == pytest.approx(5.0)
+        for done in (900, 925, 950):
+            clock.now += 5.0
+            display.show(Progress("sampling", done, 1000))
+        assert display._current.left(clock.now) == pytest.approx(10.0)
 
     def test_what_is_done_needs_no_time(self, clock):
         display = ProgressDisplay("fitting", clock=clock)
@@ -96,9 +105,10 @@ class TestEstimate:
         display = ProgressDisplay("reading pilot.csv", "fitting candidates", clock=clock)
         assert display.line() == "    0 s  stage 1 of 2: reading pilot.csv"
         clock.now += 2.0
-        display.show(Progress("fitting candidates", 0, 846, "level 1 of 4", "at least"))
-        clock.now += 10.0
-        display.show(Progress("fitting candidates", 120, 846, "level 1 of 4", "at least"))
+        for done in (0, 60, 120):
+            display.show(Progress("fitting candidates", done, 846, "level 1 of 4", "at least"))
+            clock.now += 5.0
+        clock.now -= 5.0
         expected = "stage 2 of 2: fitting candidates 120/846+, at least 60 s left: level 1 of 4"
         assert display.line() == f"   12 s  {expected}"
 
@@ -121,7 +131,7 @@ class TestStages:
     def test_each_has_a_bar_its_time_and_what_is_left(self, clock):
         display = ProgressDisplay("reading [x]", "fitting", "sampling", clock=clock)
         clock.now += 61.0
-        for done in (0, 40):
+        for done in (0, 20, 40):
             display.show(Progress("fitting", done, 80, "level 1 of 4", "at least"))
             clock.now += 5.0
         rows = drawn(display)
@@ -129,22 +139,22 @@ class TestStages:
         assert rows[0].startswith("stage 1 of 3: reading [x] ━━━━")
         assert rows[0].endswith("1:01")
         assert rows[1].startswith("stage 2 of 3: fitting")
-        assert rows[1].endswith("40/80+ 0:10, at least 5 s left")
+        assert rows[1].endswith("40/80+ 0:15, at least 10 s left")
         assert rows[2] == "  level 1 of 4"
         display.show(Progress("sampling", 1, 2))
         display.end()
         rows = drawn(display)
-        assert rows[1].endswith("40/80+ 0:10")  # what has ended has nothing left
+        assert rows[1].endswith("40/80+ 0:15")  # what has ended has nothing left
         assert rows[2].endswith("1/2    0:00")
 
     def test_a_narrow_terminal_loses_the_bar_first(self, clock):
         display = ProgressDisplay("reading", "fitting candidates", clock=clock)
-        for done in (0, 120):
+        for done in (0, 60, 120):
             display.show(Progress("fitting candidates", done, 846, bound="at least"))
-            clock.now += 12.0
+            clock.now += 6.0
         row = drawn(display, 80)[1]
         assert row.startswith("stage 2 of 2: fitting candidates ")
-        assert row.endswith("━╸            120/846+ 0:24, at least 72 s left")
+        assert row.endswith("━╸            120/846+ 0:18, at least 72 s left")
 
     def test_of_many_the_newest_are_shown(self, clock):
         display = ProgressDisplay(clock=clock)
@@ -156,12 +166,14 @@ class TestStages:
 
     def test_a_counter_names_the_steps(self, clock):
         display = ProgressDisplay("measuring", clock=clock)
-        next_step = display.counter("measuring", 2)
+        next_step = display.counter("measuring", 3)
         next_step("one")
-        assert display.line().endswith("measuring 0/2: one")
+        assert display.line().endswith("measuring 0/3: one")
         clock.now += 3.0
         next_step("two")
-        assert display.line().endswith("measuring 1/2, about 3 s left: two")
+        clock.now += 3.0
+        next_step("three")
+        assert display.line().endswith("measuring 2/3, about 3 s left: three")
 
 
 class TestWhere:

@@ -83,6 +83,7 @@ class _Stage:
         self.ended: float | None = None
         self._samples: deque[tuple[float, int]] = deque()
         self._counted = now  # since when steps are counted
+        self._start = 0  # how many there were then
 
     def update(self, progress: Progress, now: float) -> None:
         """Hear how far it is."""
@@ -91,23 +92,24 @@ class _Stage:
         if progress.total is None:
             return
         if anew:  # a count that falls is that of the next part of the stage
-            self._counted, self._samples = now, deque()
+            self._counted, self._samples, self._start = now, deque(), progress.done
+        if progress.done == self._start:  # the first step takes what starting takes: the pace is that of those after it
+            return
         self._samples.append((now, progress.done))
-        # The pace is that of the later half of the time: early steps may be quicker or slower than those to come.
+        # Of these, that of the later half of the time: early steps may be quicker or slower than those to come.
         middle = 0.5 * (self._counted + now)
         while len(self._samples) > 2 and self._samples[1][0] <= middle:
             self._samples.popleft()
 
     def left(self, now: float) -> float | None:
         """Seconds that the rest will take; None where nothing is known of it yet."""
-        total = self.progress.total
-        if total is None or not self._samples:
+        progress, samples = self.progress, self._samples
+        total = progress.total
+        if total is None or progress.done >= total:
+            return None if total is None else 0.0
+        if not samples or samples[-1][1] <= samples[0][1]:
             return None
-        (since, before), (last, done) = self._samples[0], self._samples[-1]
-        if done >= total:
-            return 0.0
-        if done <= before:
-            return None
+        (since, before), (last, done) = samples[0], samples[-1]
         step = (last - since) / (done - before)
         # The step at hand has taken a while already. Where it takes longer than others, it is said to end any moment.
         return max((total - done) * step - (now - last), (total - done - 1) * step)
