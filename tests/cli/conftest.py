@@ -4,6 +4,7 @@ import pytest
 
 from cli.invoke import COLUMNS, run
 from kerneltrail.data import simulate
+from kerneltrail.progress import ProgressDisplay
 
 QUICK = "settings: {largest: 2, check: 10, maps: {starts: 1, screen: 8}}"
 
@@ -28,3 +29,25 @@ def fitted(tmp_path_factory):
     (folder / "said.txt").write_text(result.stdout)
     assert "\x1b" not in result.stderr  # lines at most, no bar, where nobody watches
     return folder
+
+
+@pytest.fixture
+def heard(monkeypatch):
+    """All that a display of progress is shown; `titles` are what its stages are called there."""
+    said, show = Heard(), ProgressDisplay.show
+
+    def listening(display, progress):
+        show(display, progress)
+        said.append(progress)
+        said.display = display
+
+    monkeypatch.setattr(ProgressDisplay, "show", listening)
+    return said
+
+
+class Heard(list):
+    display = None
+
+    @property
+    def titles(self):
+        return [self.display._title(stage) for stage in self.display._stages.values()]

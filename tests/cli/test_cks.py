@@ -13,6 +13,7 @@ from kerneltrail.gp.inputs import inputs_for
 from kerneltrail.methods.cks import ExpressionParameters, SearchProgress, expression_layout, read
 from kerneltrail.methods.cks.evidence import CovarianceTree
 from kerneltrail.methods.cks.layout import multiplied_out
+from kerneltrail.progress import Progress
 
 
 @pytest.fixture(scope="module")
@@ -122,8 +123,8 @@ def test_products_multiplied_out_add_up_to_the_expression(text):
 
 
 def test_the_progress_names_the_level_and_the_best_so_far():
-    assert search_stage(SearchProgress(0, 1, 3, None, 0.1), 2) == ("level 0 of 2", 1, 3, "")
-    best = ("SE[x]", -3.0)
-    assert search_stage(SearchProgress(1, 2, 7, best, 0.2), 2) == ("level 1 of 2", 2, 7, "BIC -3.0  SE[x]")
-    judged = search_stage(SearchProgress(2, 1, 4, best, 0.3, judging=True), 2)
-    assert judged == ("held-out rows", 1, 4, "BIC -3.0  SE[x]")
+    assert search_stage(SearchProgress(0, 1, 3, None, 0.1)) == Progress("kernels of level 0", 1, 3)
+    best, said = ("SE[x]", -3.0), "BIC -3.0  SE[x]"
+    assert search_stage(SearchProgress(1, 2, 7, best, 0.2)) == Progress("kernels of level 1", 2, 7, said)
+    judged = search_stage(SearchProgress(2, 1, 4, best, 0.3, judging=True))
+    assert judged == Progress("held-out rows", 1, 4, said)

@@ -63,6 +63,18 @@ class TestTable:
         assert about["train"]["users"] == ["train-02", "train-03", "train-04", "train-05"]
 
 
+def test_the_stages_of_all_runs_are_counted(folder, heard):
+    assert evaluate(folder, "--methods", "mean", "--runs", 2, out="counted").exit_code == 0
+    assert heard.titles == [
+        "stage 1 of 6: reading users.csv",
+        "stage 2 of 6: run 1 of 2: building methods",
+        "stage 3 of 6: run 1 of 2: following users",
+        "stage 4 of 6: run 2 of 2: building methods",
+        "stage 5 of 6: run 2 of 2: following users",
+        "stage 6 of 6: drawing and writing",
+    ]
+
+
 def test_runs_are_random_splits_of_a_stated_share(folder):
     result = evaluate(folder, "--methods", "mean", "--runs", 3, "--test-share", 0.5, "--seed", 1, out="splits")
     assert result.exit_code == 0, result.output

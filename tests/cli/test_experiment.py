@@ -10,8 +10,7 @@ import time
 import pytest
 
 from cli.invoke import refused, run
-from kerneltrail.cli.experiment import show_stage
-from kerneltrail.studies.experiments import EXPERIMENTS, Agreement, Context, Outcome, StageProgress
+from kerneltrail.studies.experiments import EXPERIMENTS, Agreement, Context, Outcome, stages_of
 from kerneltrail.studies.experiments import run as run_experiment
 
 SCRIPT = """
@@ -116,12 +115,23 @@ def test_a_run_that_is_killed_leaves_whole_files_and_goes_on(tmp_path):
     assert {path: path.stat().st_mtime_ns for path in kept} == kept  # what was there was used, not made again
 
 
-def test_what_an_earlier_run_kept_is_named():
-    updates = []
-    display = type("Display", (), {"update": lambda self, *given: updates.append(given)})()
-    show_stage(display, StageProgress("model [x]", 3, 10, "fitting"))
-    show_stage(display, StageProgress("model [x]", 1, 0, "2.0 s", kept=True))
-    assert updates == [("model [x]", 3, 10, "fitting"), ("model [x]", 1, None, "2.0 s, kept from an earlier run")]
+def test_what_an_earlier_run_kept_is_named(tmp_path):
+    heard = []
+    for _ in range(2):
+        run_experiment(Quick(), Context("quick", tmp_path, hear=heard.append))
+    ends = [now.said for now in heard if now.stage == "one" and now.done]
+    assert ends == ["0.0 s", "0.0 s, kept from an earlier run"]
+
+
+def test_stages_are_counted_where_an_experiment_says_them(tmp_path):
+    context = Context("quick", tmp_path)
+    assert stages_of(Quick(), context) == ()
+
+    class Told(Quick):
+        def stages(self, context):
+            return ("one",)
+
+    assert stages_of(Told(), context) == ("one", "page")
 
 
 def test_the_page_is_announced_before_it_is_drawn(tmp_path):

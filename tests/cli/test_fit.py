@@ -7,9 +7,8 @@ import pytest
 
 from cli.conftest import QUICK, fit
 from cli.invoke import COLUMNS, refused, run
-from kerneltrail.cli.fit import chain_lines, standing
+from kerneltrail.cli.fit import chain_lines
 from kerneltrail.trajectory.model import load
-from kerneltrail.trajectory.sampler.chains import FitProgress
 
 
 def test_it_says_what_was_read_and_learnt_and_where_it_is(fitted):
@@ -39,6 +38,15 @@ def test_the_same_seed_gives_the_same_model_also_from_parquet_and_from_a_checkpo
         again = load(fitted / "again.trail")
         assert again.structures == first.structures
         assert np.array_equal(again.nodes[0].thetas, first.nodes[0].thetas)
+
+
+def test_the_stages_are_counted_from_reading_to_sampling(fitted, heard):
+    assert fit(fitted, out="counted.trail").exit_code == 0
+    assert heard.titles == [
+        "stage 1 of 3: reading pilot.csv",
+        "stage 2 of 3: fitting candidates",
+        "stage 3 of 3: sampling paths",
+    ]
 
 
 def test_stopped_with_a_checkpoint_it_says_how_to_go_on(fitted, monkeypatch):
@@ -142,13 +150,6 @@ def test_chains_that_disagree_are_told(fitted):
     model = load(fitted / "m.trail")
     bad = replace(model, diagnostics=replace(model.diagnostics, rhat={"log_joint": 1.4}))
     assert "do not agree yet" in chain_lines(bad)[-1]
-
-
-def test_what_the_progress_says():
-    assert standing(FitProgress("fits", 1, 2)) == ""
-    said = standing(FitProgress("chains", 1, 2, -12.34, 3, 5, 1.0123))
-    assert said == "log joint -12.3, 3 nodes, 5 edges, R-hat 1.012"
-    assert "R-hat" not in standing(FitProgress("chains", 1, 2, -1.0, 3, 5, float("nan")))
 
 
 LIGHT = "settings: {largest: 1, chains: 1, sweeps: 16, check: 8, maps: {starts: 1, screen: 4}}\n"

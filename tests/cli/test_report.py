@@ -48,6 +48,16 @@ def test_a_page_of_a_model_alone_says_what_data_would_add(folder):
     assert 'id="calibration"' not in text
 
 
+def test_the_stages_are_counted_and_the_batches_within(folder, heard):
+    assert run(folder / "m.trail", "--data", folder / "rows.csv", "--out", folder / "page.html").exit_code == 0
+    assert heard.titles == [
+        "stage 1 of 3: reading m.trail",
+        "stage 2 of 3: following users",
+        "stage 3 of 3: drawing the page",
+    ]
+    assert [now.done for now in heard if now.stage == "following users"] == [1, 2, 3, 4, 5, 6]
+
+
 def test_with_data_users_are_followed(folder):
     result = run(folder / "m.trail", "--data", folder / "rows.csv", "--users", 1, "--out", folder / "page.html")
     assert result.exit_code == 0, result.output

@@ -45,6 +45,16 @@ def test_a_row_per_user_and_batch(fitted, tmp_path):
     assert steps[2]["next_rmse"] == ""  # nothing is known of a batch after the last
 
 
+def test_the_progress_moves_within_a_users_batches(fitted, tmp_path, heard):
+    assert select(fitted, tmp_path, "--batch-size", 5).exit_code == 0
+    assert heard.titles == ["stage 1 of 2: reading new.csv", "stage 2 of 2: following users"]
+    progress = heard[1:]
+    assert {now.total for now in progress} == {15}  # three users of five batches
+    assert sorted({now.done for now in progress}) == list(range(16))
+    assert [now.done for now in progress] == sorted(now.done for now in progress)
+    assert progress[3].said == "test-01, batch 3 of 5"
+
+
 def test_greedy_leaves_evidences_empty_that_it_did_not_look_at(fitted, tmp_path):
     assert select(fitted, tmp_path, "--selection", "greedy", "--batch-size", 9).exit_code == 0
     rows = table(tmp_path / "s.csv")

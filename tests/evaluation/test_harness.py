@@ -343,7 +343,21 @@ def test_progress_tells_of_every_method_and_user(toys):
     toys("toy")
     said = []
     evaluate(cohort(["p"]), [user("ann"), user("bob")], ["toy"], workers=1, progress=said.append)
-    assert [(p.stage, p.done, p.total) for p in said][-3:] == [("build", 1, 1), ("follow", 1, 2), ("follow", 2, 2)]
+    built, *followed = [(p.stage, p.done, p.total) for p in said][-4:]
+    assert built == ("building methods", 1, 1)
+    assert followed == [("following users", done, 2) for done in (0, 1, 2)]
+
+
+def test_a_method_that_takes_long_says_how_far_it_is():
+    said = []
+    quick = tiny.settings(sweeps=8, largest=1)
+    specs = {"mine": ("trajectory", {"settings": quick, "pool": tiny.POOL})}
+    evaluate(tiny.cohort(), [tiny.pilot(8)], specs, workers=1, progress=said.append)
+    building = [p for p in said if p.stage == "building methods"]
+    assert {(p.done, p.total) for p in building[:-1]} == {(0, 1)}
+    words = [p.said for p in building]
+    assert "mine: fitting candidates 1/9+" in words
+    assert "mine: sampling paths 8/8" in words
 
 
 def test_splits_are_seeded_and_in_order():

@@ -11,7 +11,9 @@ from kerneltrail.gp.compiled_map import negative_log_posterior
 from kerneltrail.gp.map import MapSearch, WhitenedPosterior, can_search
 from kerneltrail.gp.quasi_newton import minimise
 from kerneltrail.kernels import Hyperparameters, Priors, parse
-from kerneltrail.kernels.fourier import BESSEL, GAUSSIAN, gaussian_series, one_series, periodic_series
+from kerneltrail.kernels.compiled import one_series
+from kerneltrail.kernels.families import BESSEL, GAUSSIAN
+from kerneltrail.kernels.fourier import gaussian_series, periodic_series
 
 PRIORS = Priors.synthetic()
 KERNELS = ["LIN[x]", "SE[x]", "PER[x]", "LIN[x] + PER[x]", "LIN[x]*PER[x] + SE[z]", "LIN[x]*LIN[z]", "PER[x] + PER[z]"]

@@ -6,7 +6,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kerneltrail.data.user import User
+from kerneltrail.errors import NumericalError
 from kerneltrail.gp import dense, evidence, evidence_of, inputs_for, slope_of
+from kerneltrail.gp.numerics import factorise
 from kerneltrail.kernels import Composition, layout_of, parse
 
 from . import oracle
@@ -169,3 +171,16 @@ def test_scikit_learn_agrees():
             for method in ("dense", "spectral", "auto"):
                 ours = evidence(user, composition, theta, method=method).log[0, 0]
                 assert ours == pytest.approx(fitted.log_marginal_likelihood_value_, abs=1e-8), (text, method)
+
+
+@pytest.mark.parametrize("n", [0, 1, 5])
+def test_what_a_gradient_is_contracted_with(n):
+    root = np.random.default_rng(0).standard_normal((n, n + 2))
+    matrix, alpha = root @ root.T + 0.1 * np.eye(n), np.random.default_rng(2).standard_normal(n)
+    expected = np.outer(alpha, alpha) - np.linalg.inv(matrix)
+    np.testing.assert_allclose(dense.outer_minus_inverse(factorise(matrix), alpha), expected, atol=1e-11)
+
+
+def test_a_zero_on_the_diagonal_of_a_factor_is_told():
+    with pytest.raises(NumericalError, match="zero on its diagonal"):
+        dense.outer_minus_inverse(np.array([[1.0, 0.0], [1.0, 0.0]]), np.ones(2))

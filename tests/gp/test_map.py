@@ -11,7 +11,8 @@ from kerneltrail.data import simulate
 from kerneltrail.data.user import User
 from kerneltrail.errors import DataError, KernelError, KerneltrailError
 from kerneltrail.gp import LinearBlock, find_map, find_map_path, log_evidence
-from kerneltrail.gp.map import LEAST_CURVATURE, MapResult
+from kerneltrail.gp.map import MapResult
+from kerneltrail.gp.numerics import LEAST_CURVATURE
 from kerneltrail.kernels import Hyperparameters, Priors, layout_of, parse
 
 PRIORS = Priors.synthetic()

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from scipy.special import ive
 
 from kerneltrail.kernels import ATOMS
-from kerneltrail.kernels.fourier import LONGEST, gaussian_series, periodic_series
+from kerneltrail.kernels.families import LONGEST
+from kerneltrail.kernels.fourier import gaussian_series, periodic_series
 
 ROUNDING = 2e-12
 lengthscales = st.floats(math.log(0.02), math.log(50.0)).map(math.exp)

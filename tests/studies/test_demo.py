@@ -30,7 +30,7 @@ TINY = demo.Study(
 def made(tmp_path_factory):
     out = tmp_path_factory.mktemp("demo") / "deep"
     said = []
-    return demo.run(out, seed=0, tick=said.append, study=TINY), said
+    return demo.run(out, seed=0, tell=said.append, study=TINY), said
 
 
 @pytest.fixture(scope="module")
@@ -38,8 +38,11 @@ def text(made):
     return made[0].read_text(encoding="utf-8")
 
 
-def test_every_step_is_announced(made):
-    assert len(made[1]) == demo.STEPS
+def test_every_stage_is_announced_in_its_order_and_counted(made):
+    assert tuple(dict.fromkeys(now.stage for now in made[1])) == demo.STAGES
+    for stage in demo.STAGES:
+        done = [now.done for now in made[1] if now.stage == stage]
+        assert done == sorted(done)
 
 
 def test_the_page_its_pictures_and_the_model_are_there_and_nothing_else(made):
@@ -118,6 +121,6 @@ def test_the_whole_story_ends_well(tmp_path):
     said = []
     pool = Pool.of("LIN[x]", "PER[x]", "SE[x]", "LIN[x]*PER[x]", "PER[x]*SE[x]")
     study = demo.Study(pilots=4, pool=pool, workers=1)
-    text = demo.run(tmp_path, tick=said.append, study=study).read_text(encoding="utf-8")
-    assert len(said) == demo.STEPS
+    text = demo.run(tmp_path, tell=said.append, study=study).read_text(encoding="utf-8")
+    assert tuple(dict.fromkeys(now.stage for now in said)) == demo.STAGES
     assert '<th scope="row">187</th><td>12 of 12</td>' in text

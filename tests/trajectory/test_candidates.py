@@ -168,3 +168,19 @@ def test_what_a_table_holds_from_elsewhere_changes_nothing():
     fresh, stocked = (Given([2, 1], tiny.POOL, lambda user, mask, t: 3.0 * mask.bit_count()) for _ in range(2))
     stocked.compute([(user, mask) for user in range(2) for mask in range(1, 8)])
     assert support(stocked, 1, 1) == support(fresh, 1, 1) == (1, 2, 4)
+
+
+def test_what_is_told_of_the_fits_is_one_count_that_grows_with_the_levels():
+    told = []
+    table = MapTable([tiny.pilot(m, (3, 6)) for m in range(2)], tiny.POOL, tiny.PRIORS, tiny.QUICK)
+    chosen = support(table, 2, 1, tell=told.append)
+    level = [int(now.said.split()[1]) for now in told]
+    assert {now.said.split()[-1] for now in told} == {"3"}
+    assert level == sorted(level)
+    assert set(level) == {1, 2, 3}
+    assert [now.done for now in told] == sorted(now.done for now in told)
+    assert [now.total for now in told] == sorted(now.total for now in told)
+    assert {now.total for now in told if now.said == "level 1 of 3"} == {6}
+    assert (told[-1].done, told[-1].total, told[-1].bound) == (len(table.known), len(table.known), "about")
+    assert {now.bound for now in told if now.said != "level 3 of 3"} == {"at least"}
+    assert set(chosen) <= {mask for _, mask in table.known}

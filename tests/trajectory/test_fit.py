@@ -11,8 +11,10 @@ from kerneltrail.gp import Reward
 from kerneltrail.gp.population import PopulationMean, spread
 from kerneltrail.kernels import Composition, Pool, Priors, parse
 from kerneltrail.trajectory import EVIDENCES, Counts, State, TrajectoryError, Urn
+from kerneltrail.trajectory.candidates import FITTING
 from kerneltrail.trajectory.fit import fit
 from kerneltrail.trajectory.map_table import MapTable
+from kerneltrail.trajectory.sampler.chains import SAMPLING
 from kerneltrail.trajectory.sampler.convergence import path_agreement, split_rhat
 from kerneltrail.trajectory.sampler.joint import Joint
 from kerneltrail.trajectory.sampler.urn import last_use
@@ -142,14 +144,35 @@ def test_the_shortest_chains_that_are_allowed_work(sweeps):
 def test_progress_is_told_of_fits_and_then_of_chains():
     told = []
     model = run(progress=told.append)
-    stages = [each.stage for each in told]
-    assert stages == sorted(stages, reverse=True)  # all fits, then all chains
-    assert {each.done for each in told if each.stage == "chains"} == set(range(8, model.diagnostics.sweeps + 1, 8))
+    fits = [each for each in told if each.stage == FITTING]
+    chains = [each for each in told if each.stage == SAMPLING]
+    assert told == fits + chains
+    for stage in (fits, chains):  # no count ever falls
+        assert [each.done for each in stage] == sorted(each.done for each in stage)
+        assert [each.total for each in stage] == sorted(each.total for each in stage)
+        assert all(each.done <= each.total for each in stage)
+    assert fits[0].done == 0
+    assert fits[-1].done == fits[-1].total
+    assert [each.bound for each in fits] == sorted((each.bound for each in fits), reverse=True)  # at least, then about
+    assert {each.done for each in chains if each.rhat is not None} >= set(range(8, model.diagnostics.sweeps + 1, 8))
+    assert {each.bound for each in chains} == {"at most"}
     last = told[-1]
     assert (last.total, last.log_joint) == (32, model.diagnostics.log_joint[0, -1])
     assert last.nodes >= 1
     assert last.edges >= last.nodes
     assert last.rhat > 0
+    numbers = f"log joint {last.log_joint:.1f}, {last.nodes} nodes, {last.edges} edges, R-hat {last.rhat:.3f}"
+    assert last.said == numbers
+
+
+def test_progress_can_be_shown(monkeypatch, capsys):
+    run(sweeps=8)
+    assert capsys.readouterr().err == ""
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    run(sweeps=8, progress=True)
+    shown = capsys.readouterr().err
+    assert "stage 1 of 2: fitting candidates" in shown
+    assert "stage 2 of 2: sampling paths" in shown
 
 
 @pytest.mark.parametrize("evidence", ["laplace", "group", "empirical"])

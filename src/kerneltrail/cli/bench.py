@@ -26,9 +26,10 @@ def bench(
     """
     from rich.console import Console
 
-    from kerneltrail.cli.terminal import progress, say
+    from kerneltrail.cli.terminal import say
+    from kerneltrail.progress import show_progress
 
-    with progress() as display:
+    with show_progress() as display:
         from kerneltrail.store.atomic import check_writable
         from kerneltrail.studies import bench as benchmarks
 
@@ -36,8 +37,9 @@ def bench(
         if json is not None:
             check_writable(json)
         about = {**benchmarks.machine(), "seed": seed, "quick": quick}  # the load before we add to it
-        next_step = display.counter("measured", sum(benchmark.steps for benchmark in chosen))
-        rows = [row for benchmark in chosen for row in benchmark.run(seed, next_step)]
+        display.plan(*(benchmark.name for benchmark in chosen))
+        counted = [(benchmark, display.counter(benchmark.name, benchmark.steps)) for benchmark in chosen]
+        rows = [row for benchmark, next_step in counted for row in benchmark.run(seed, next_step)]
     for table in benchmarks.tables(rows):
         Console().print(table)
     if json is not None:

@@ -14,10 +14,14 @@ if TYPE_CHECKING:
     from kerneltrail.data.table import Table
     from kerneltrail.kernels import Array
     from kerneltrail.methods.cks import CKSFit, SearchProgress
+    from kerneltrail.progress import Progress
 
 
 Choose = StrEnum("Choose", ["holdout", "bic", "average"])
 """What decides among the best kernels (`SearchSettings.choose`)."""
+
+JUDGING = "held-out rows"
+"""The last stage of a search in which kernels are judged by rows that were held out."""
 
 
 def cks(
@@ -57,37 +61,36 @@ def cks(
     Rows without a value in any of the columns are left out. Every covariate is a number: give a date as a number of
     years or days.
     """
-    import numpy as np
-
-    from kerneltrail.cli.terminal import progress, say, title
-    from kerneltrail.data.table import read_table
-    from kerneltrail.engines import keep_freed_memory
+    from kerneltrail.cli.terminal import say, title
     from kerneltrail.errors import DataError
-    from kerneltrail.evaluation.tables import csv_text
-    from kerneltrail.methods.cks import CKS, SearchSettings
-    from kerneltrail.store.atomic import check_writable, write
+    from kerneltrail.progress import show_progress
 
     if (predict is None) != (out is None):
         raise DataError("--predict says which rows to predict and --out where to write them: give both or neither")
-    changes: dict[str, Any] = {} if depth is None else {"depth": depth}
-    settings = SearchSettings.for_series(
-        beam=beam, fits=fits, seconds=seconds, workers=workers, seed=seed, choose=choose.value, **changes
-    )
-    table = read_table(data, delimiter=delimiter, decimal=decimal)
-    names = _names(table, target, covariates)
-    X, y = _numbers(table, (*names, target))
-    at = None if predict is None else _all_numbers(read_table(predict, delimiter=delimiter, decimal=decimal), names)
-    for path in (out, tree):
-        if path is not None:
-            check_writable(path)
-    keep_freed_memory()
-    with progress("level 0") as display:
-        user = CKS(
-            names,
-            name=data.stem,
-            settings=settings,
-            progress=lambda now: display.update(*search_stage(now, settings.depth)),
+    with show_progress(f"reading {data.name}") as display:
+        import numpy as np
+
+        from kerneltrail.data.table import read_table
+        from kerneltrail.engines import keep_freed_memory
+        from kerneltrail.evaluation.tables import csv_text
+        from kerneltrail.methods.cks import CKS, SearchSettings
+        from kerneltrail.store.atomic import check_writable, write
+
+        changes: dict[str, Any] = {} if depth is None else {"depth": depth}
+        settings = SearchSettings.for_series(
+            beam=beam, fits=fits, seconds=seconds, workers=workers, seed=seed, choose=choose.value, **changes
         )
+        levels = [level_name(level) for level in range(settings.depth + 1)]
+        display.plan(*levels, *([] if choose is Choose.bic else [JUDGING]))
+        table = read_table(data, delimiter=delimiter, decimal=decimal)
+        names = _names(table, target, covariates)
+        X, y = _numbers(table, (*names, target))
+        at = None if predict is None else _all_numbers(read_table(predict, delimiter=delimiter, decimal=decimal), names)
+        for path in (out, tree):
+            if path is not None:
+                check_writable(path)
+        keep_freed_memory()
+        user = CKS(names, name=data.stem, settings=settings, progress=lambda now: display.show(search_stage(now)))
         user.update(X, y)
     fit = user.found
     assert fit.tree is not None  # there were rows
@@ -115,11 +118,18 @@ def cks(
             say([f"{what}: {path}"])
 
 
-def search_stage(progress: SearchProgress, depth: int) -> tuple[str, int, int, str]:
-    """Stage, candidates done and in all, and the best so far, for the display."""
-    stage = "held-out rows" if progress.judging else f"level {progress.level} of {depth}"
+def level_name(level: int) -> str:
+    """What a level of the search is called on the display; a search may end before the last."""
+    return f"kernels of level {level}"
+
+
+def search_stage(progress: SearchProgress) -> Progress:
+    """The stage that a search is in, candidates done and in all, and the best so far, for the display."""
+    from kerneltrail.progress import Progress
+
+    stage = JUDGING if progress.judging else level_name(progress.level)
     best = "" if progress.best is None else f"BIC {progress.best[1]:.1f}  {progress.best[0]}"
-    return stage, progress.done, progress.total, best
+    return Progress(stage, progress.done, progress.total, best)
 
 
 def sentences(fit: CKSFit, target: str) -> list[str]:

@@ -15,10 +15,12 @@ def demo(
     seed: Annotated[int, typer.Option("--seed", min=0, help="Seed of the simulated users.")] = 0,
 ) -> None:
     """Learn a graph of kernels from simulated pilot users, follow new users on it, and write a page about it all."""
-    from kerneltrail.cli.terminal import progress, say
+    from kerneltrail.cli.terminal import say
+    from kerneltrail.progress import show_progress
 
-    with progress() as display:
+    with show_progress() as display:
         from kerneltrail.studies import demo as demonstration
 
-        page = demonstration.run(out, seed=seed, tick=display.counter("demo", demonstration.STEPS))
+        display.plan(*demonstration.STAGES)
+        page = demonstration.run(out, seed=seed, tell=display.show)
     say([f"Open {page}", f"Look at the model: kerneltrail show {out / demonstration.MODEL}"])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -16,6 +16,9 @@ if TYPE_CHECKING:
     from kerneltrail.evaluation import Evaluation, Spec
 
 SIMULATED = "simulated:"
+
+DRAWING = "drawing and writing"
+"""The last stage."""
 
 
 @with_table_options()
@@ -48,37 +51,44 @@ def evaluate(
     run again after a stop, it goes on. A method or user that fails is named at the end, and the others go on.
     `kerneltrail tables DIR` prints the tables as Markdown.
     """
-    from kerneltrail.cli.terminal import progress, say, title
+    from kerneltrail.cli.terminal import say, title
+    from kerneltrail.progress import Progress, show_progress
 
     names = listed(test, "--test", "user") if test is not None else None
     tested = _TestUsers(names, test_users, test_share, runs, seed)
     simulated = data.startswith(SIMULATED)
     if not simulated:
         table.check()
-    with progress("reading"):
-        from kerneltrail.cli.evaluation_tables import show
+    with show_progress("simulating" if simulated else f"reading {Path(data).name}") as display:
         from kerneltrail.engines import keep_freed_memory
         from kerneltrail.evaluation import evaluate as compare
         from kerneltrail.evaluation import merged
+        from kerneltrail.evaluation.harness import STAGES
         from kerneltrail.store.atomic import check_writable
         from kerneltrail.trajectory.configuration import read_config
 
+        before = [f"run {number} of {runs}: " if runs > 1 else "" for number in range(1, runs + 1)]
+        display.plan(*(f"{each}{stage}" for each in before for stage in STAGES), DRAWING)
         labels = _labels(methods)
         chosen = None if config is None else read_config(config)
         check_writable(out / "evaluation.json")  # what cannot be written is refused before the work begins
         cohort = None if simulated else table.read(Path(data))
-    if cohort is None:
-        every = _simulations(data.removeprefix(SIMULATED), tested)
-    else:
-        say([f"{len(cohort)} users; {table.target} from {', '.join(cohort.covariates)}", str(cohort.report)])
-        every = _splits(cohort, tested)
-    keep_freed_memory()
-    results: list[Evaluation] = []
-    for number, one in enumerate(every, 1):
-        say([f"{one.label}: tested {', '.join(one.test.names)}; learnt from {', '.join(one.train.names)}"])
-        parts = one.parts if chosen is None else chosen.build(one.train)
-        before = f"run {number} of {runs}: " if runs > 1 else ""
-        with progress(f"{before}build") as display:
+        if cohort is None:
+            every = _simulations(data.removeprefix(SIMULATED), tested)
+        else:
+            with display.pause():
+                say([f"{len(cohort)} users; {table.target} from {', '.join(cohort.covariates)}", str(cohort.report)])
+            every = _splits(cohort, tested)
+        keep_freed_memory()
+        results: list[Evaluation] = []
+        for run, one in zip(before, every, strict=True):
+            with display.pause():
+                say([f"{one.label}: tested {', '.join(one.test.names)}; learnt from {', '.join(one.train.names)}"])
+            parts = one.parts if chosen is None else chosen.build(one.train)
+
+            def tell(now: Progress, run: str = run) -> None:
+                display.show(replace(now, stage=f"{run}{now.stage}"))
+
             results.append(
                 compare(
                     one.train,
@@ -89,13 +99,13 @@ def evaluate(
                     truth=one.truth,
                     out=out / "pieces",
                     run=one.label,
-                    progress=lambda now, before=before, display=display: display.update(  # type: ignore[misc]
-                        f"{before}{now.stage}", now.done, now.total, now.said
-                    ),
+                    progress=tell,
                 )
             )
-    evaluation = merged(results)
-    with progress("drawing"):
+        display.show(Progress(DRAWING))
+        from kerneltrail.cli.evaluation_tables import show
+
+        evaluation = merged(results)
         written = [*evaluation.save(out), *_figures(evaluation, out)]
     show(evaluation)
     if evaluation.failures:

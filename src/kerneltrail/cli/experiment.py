@@ -4,15 +4,11 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from kerneltrail.cli.table_options import Workers
-
-if TYPE_CHECKING:
-    from kerneltrail.cli.terminal import ProgressDisplay
-    from kerneltrail.studies.experiments import StageProgress
 
 
 def experiment(
@@ -32,24 +28,18 @@ def experiment(
 
     A run that is stopped goes on where it was when the same command is given again, to the same results.
     """
-    from kerneltrail.cli.terminal import progress, say, title
+    from kerneltrail.cli.terminal import say, title
+    from kerneltrail.progress import show_progress
 
-    with progress(keep=True) as display:
+    with show_progress(keep=True) as display:
         from kerneltrail.studies import experiments
 
         chosen = experiments.EXPERIMENTS[name]
-        context = experiments.Context(
-            name, out, seed, quick, data, workers or os.cpu_count() or 1, lambda now: show_stage(display, now)
-        )
+        context = experiments.Context(name, out, seed, quick, data, workers or os.cpu_count() or 1, display.show)
+        display.plan(*experiments.stages_of(chosen, context))
         page, outcome = experiments.run(chosen, context)
     if outcome.agreements:
         title("Beside the paper")
         say(f"{a.verdict:<10}  {a.claim}{f' ({a.of})' if a.of else ''}: {a.ours}" for a in outcome.agreements)
     title("Written")
     say([f"Open {page}", f"Every number: {out / experiments.RESULTS}"])
-
-
-def show_stage(display: ProgressDisplay, now: StageProgress) -> None:
-    """Show how far a stage is."""
-    message = f"{now.said}, kept from an earlier run" if now.kept else now.said
-    display.update(now.stage, now.done, now.total or None, message)

@@ -13,10 +13,6 @@ from kerneltrail.cli.table_options import ConfigFile, TableOptions, Workers, lis
 if TYPE_CHECKING:
     from kerneltrail.trajectory.configuration import Config
     from kerneltrail.trajectory.model import TrajectoryModel
-    from kerneltrail.trajectory.sampler.chains import FitProgress
-
-STAGES = {"fits": "fitting candidates", "chains": "sampling paths"}
-"""What the stages of a fit are called for people."""
 
 
 class Preset(StrEnum):
@@ -56,48 +52,45 @@ def fit(
     By default the pool is every atom (LIN, PER, SE) on every covariate, and the priors are the paper's: those for
     HeartSteps where covariates are scaled to [0, 1], the synthetic ones with --scaling none.
     """
-    from kerneltrail.cli.terminal import progress, say, title
+    from kerneltrail.cli.terminal import say, title
+    from kerneltrail.progress import show_progress
 
     table.check()
-    with progress(f"reading {data.name}"):
-        from kerneltrail.data import Cohort
-        from kerneltrail.data.checks import brief
-        from kerneltrail.data.checks import check as look
-        from kerneltrail.report.model_text import graph_lines
-        from kerneltrail.store.atomic import check_writable
-        from kerneltrail.trajectory.configuration import Config, read_config
-        from kerneltrail.trajectory.fit import fit as learn
-
-        chosen = Config() if config is None else read_config(config)  # what can be refused at once is refused first
-        if preset is not None:
-            chosen = chosen.with_preset(preset.value)
-        chosen = _with_reward(chosen, features, table.action)
-        given = {"chains": chains, "sweeps": sweeps, "seed": seed}
-        changes = {name: value for name, value in given.items() if value is not None}
-        chosen.settings_value(**changes)
-        rows = table.table(data)
-        cohort = Cohort.from_schema(table.schema(rows), rows)
-        checked = look(cohort, rows, candidates=table.left_over(rows) if table.covariates is None else ())
-        parts = chosen.build(cohort, **changes)
-        check_writable(out)
-    # Before the wait.
-    say([f"{len(cohort)} users; {table.target} from {', '.join(cohort.covariates)}", str(cohort.report)])
-    say(brief(checked.findings, "kerneltrail check, with the same options, says more."))
+    fitting = False
     try:
-        with progress(STAGES["fits"]) as display:
-            model = learn(
-                cohort,
-                **parts,
-                workers=workers,
-                progress=lambda now: display.update(
-                    STAGES.get(now.stage, now.stage), now.done, now.total, standing(now)
-                ),
-                checkpoint=checkpoint,
-            )
+        with show_progress(f"reading {data.name}") as display:
+            from kerneltrail.data import Cohort
+            from kerneltrail.data.checks import brief
+            from kerneltrail.data.checks import check as look
+            from kerneltrail.store.atomic import check_writable
+            from kerneltrail.trajectory.configuration import Config, read_config
+            from kerneltrail.trajectory.fit import STAGES
+            from kerneltrail.trajectory.fit import fit as learn
+
+            display.plan(*STAGES)
+            chosen = Config() if config is None else read_config(config)  # what can be refused at once is refused first
+            if preset is not None:
+                chosen = chosen.with_preset(preset.value)
+            chosen = _with_reward(chosen, features, table.action)
+            given = {"chains": chains, "sweeps": sweeps, "seed": seed}
+            changes = {name: value for name, value in given.items() if value is not None}
+            chosen.settings_value(**changes)
+            rows = table.table(data)
+            cohort = Cohort.from_schema(table.schema(rows), rows)
+            checked = look(cohort, rows, candidates=table.left_over(rows) if table.covariates is None else ())
+            parts = chosen.build(cohort, **changes)
+            check_writable(out)
+            with display.pause():  # before the wait
+                say([f"{len(cohort)} users; {table.target} from {', '.join(cohort.covariates)}", str(cohort.report)])
+                say(brief(checked.findings, "kerneltrail check, with the same options, says more."))
+            fitting = True
+            model = learn(cohort, **parts, workers=workers, progress=display.show, checkpoint=checkpoint)
     except KeyboardInterrupt:
-        if checkpoint is not None:
+        if checkpoint is not None and fitting:
             typer.echo(f"What was done is kept in {checkpoint}: the same command goes on from there.", err=True)
         raise
+    from kerneltrail.report.model_text import graph_lines
+
     model.save(out)
     title("Graph")
     say(graph_lines(model.pool, model.paths))
@@ -117,18 +110,6 @@ def _with_reward(config: Config, features: str | None, action: str | None) -> Co
             param_hint="--config" if features is None else "--features",
         )
     return config
-
-
-def standing(progress: FitProgress) -> str:
-    """Where the chains stand, in a few words."""
-    known = {
-        "log joint {:.1f}": progress.log_joint,
-        "{} nodes": progress.nodes,
-        "{} edges": progress.edges,
-        "R-hat {:.3f}": progress.rhat,
-    }
-    # R-hat is not a number before the second look.
-    return ", ".join(text.format(value) for text, value in known.items() if value is not None and value == value)
 
 
 def chain_lines(model: TrajectoryModel) -> list[str]:

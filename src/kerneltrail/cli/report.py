@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -10,7 +11,6 @@ import typer
 from kerneltrail.cli.table_options import Decimal, Delimiter, TimeFormat, as_written
 
 if TYPE_CHECKING:
-    from kerneltrail.report.model_page import Comparison
     from kerneltrail.trajectory.model import TrajectoryModel
 
 RESULTS = ("results.json", "evaluation.json")
@@ -38,30 +38,43 @@ def report(
 
     The page is one file that fetches nothing; it can be sent by mail and printed.
     """
-    import numpy as np
-
-    from kerneltrail.cli.terminal import progress, say
-    from kerneltrail.data import Cohort
+    from kerneltrail.cli.terminal import say
     from kerneltrail.errors import DataError
-    from kerneltrail.report.model_page import follow_users, trail_page
-    from kerneltrail.store.atomic import check_writable, write
+    from kerneltrail.progress import Progress, show_progress
 
-    model, comparison = _model_and_comparison(source)
-    if data is not None and model is None:
-        raise DataError(f"{source} has no model file, without which --data cannot be shown")
-    cohort = None
-    if data is not None and model is not None:
-        schema = as_written(model.schema, time_format, delimiter, decimal)
-        cohort = Cohort.from_schema(schema, data, skip_refused=True)
-    check_writable(out)
-    followed: Any = ()
-    left_out = [] if cohort is None else cohort.report.left_out
-    if cohort is not None and model is not None:
-        # Numbers out of range are told by who is left out and why, not by NumPy's warnings.
-        with progress("users") as display, np.errstate(all="ignore"):
-            next_user = display.counter("users", len(cohort))
-            followed = follow_users(model, cohort.raw, detailed=users, tell=next_user, leave_out=left_out.append)
-    with progress("writing the page"):
+    following = () if data is None else ("following users",)
+    with show_progress(f"reading {source.name}", *following, "drawing the page") as display:
+        from kerneltrail.data import Cohort
+        from kerneltrail.store.atomic import check_writable, write
+
+        model, results = _model_and_results(source)
+        nothing = f"{source} holds neither a model (*.trail) nor results that compare methods ({RESULTS[0]})"
+        if model is None and not results:
+            raise DataError(nothing)
+        if data is not None and model is None:
+            raise DataError(f"{source} has no model file, without which --data cannot be shown")
+        cohort = None
+        if data is not None and model is not None:
+            schema = as_written(model.schema, time_format, delimiter, decimal)
+            cohort = Cohort.from_schema(schema, data, skip_refused=True)
+        check_writable(out)
+        # What can be refused has been: what draws takes a second to load.
+        import numpy as np
+
+        from kerneltrail.report.model_page import Comparison, follow_users, trail_page
+
+        comparison = Comparison.from_results(results)
+        if model is None and comparison is None:
+            raise DataError(nothing)
+        followed: Any = ()
+        left_out = [] if cohort is None else cohort.report.left_out
+        if cohort is not None and model is not None:
+            # Numbers out of range are told by who is left out and why, not by NumPy's warnings.
+            with np.errstate(all="ignore"):
+                followed = follow_users(
+                    model, cohort.raw, detailed=users, progress=display.show, leave_out=left_out.append
+                )
+        display.show(Progress("drawing the page"))
         written = write(out, trail_page(title, model, followed, comparison, left_out=left_out))
     lines = [f"Open {written}"]
     if cohort is not None:
@@ -73,30 +86,24 @@ def report(
         raise DataError("\n".join(left_out))
 
 
-def _model_and_comparison(source: Path) -> tuple[TrajectoryModel | None, Comparison | None]:
-    """The model and the comparison of methods that a file or a folder holds."""
+def _model_and_results(source: Path) -> tuple[TrajectoryModel | None, Mapping[str, Any]]:
+    """The model in a file or a folder, and the results that a folder holds besides."""
     import json
 
     from kerneltrail.errors import DataError
-    from kerneltrail.report.model_page import Comparison
     from kerneltrail.trajectory.model import load
 
     if not source.is_dir():
-        return load(source), None
+        return load(source), {}
     models = sorted(source.glob("*.trail"))
     if len(models) > 1:
         names = ", ".join(path.name for path in models)
         raise DataError(f"{source} has several models ({names}); name one of them")
-    comparison = None
-    for name in RESULTS:
-        path = source / name
-        if path.is_file():
-            try:
-                results = json.loads(path.read_text(encoding="utf-8"))
-                comparison = Comparison.from_results(results if isinstance(results, dict) else {})
-            except (OSError, ValueError, RecursionError) as problem:
-                raise DataError(f"{path} cannot be read as results: {problem}") from None
-            break
-    if not models and comparison is None:
-        raise DataError(f"{source} holds neither a model (*.trail) nor results that compare methods ({RESULTS[0]})")
-    return (load(models[0]) if models else None), comparison
+    results: Any = {}
+    path = next((source / name for name in RESULTS if (source / name).is_file()), None)
+    if path is not None:
+        try:
+            results = json.loads(path.read_text(encoding="utf-8"))
+        except (OSError, ValueError, RecursionError) as problem:
+            raise DataError(f"{path} cannot be read as results: {problem}") from None
+    return (load(models[0]) if models else None), results if isinstance(results, dict) else {}

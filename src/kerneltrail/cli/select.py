@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -19,6 +20,9 @@ if TYPE_CHECKING:
 
 
 Selection = StrEnum("Selection", ["filter", "greedy"])
+
+FOLLOWING = "following users"
+"""The stage that takes long, counted in batches."""
 
 
 def select(
@@ -48,37 +52,50 @@ def select(
     back to the prior, with its uncertainty. A user whose rows cannot be followed is named and left out of the tables,
     and the others go on; the command then ends with exit code 2.
     """
-    import numpy as np
-
-    from kerneltrail.cli.terminal import progress, say
-    from kerneltrail.data import Batching, Cohort
-    from kerneltrail.data.checks import against_pilot, brief
+    from kerneltrail.cli.terminal import say
     from kerneltrail.errors import DataError
-    from kerneltrail.evaluation.follow import left_out
-    from kerneltrail.evaluation.tables import csv_text
-    from kerneltrail.store.atomic import check_writable, write
-    from kerneltrail.trajectory.model import load
+    from kerneltrail.progress import show_progress
 
     if predictions is not None and predictions.resolve() == out.resolve():
         raise DataError(f"--out and --predictions both name {out}; they need a file each")
-    loaded = load(model)
-    as_learnt = batch_size is None and batch_column is None
-    batching = None if as_learnt else Batching.of(batch_size, batch_column)
-    schema = as_written(loaded.schema, time_format, delimiter, decimal)
-    cohort = Cohort.from_schema(schema, data, batching=batching, skip_refused=True)
-    for path in (out, predictions):
-        if path is not None:
-            check_writable(path)
-    changes = {} if selection is None else {"selection": selection.value}
     steps: Rows = []
     predicted: Rows = []
-    refused = cohort.report.left_out
-    with progress("users") as display, np.errstate(all="ignore"):  # what is not finite is said by name
-        next_user = display.counter("users", len(cohort))
+    with show_progress(f"reading {data.name}", FOLLOWING) as display:
+        from kerneltrail.data import Batching, Cohort
+        from kerneltrail.data.checks import against_pilot, brief
+        from kerneltrail.store.atomic import check_writable, write
+        from kerneltrail.trajectory.model import load
+
+        loaded = load(model)
+        as_learnt = batch_size is None and batch_column is None
+        batching = None if as_learnt else Batching.of(batch_size, batch_column)
+        schema = as_written(loaded.schema, time_format, delimiter, decimal)
+        cohort = Cohort.from_schema(schema, data, batching=batching, skip_refused=True)
+        for path in (out, predictions):
+            if path is not None:
+                check_writable(path)
+        # What can be refused has been.
+        import numpy as np
+
+        from kerneltrail.engines import one_blas_thread
+        from kerneltrail.evaluation.follow import left_out
+        from kerneltrail.evaluation.tables import csv_text
+        from kerneltrail.progress import Progress
+
+        changes = {} if selection is None else {"selection": selection.value}
+        refused = cohort.report.left_out
+        total, before = sum(user.batches for user in cohort.raw), 0
         for user in cohort.raw:
-            next_user(user.name)
-            failure = follow(loaded, user, steps, predicted, **changes)
+
+            def tell(batch: int, user: User = user, before: int = before) -> None:
+                message = f"{user.name}, batch {batch} of {user.batches}"
+                display.show(Progress(FOLLOWING, before + batch, total, message))
+
+            tell(0)
+            with one_blas_thread(), np.errstate(all="ignore"):  # what is not finite is said by name
+                failure = follow(loaded, user, steps, predicted, tell, **changes)
             refused += [] if failure is None else [left_out(user, failure)]
+            before += user.batches
     # All is computed before anything is written.
     if predictions is not None:
         columns = (*PREDICTED, *ADVANTAGE) if loaded.takes_action else PREDICTED
@@ -109,8 +126,18 @@ def _evidence(text: str) -> str:
 Rows = list[dict[str, Any]]
 
 
-def follow(model: TrajectoryModel, user: User, selected: Rows, predicted: Rows, **changes: Any) -> Failure | None:
-    """Follow a user in data units and add rows to both tables; where that fails, add none and return the failure."""
+def follow(
+    model: TrajectoryModel,
+    user: User,
+    selected: Rows,
+    predicted: Rows,
+    tell: Callable[[int], None] = lambda batch: None,
+    **changes: Any,
+) -> Failure | None:
+    """Follow a user in data units and add rows to both tables; where that fails, add none and return the failure.
+
+    `tell` hears the number of every batch that was taken in.
+    """
     import numpy as np
 
     from kerneltrail.evaluation.follow import BAD_ROWS
@@ -136,6 +163,7 @@ def follow(model: TrajectoryModel, user: User, selected: Rows, predicted: Rows, 
                 **{_evidence(candidate.text): value for candidate, value in step.log_evidence.items()},
             }
         )
+        tell(step.batch)
 
     followed = follow_batches(
         TrajectoryMethod(model, changes),

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+
+if TYPE_CHECKING:
+    from kerneltrail.progress import Tell
 
 series = typer.Typer(
     name="series",
@@ -18,17 +21,17 @@ Out = Annotated[Path, typer.Option("--out", help="File to which results are appe
 
 
 @contextmanager
-def _study(out: Path) -> Iterator[Callable[..., None]]:
+def _study(out: Path) -> Iterator[Tell]:
     """What to call with how far the work is; what cannot be written is refused before it begins."""
-    from kerneltrail.cli.terminal import progress
+    from kerneltrail.progress import show_progress
 
-    with progress() as display:
+    with show_progress() as display:
         from kerneltrail.engines import keep_freed_memory
         from kerneltrail.store.atomic import check_writable
 
         check_writable(out)
         keep_freed_memory()
-        yield display.update
+        yield display.show
 
 
 @series.command("cks")
@@ -47,14 +50,14 @@ def cks_series(
     workers: Annotated[int, typer.Option("--workers", min=1, help="Processes that fit candidates.")] = 1,
 ) -> None:
     """CKS on published time series, the last tenth extrapolated, beside published errors."""
-    with _study(out) as update:
+    with _study(out) as tell:
         from dataclasses import replace
 
         from kerneltrail.studies.series.cks import SETTINGS, run_all
 
         given: dict[str, Any] = {"depth": depth, "beam": beam, "choose": choose, "workers": workers}
         settings = replace(SETTINGS, **{name: value for name, value in given.items() if value is not None})
-        table = run_all(folder, published, out, settings, names=names or (), update=update)
+        table = run_all(folder, published, out, settings, names=names or (), tell=tell)
     typer.echo(table)
 
 
@@ -66,12 +69,12 @@ def shrinkage_series(
     seeds: Annotated[int, typer.Option("--seeds", min=1, help="How many seeds.")] = 5,
 ) -> None:
     """Shrinkage on a series, its last rows predicted, seed by seed."""
-    with _study(out) as update:
+    with _study(out) as tell:
         from kerneltrail.gp import one_blas_thread
         from kerneltrail.studies.series.shrinkage import series_study
 
         with one_blas_thread():
-            table = series_study(file, test, seeds, out, update)
+            table = series_study(file, test, seeds, out, tell)
     typer.echo(table)
 
 
@@ -85,10 +88,10 @@ def shrinkage_recovery(
     ] = None,
 ) -> None:
     """How often shrinkage selects exactly the two of eight components that rows were simulated from."""
-    with _study(out) as update:
+    with _study(out) as tell:
         from kerneltrail.gp import one_blas_thread
         from kerneltrail.studies.series.shrinkage import ROWS, recovery_study
 
         with one_blas_thread():
-            table = recovery_study(draws, noise, rows or ROWS, out, update)
+            table = recovery_study(draws, noise, rows or ROWS, out, tell)
     typer.echo(table)

@@ -19,6 +19,7 @@ from typing import Any, Protocol, TypeVar
 import cloudpickle
 import joblib
 import numpy as np
+import scipy
 from joblib.externals.loky.process_executor import TerminatedWorkerError
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
@@ -40,6 +41,7 @@ Function = Callable[..., R]
 @contextmanager
 def one_blas_thread() -> Iterator[None]:
     """Run a block with one BLAS thread: at these sizes more make it slower, and the last bits depend on them."""
+    _ = scipy.linalg  # SciPy brings a BLAS of its own: loaded inside the block, it would take all cores
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)  # of other libraries' thread pools, which do not matter here
         limits = threadpool_limits(limits=1, user_api="blas")

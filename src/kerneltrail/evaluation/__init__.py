@@ -5,7 +5,8 @@ from kerneltrail.evaluation.harness import evaluate, splits
 from kerneltrail.evaluation.intervals import Interval, over_users, paired
 from kerneltrail.evaluation.metrics import Bin, brier, coverage, mean_log_density, reliability, rmse, scores
 from kerneltrail.evaluation.result import Average, Difference, Evaluation, load_evaluation, merged
-from kerneltrail.evaluation.training import Progress, Spec
+from kerneltrail.evaluation.training import Spec
+from kerneltrail.progress import Progress
 
 __all__ = [
     "Average",

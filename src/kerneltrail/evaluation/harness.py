@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from importlib.metadata import version
@@ -12,18 +12,25 @@ from typing import Any
 
 import numpy as np
 
+from kerneltrail import gp
 from kerneltrail.data import Cohort, User
 from kerneltrail.engines import Engine, engine_for, keep_freed_memory, results
 from kerneltrail.errors import DataError
 from kerneltrail.evaluation.follow import FOLLOWED, Followed, Step, follow
 from kerneltrail.evaluation.machine import machine
 from kerneltrail.evaluation.result import Evaluation
-from kerneltrail.evaluation.training import Progress, Spec, TrainedMethod, Truth, specs_of, train_all
+from kerneltrail.evaluation.training import BUILDING, Spec, TrainedMethod, Truth, specs_of, train_all
 from kerneltrail.gp import one_blas_thread
-from kerneltrail.gp.compilation import ensure_compiled
 from kerneltrail.methods.protocol import Method
+from kerneltrail.progress import Progress, Tell, reporting
 from kerneltrail.store.cache import Cache
 from kerneltrail.store.digest import described
+
+FOLLOWING = "following users"
+"""The second stage of an evaluation, counted in users times methods."""
+
+STAGES = (BUILDING, FOLLOWING)
+"""What an evaluation tells of, one after the other."""
 
 
 def evaluate(
@@ -37,7 +44,7 @@ def evaluate(
     out: str | os.PathLike[str] | None = None,
     share: str | os.PathLike[str] | None = None,
     run: str = "",
-    progress: Callable[[Progress], None] | None = None,
+    progress: Tell | bool | None = None,
 ) -> Evaluation:
     """Build methods from training users, follow test users with each, and judge every prediction of a next batch.
 
@@ -60,20 +67,22 @@ def evaluate(
             memoryless). They are the same for every split of the same users, and are computed once; only the prediction
             before the first row, scaled as the training users, is made anew. `out` if None.
         run: label of this run, for evaluations that are to be `merged`.
-        progress: called as it goes on.
+        progress: called as it goes on; True shows it, as bars on a terminal and as lines elsewhere.
     """
     began = datetime.now(UTC)
-    tell = progress or (lambda stage: None)
     users = tuple(test.raw if isinstance(test, Cohort) else test)
     _check(train, users)
-    ensure_compiled()  # before anything is timed, and for the same bits when it goes on
     engine = engine_for(workers)
     cache = None if out is None else Cache.at(out)
     shared = cache if share is None else Cache.at(share)
     true = truth or {}
     specs = specs_of(train, methods, seed, engine.workers, keep=shared is not None)
-    trained, failures = train_all(engine, train, specs, users, true, cache, tell)
-    followed = _follow_all(engine, trained, users, true, cache, shared, tell)
+    with reporting(progress, *STAGES) as tell:
+        if not gp.compilation.is_compiled():
+            tell(Progress(BUILDING, said=gp.compilation.COMPILING))
+        gp.compilation.ensure_compiled()  # before anything is timed, and for the same bits when it goes on
+        trained, failures = train_all(engine, train, specs, users, true, cache, tell)
+        followed = _follow_all(engine, trained, users, true, cache, shared, tell)
     steps: list[Step] = []
     for each in trained:
         label = each.spec.label
@@ -137,16 +146,17 @@ def _follow_all(
     truth: Truth,
     cache: Cache | None,
     shared: Cache | None,
-    tell: Callable[[Progress], None],
+    tell: Tell,
 ) -> dict[tuple[str, str], Followed]:
     ended: dict[tuple[str, str], Followed] = {}
     total = len(trained) * len(users)
     by_label = {each.spec.label: each for each in trained}
     # User by user, so that a look at what is there so far compares all methods.
+    tell(Progress(FOLLOWING, 0, total))
     jobs = (((label, user.name), (label, user)) for user in users for label in by_label)
     for (label, name), followed in results(engine, _follow, jobs, (by_label, truth, cache, shared)):
         ended[label, name] = followed
-        tell(Progress("follow", len(ended), total, f"{label}: {name}"))
+        tell(Progress(FOLLOWING, len(ended), total, f"{label}: {name}"))
     return ended
 
 

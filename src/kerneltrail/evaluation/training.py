@@ -21,8 +21,9 @@ from kerneltrail.methods.builder import LearnsFrom
 from kerneltrail.methods.preprocessing import Preprocessor
 from kerneltrail.methods.protocol import Method
 from kerneltrail.methods.refit import RefittingMethod
-from kerneltrail.methods.registry import learns_from, prepared, takes
+from kerneltrail.methods.registry import learns_from, prepared, reports, takes
 from kerneltrail.methods.trajectory import TrajectoryMethod
+from kerneltrail.progress import Progress, Tell
 from kerneltrail.store.cache import Cache
 from kerneltrail.store.code import code_of
 from kerneltrail.store.digest import digest
@@ -35,14 +36,8 @@ Truth = Mapping[str, Composition]
 """The true composition by user's name; not everybody's need be known."""
 
 
-@dataclass(frozen=True)
-class Progress:
-    """How far the stage ``build`` (methods) or ``follow`` (users times methods) is; `said` is what is at hand."""
-
-    stage: str
-    done: int
-    total: int
-    said: str
+BUILDING = "building methods"
+"""The first stage of an evaluation, counted in methods."""
 
 
 @dataclass(frozen=True)
@@ -133,7 +128,7 @@ def train_all(
     users: Sequence[User],
     truth: Truth,
     cache: Cache | None,
-    tell: Callable[[Progress], None],
+    tell: Tell,
 ) -> tuple[list[TrainedMethod], list[Failure]]:
     """Train all methods: those that use several processes one after the other, the others in a process each."""
     ended: dict[str, TrainedMethod | Failure] = {
@@ -151,14 +146,19 @@ def train_all(
     for spec in missing:
         if spec in alone:
             continue
-        tell(Progress("build", len(ended), total, spec.label))
-        ended[spec.label] = _train(train, spec, cache, engine.workers)
+        begun = Progress(BUILDING, len(ended), total, spec.label)
+        tell(begun)
+
+        def hear(now: Progress, begun: Progress = begun) -> None:  # a method that takes minutes says how far it is
+            tell(replace(begun, said=f"{begun.said}: {now.stage} {now.count}".rstrip()))
+
+        ended[spec.label] = _train(train, spec, cache, engine.workers, hear if reports(spec.name) else None)
     if alone:
-        tell(Progress("build", len(ended), total, alone[0].label))
+        tell(Progress(BUILDING, len(ended), total, alone[0].label))
     jobs = ((spec.label, (spec, cache, engine.workers)) for spec in alone)
     for label, each in results(engine, _train, jobs, train):
         ended[label] = each
-        tell(Progress("build", len(ended), total, label))
+        tell(Progress(BUILDING, len(ended), total, label))
     every = [ended[spec.label] for spec in specs]
     return [e for e in every if isinstance(e, TrainedMethod)], [e for e in every if isinstance(e, Failure)]
 
@@ -174,7 +174,13 @@ def _is_done(spec: MethodSpec, users: Sequence[User], truth: Truth, cache: Cache
     return all(key is not None and cache.get(key, FOLLOWED) is not None for key in keys)
 
 
-def _train(train: Cohort, spec: MethodSpec, cache: Cache | None, workers: int) -> TrainedMethod | Failure:
+def _train(
+    train: Cohort,
+    spec: MethodSpec,
+    cache: Cache | None,
+    workers: int,
+    progress: Tell | None = None,
+) -> TrainedMethod | Failure:
     began = time.perf_counter()
     # A model that was given costs nothing, and may be followed in another way than its own.
     keeps = None if spec.settings.get("model") is not None else cache
@@ -182,7 +188,8 @@ def _train(train: Cohort, spec: MethodSpec, cache: Cache | None, workers: int) -
     model = None if entry is None else entry.value
     try:
         with one_blas_thread():
-            method = spec.train(train) if model is None else TrajectoryMethod(model)
+            telling = {} if progress is None else {"progress": progress}
+            method = spec.train(train, **telling) if model is None else TrajectoryMethod(model)
         if model is None and isinstance(method, TrajectoryMethod) and keeps is not None and spec.key is not None:
             keeps.put(spec.key, method.model, MODEL)
         own_key = _own_key(spec, method)

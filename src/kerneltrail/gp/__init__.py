@@ -1,33 +1,10 @@
-"""Gaussian-process computations: evidence, gradients, MAP, posterior. The only linear algebra of the package."""
+"""Gaussian-process computations: evidence, gradients, MAP, posterior. The only linear algebra of the package.
 
-from kerneltrail.engines import one_blas_thread
-from kerneltrail.gp.evidence import Evidence, Slope, evidence, evidence_of, log_evidence, slope_of
-from kerneltrail.gp.inputs import Inputs, Rows, inputs_for
-from kerneltrail.gp.map import MapResult, find_map, find_map_path
-from kerneltrail.gp.online import OnlineState
-from kerneltrail.gp.posterior import Posterior, prior_only
-from kerneltrail.gp.prediction import Component, Prediction
-from kerneltrail.gp.reward import LinearBlock, Reward
+The names are what the stub beside this file lists. Each is loaded when it is first used: what a computation needs, such
+as a reward model, can be made and checked before the compiler and the compiled code are there. Code that calls a
+computation long after it is imported says ``gp.find_map(…)``.
+"""
 
-__all__ = [
-    "Component",
-    "MapResult",
-    "OnlineState",
-    "Posterior",
-    "Prediction",
-    "Evidence",
-    "Inputs",
-    "LinearBlock",
-    "Reward",
-    "Rows",
-    "Slope",
-    "evidence",
-    "evidence_of",
-    "find_map",
-    "find_map_path",
-    "inputs_for",
-    "log_evidence",
-    "one_blas_thread",
-    "prior_only",
-    "slope_of",
-]
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -32,12 +32,21 @@ def _marker() -> Path | None:
     if cache_folder is None:
         return None
     folders = [Path(str(package.__file__)).parent for package in (kerneltrail.gp, kerneltrail.kernels)]
-    # With all folders below: the atoms, in one of their own, have compiled functions too.
     sources = sorted(path for folder in folders for path in folder.rglob("*.py"))
     parts = [f"{path.name}:{path.stat().st_mtime_ns}" for path in sources]
     parts += [numba.__version__, np.__version__, sys.version]
     name = blake("\n".join(parts), size=8).hex()
     return Path(cache_folder) / f"kerneltrail-{name}.compiled"
+
+
+COMPILING = "compiling, which is done once after an installation"
+"""What people are told meanwhile."""
+
+
+def is_compiled() -> bool:
+    """Whether nothing is left to compile ahead of time."""
+    marker = _marker()
+    return marker is None or marker.exists()
 
 
 @cache

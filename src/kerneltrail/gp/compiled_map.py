@@ -18,7 +18,7 @@ from kerneltrail.gp.feature_rows import CompiledLayout, SpectralTerms
 from kerneltrail.gp.features import FLOOR, tails
 from kerneltrail.gp.quasi_newton import ARMIJO, FARTHEST, LONGEST_STEP
 from kerneltrail.gp.spectral import slope_one
-from kerneltrail.kernels.fourier import one_series
+from kerneltrail.kernels.compiled import one_series
 
 Array = NDArray[np.float64]
 Ints = NDArray[np.int64]

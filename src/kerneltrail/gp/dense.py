@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import numba
 import numpy as np
+import scipy
 from numpy.typing import NDArray
 
 from kerneltrail.errors import NumericalError
 from kerneltrail.gp.inputs import Inputs
-from kerneltrail.gp.numerics import LOG_2PI, factorise, outer_minus_inverse, solve_lower, solve_upper
+from kerneltrail.gp.numerics import LOG_2PI, factorise, solve_lower, solve_upper
 
 Array = NDArray[np.float64]
 
@@ -131,6 +132,28 @@ def _contract(inputs: Inputs, values: Array, matrix: Array, parts: list[list[Arr
             out[amplitude if a == 0 else slots.start : slots.stop] = values[amplitude] * np.array(sums)
     out[-1] = values[-1] * np.trace(matrix)  # dK/d log σ² = σ²I
     return 0.5 * out
+
+
+def outer_minus_inverse(lower: Array, alpha: Array) -> Array:
+    """αα' - (LLᵀ)⁻¹ as a full symmetric matrix: what a gradient of the log evidence is contracted with."""
+    if lower.shape[0] == 0:
+        return np.empty((0, 0))
+    inverted, info = scipy.linalg.lapack.dpotri(lower, lower=1)
+    if info != 0:
+        raise NumericalError("a triangular factor has a zero on its diagonal")
+    # dpotri fills one triangle of a column-major matrix: seen row-major, the upper one.
+    return _finish(np.ascontiguousarray(inverted.T), alpha)
+
+
+@numba.njit(cache=True)
+def _finish(upper: Array, alpha: Array) -> Array:
+    for i in range(upper.shape[0]):
+        for j in range(i, upper.shape[0]):
+            upper[i, j] = alpha[i] * alpha[j] - upper[i, j]
+    for i in range(upper.shape[0]):
+        for j in range(i):
+            upper[i, j] = upper[j, i]
+    return upper
 
 
 def evidence_and_gradient(inputs: Inputs, values: Array) -> tuple[Array, Array]:

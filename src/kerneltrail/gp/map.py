@@ -12,19 +12,19 @@ from functools import cached_property
 from typing import Protocol
 
 import numpy as np
+import scipy
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import ndtri
 
 from kerneltrail.errors import DataError, KernelError, NumericalError
 from kerneltrail.gp.compiled_map import CONVERGED, LOST, CompiledPosterior, descend, hessian_at
 from kerneltrail.gp.evidence import TOLERANCE, Method, evidence_of, slope_of
 from kerneltrail.gp.features import FeatureLayout, feature_layout_for
 from kerneltrail.gp.inputs import Inputs, Rows, inputs_for
-from kerneltrail.gp.numerics import LOG_2PI
+from kerneltrail.gp.numerics import LEAST_CURVATURE, LOG_2PI
 from kerneltrail.gp.quasi_newton import FARTHEST, Minimum, minimise
 from kerneltrail.gp.reward import LinearBlock
 from kerneltrail.kernels.composition import Composition
-from kerneltrail.kernels.fourier import NO_FAMILY
+from kerneltrail.kernels.families import NO_FAMILY
 from kerneltrail.kernels.hyperparameters import Hyperparameters, layout_of
 
 Array = NDArray[np.float64]
@@ -37,13 +37,6 @@ STEP = 1e-4
 
 ACCURACY = 1e-9
 """Default relative change of a log posterior below which a search ends."""
-
-LEAST_CURVATURE = 0.05
-"""Least curvature of a log posterior that Laplace's approximation believes, relative to the prior's own (which is 1).
-
-Data can make a direction flatter than the prior near the optimum, but an integral as wide as sqrt(1/0.05) = 4.5 prior
-standard deviations would already count values that the prior excludes.
-"""
 
 
 class Prior(Protocol):
@@ -348,13 +341,13 @@ def _starts(target: WhitenedPosterior, rng: np.random.Generator, wanted: int, sc
     periods = [i for i, slot in enumerate(layout_of(target.inputs.composition).slots) if slot.spec.kind == "period"]
     # A Latin hypercube: each hyperparameter's candidates are evenly spread over its prior, in shuffled order.
     levels = (np.argsort(rng.random((k, screen)), axis=1).T + rng.random((screen, k))) / screen
-    points = np.clip(ndtri(levels), -0.5 * FARTHEST, 0.5 * FARTHEST)
+    points = np.clip(scipy.special.ndtri(levels), -0.5 * FARTHEST, 0.5 * FARTHEST)
     # Half of them vary the periods only: the rest at its prior median is the safest guess.
     others = [i for i in range(k) if i not in periods]
     points[: screen // 2 if periods else 1, others] = 0.0
     if periods:
         spread = (np.argsort(rng.random((len(periods), screen)), axis=1).T + 0.5) / screen
-        points[:, periods] = np.clip(ndtri(spread), -2.5, 2.5)
+        points[:, periods] = np.clip(scipy.special.ndtri(spread), -2.5, 2.5)
     if screen == wanted:
         return points, 0
     value = target.values(points)

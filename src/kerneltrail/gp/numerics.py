@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import numba
 import numpy as np
-import scipy.linalg
+import scipy
 from numpy.typing import NDArray
-from scipy.linalg import lapack
 
+from kerneltrail.engines import one_blas_thread as one_blas_thread  # linear algebra of these sizes wants it
 from kerneltrail.errors import NumericalError
 
 Array = NDArray[np.float64]
@@ -18,6 +17,13 @@ RESOLUTION = 1e-11
 A pivot is a difference that rounding makes uncertain by some 1e-16 of its diagonal, so at this share a log evidence is
 still right to some 1e-4. Below it the noise cannot be told from the rounding of the signal. Nothing is ever added
 to the diagonal instead: what makes such a matrix definite is more noise than the model has.
+"""
+
+LEAST_CURVATURE = 0.05
+"""Least curvature of a log posterior that Laplace's approximation believes, relative to the prior's own (which is 1).
+
+Data can make a direction flatter than the prior near the optimum, but an integral as wide as sqrt(1/0.05) = 4.5 prior
+standard deviations would already count values that the prior excludes.
 """
 
 LOG_2PI = float(np.log(2.0 * np.pi))
@@ -49,7 +55,9 @@ def factorise(
         )
     if not overwrite:
         matrix = np.array(matrix, order="F")
-    lower, info = lapack.dpotrf(matrix.T if matrix.flags.c_contiguous else matrix, lower=1, clean=0, overwrite_a=1)
+    lower, info = scipy.linalg.lapack.dpotrf(
+        matrix.T if matrix.flags.c_contiguous else matrix, lower=1, clean=0, overwrite_a=1
+    )
     pivots = np.diagonal(lower)
     if info == 0 and not np.isfinite(pivots.sum()):  # not every LAPACK stops at a pivot that is no number
         raise NumericalError(f"{what} has entries that are not finite: hyperparameters have overflowed")
@@ -82,32 +90,10 @@ def solve_upper(lower: Array, right: Array) -> Array:
 def _solve(lower: Array, right: Array, trans: int) -> Array:
     if lower.shape[0] == 0:
         return np.zeros_like(right)
-    solution, info = lapack.dtrtrs(lower, right, lower=1, trans=trans)
+    solution, info = scipy.linalg.lapack.dtrtrs(lower, right, lower=1, trans=trans)
     if info != 0:
         raise NumericalError("a triangular factor has a zero on its diagonal")
     return solution
-
-
-def outer_minus_inverse(lower: Array, alpha: Array) -> Array:
-    """αα' - (LLᵀ)⁻¹ as a full symmetric matrix: what a gradient of the log evidence is contracted with."""
-    if lower.shape[0] == 0:
-        return np.empty((0, 0))
-    inverted, info = lapack.dpotri(lower, lower=1)
-    if info != 0:
-        raise NumericalError("a triangular factor has a zero on its diagonal")
-    # dpotri fills one triangle of a column-major matrix: seen row-major, the upper one.
-    return _finish(np.ascontiguousarray(inverted.T), alpha)
-
-
-@numba.njit(cache=True)
-def _finish(upper: Array, alpha: Array) -> Array:
-    for i in range(upper.shape[0]):
-        for j in range(i, upper.shape[0]):
-            upper[i, j] = alpha[i] * alpha[j] - upper[i, j]
-    for i in range(upper.shape[0]):
-        for j in range(i):
-            upper[i, j] = upper[j, i]
-    return upper
 
 
 def root(covariance: Array, *, what: str, scale: float = 0.0) -> Array:

@@ -6,9 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from kerneltrail import gp
 from kerneltrail.data import User
-from kerneltrail.gp import find_map
-from kerneltrail.gp.map import Prior
 from kerneltrail.kernels import Atom, Composition, Hyperparameters, Priors, Product
 from kerneltrail.methods.mixture import Mixture, MixtureLearner
 from kerneltrail.methods.preprocessing import PreparedRows, Preprocessor
@@ -25,7 +24,7 @@ class SingleKernel(MixtureLearner):
     """
 
     composition: Composition
-    prior: Prior
+    prior: gp.map.Prior
     starts: int = 2
     screen: int = 16
     seed: int = 0
@@ -41,13 +40,13 @@ class SingleKernel(MixtureLearner):
 
 
 def fitted(
-    prepared: PreparedRows, composition: Composition, prior: Prior, starts: int, screen: int, seed: int
+    prepared: PreparedRows, composition: Composition, prior: gp.map.Prior, starts: int, screen: int, seed: int
 ) -> tuple[Hyperparameters, float]:
     """MAP hyperparameters and Laplace log evidence of a composition; the prior's mean and 0 without rows."""
     mean, _ = prior.moments(composition)
     if not prepared.rows.rows:
         return Hyperparameters(composition, tuple(mean)), 0.0
-    optimum = find_map(
+    optimum = gp.find_map(
         prepared.whole,
         composition,
         prior,

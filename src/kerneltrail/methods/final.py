@@ -7,9 +7,9 @@ from dataclasses import replace
 
 import numpy as np
 
+from kerneltrail import gp
 from kerneltrail.data import Cohort, default_priors
 from kerneltrail.gp import Reward
-from kerneltrail.gp.map import Prior
 from kerneltrail.kernels import Pool, Priors
 from kerneltrail.methods.ard import SingleKernel
 from kerneltrail.methods.candidate_fits import SCREEN, STARTS, CandidateEvidences, CandidateSearch
@@ -46,7 +46,7 @@ def final(
 
     With `transfer` the training users' hyperparameters are the prior, else the model's or the given priors.
     """
-    prior: Prior
+    prior: gp.map.Prior
     if model is not None:
         preprocessor = group_preprocessor(cohort, reward=model.reward)
         preprocessor = replace(preprocessor, schema=model.schema, mean=model.mean)

@@ -9,8 +9,9 @@ from typing import Any
 
 import numpy as np
 
+from kerneltrail import gp
 from kerneltrail.data import User
-from kerneltrail.gp import Posterior, Prediction
+from kerneltrail.gp import Prediction
 from kerneltrail.kernels import Composition, Hyperparameters, parse
 from kerneltrail.methods.preprocessing import PreparedRows, PreprocessedLearner
 from kerneltrail.methods.protocol import Array
@@ -61,7 +62,7 @@ class Mixture:
         return {member.composition: weight for weight, member in pairs}
 
     @cached_property
-    def posteriors(self) -> tuple[Posterior, ...]:
+    def posteriors(self) -> tuple[gp.Posterior, ...]:
         """Each member given the rows."""
         return tuple(self.prepared.posterior(member) for member in self.members)
 

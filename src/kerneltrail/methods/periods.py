@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import numpy as np
-from scipy.signal import lombscargle
+import scipy
 
 from kerneltrail.data import User
 from kerneltrail.methods.protocol import Array
@@ -48,7 +48,7 @@ def likely_periods(
         return ()
     total = int(min(MOST, np.ceil(OVERSAMPLING * spread / shortest)))
     frequency = np.linspace(1.0 / min(spread, longest), 1.0 / shortest, max(total, 8))
-    power = lombscargle(x - x.mean(), rest / size, 2.0 * np.pi * frequency)
+    power = scipy.signal.lombscargle(x - x.mean(), rest / size, 2.0 * np.pi * frequency)
     peak = np.ones(len(power), dtype=bool)
     peak[1:] &= power[1:] >= power[:-1]
     peak[:-1] &= power[:-1] > power[1:]

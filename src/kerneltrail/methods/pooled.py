@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy.special import ndtri
+import scipy
 
+from kerneltrail import gp
 from kerneltrail.data import Cohort, User, default_priors
 from kerneltrail.errors import DataError, NumericalError
-from kerneltrail.gp import Inputs, Reward, inputs_for, slope_of
-from kerneltrail.gp.map import Prior
+from kerneltrail.gp import Inputs, Reward, inputs_for
 from kerneltrail.gp.population import PopulationMean
 from kerneltrail.gp.quasi_newton import minimise
 from kerneltrail.kernels import Atom, Composition, Hyperparameters, Priors, Product, parse
@@ -86,14 +86,14 @@ def additive(covariates: Sequence[str]) -> Composition:
 
 def summed(inputs: Sequence[Inputs], thetas: Array) -> tuple[Array, Array]:
     """Σ_m log p(y_m|θ) at S vectors and its gradient, (S,) and (S, k)."""
-    slopes = [slope_of(each, thetas) for each in inputs]
+    slopes = [gp.slope_of(each, thetas) for each in inputs]
     return np.sum([slope.log for slope in slopes], axis=0), np.sum([slope.gradient for slope in slopes], axis=0)
 
 
 def fit_together(
     prepared: Sequence[PreparedRows],
     composition: Composition,
-    prior: Prior,
+    prior: gp.map.Prior,
     rng: np.random.Generator,
     *,
     starts: int,
@@ -119,7 +119,7 @@ def fit_together(
     k = len(mean)
     # A Latin hypercube over the prior, its median first.
     levels = (np.argsort(rng.random((k, screen)), axis=1).T + 0.5) / screen
-    points = np.concatenate([np.zeros((1, k)), ndtri(levels)])
+    points = np.concatenate([np.zeros((1, k)), scipy.special.ndtri(levels)])
     order = np.argsort(objective(points)[0], kind="stable")[: max(starts, 1)]
     optima = minimise(objective, points[order], gradient_tolerance=1e-3, value_tolerance=1e-7)
     best = int(np.argmin(optima.value))

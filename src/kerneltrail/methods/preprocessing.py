@@ -9,10 +9,11 @@ from typing import Literal
 
 import numpy as np
 
+from kerneltrail import gp
 from kerneltrail.data import Batching, Cohort, Scaler, Schema, User
 from kerneltrail.data.scaling import TargetScaling
 from kerneltrail.errors import DataError
-from kerneltrail.gp import LinearBlock, Posterior, Prediction, Reward, prior_only
+from kerneltrail.gp import LinearBlock, Prediction, Reward
 from kerneltrail.gp.population import PopulationMean
 from kerneltrail.kernels import Hyperparameters
 from kerneltrail.methods.protocol import Array
@@ -107,11 +108,11 @@ class PreparedRows:
         """The rows as one batch."""
         return self.rows.with_ends((self.rows.rows,)) if self.rows.rows else self.rows
 
-    def posterior(self, hyperparameters: Hyperparameters) -> Posterior:
+    def posterior(self, hyperparameters: Hyperparameters) -> gp.Posterior:
         """The posterior given these rows; the prior if there are none."""
         if not self.rows.rows:
-            return prior_only(hyperparameters, self.rows.covariates, block=self.block)
-        return Posterior.fit(self.rows, hyperparameters, block=self.block)
+            return gp.prior_only(hyperparameters, self.rows.covariates, block=self.block)
+        return gp.Posterior.fit(self.rows, hyperparameters, block=self.block)
 
     def inputs_at(self, X: Array, action: Array | None) -> tuple[Array, Array | None]:
         """Rows in data units, scaled, and the linear block's features at them."""

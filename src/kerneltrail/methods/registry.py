@@ -22,6 +22,7 @@ Builder = Callable[..., Method]
 
 It may have an attribute `learns_from` (`LearnsFrom`): results of one that learns from ``own rows`` are shared between
 training cohorts. Without it, it learns from the ``group``.
+One that takes ``progress=`` is given whom to tell how far it is.
 """
 
 METHODS: Registry[Builder] = Registry("method", DataError)
@@ -29,6 +30,9 @@ METHODS: Registry[Builder] = Registry("method", DataError)
 
 SHARED = ("pool", "priors", "reward")
 """Settings that may be given to every method at once; one that has no use for them leaves them aside."""
+
+PROGRESS = "progress"
+"""The parameter of a builder that says how far it is."""
 
 
 def register_learner(
@@ -69,6 +73,11 @@ def takes(name: str, setting: str) -> bool:
     return setting in _settings(name)
 
 
+def reports(name: str) -> bool:
+    """Whether a method says how far its building is."""
+    return PROGRESS in inspect.signature(METHODS[name]).parameters
+
+
 def learns_from(name: str) -> LearnsFrom:
     """Whose rows a method learns from."""
     whose: LearnsFrom = getattr(METHODS[name], "learns_from", "group")
@@ -76,4 +85,4 @@ def learns_from(name: str) -> LearnsFrom:
 
 
 def _settings(name: str) -> set[str]:
-    return set(inspect.signature(METHODS[name]).parameters) - {"cohort", "seed"}
+    return set(inspect.signature(METHODS[name]).parameters) - {"cohort", "seed", PROGRESS}

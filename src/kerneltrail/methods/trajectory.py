@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -15,6 +15,7 @@ from kerneltrail.methods.registry import METHODS
 from kerneltrail.trajectory.fit import fit
 from kerneltrail.trajectory.model import TrajectoryModel
 from kerneltrail.trajectory.new_user import NewUser
+from kerneltrail.trajectory.sampler.chains import FitProgress
 from kerneltrail.trajectory.settings import Settings
 
 
@@ -67,14 +68,16 @@ def trajectory(
     workers: int = 1,
     settings: Settings | None = None,
     changes: Mapping[str, Any] | None = None,
+    progress: Callable[[FitProgress], None] | None = None,
 ) -> TrajectoryMethod:
     """The trajectory model fitted with `settings` and `changes` of single ones; or a given one.
 
-    Of a given model, `changes` may be of selection, memory and refine: how users are followed.
+    Of a given model, `changes` may be of selection, memory and refine: how users are followed. `progress` is called as
+    the fit goes on.
     """
     if model is not None:
         return TrajectoryMethod(model, changes or {})
-    every = {"seed": seed, **(changes or {})}
+    every = {"seed": seed, "progress": progress, **(changes or {})}
     return TrajectoryMethod(
         fit(cohort, pool=pool, priors=priors, reward=reward, workers=workers, settings=settings, **every)
     )

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from math import prod, sqrt
 from typing import Protocol
 
+from kerneltrail import gp
 from kerneltrail.data import Scaler, Schema
 from kerneltrail.errors import KernelError
-from kerneltrail.gp import Posterior
 from kerneltrail.kernels import Atom, Hyperparameters, Product
 from kerneltrail.kernels.phrases import Phrase, Unit, quantity, singular
 from kerneltrail.trajectory.new_user import NewUser
@@ -112,7 +112,7 @@ def explain(user: NewUser) -> Description:
         return Description((Sentence(f"No rows of {user.name} have been seen yet."),))
     posterior = user.node_posterior().posterior
     shares = None
-    if isinstance(posterior, Posterior):
+    if isinstance(posterior, gp.Posterior):
         all_shares = posterior.shares()
         shares = [all_shares[product] for product in fitted.composition]
     sentences = describe_by_schema(fitted, model.schema, model.scaler, shares)

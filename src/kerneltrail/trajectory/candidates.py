@@ -10,10 +10,15 @@ import math
 from collections.abc import Iterable, Iterator
 from typing import Literal
 
-from kerneltrail.trajectory.map_table import MapTable, Progress
+from kerneltrail.kernels import Pool
+from kerneltrail.progress import Bound, Progress, Tell
+from kerneltrail.trajectory.map_table import MapTable
 
 Scope = Literal["each", "together"]
 """Whose best compositions are expanded: each customer's own, or those of all customers taken together."""
+
+FITTING = "fitting candidates"
+"""The stage of a fit in which compositions are fitted to users."""
 
 FEW = 40
 """Up to so many compositions of a size are all fitted: a search would save nothing."""
@@ -39,7 +44,7 @@ def levels(table: MapTable, largest: int, width: int, scope: Scope = "each") -> 
     beams = {user: [0] for user in users}
     tops = {user: [-math.inf] * table.users[user].batches for user in users}
     top, partners = -math.inf, list(range(len(pool)))
-    for size in range(0 if pool.allow_empty else 1, min(largest, len(pool)) + 1):
+    for size in _sizes(pool, largest):
         if math.comb(len(pool), size) <= FEW:
             masks = [mask for mask in pool.masks(size) if mask.bit_count() == size]
             chosen = dict.fromkeys(users, masks)
@@ -57,6 +62,11 @@ def levels(table: MapTable, largest: int, width: int, scope: Scope = "each") -> 
             beams, top = dict.fromkeys(users, best), max(top, *score.values(), -math.inf)
             continue
         beams = {user: _best(table, user, chosen[user], width, tops[user]) for user in users}
+
+
+def _sizes(pool: Pool, largest: int) -> range:
+    """Numbers of products, a level for each."""
+    return range(0 if pool.allow_empty else 1, min(largest, len(pool)) + 1)
 
 
 def _best(table: MapTable, user: int, masks: list[int], width: int, tops: list[float]) -> list[int]:
@@ -90,17 +100,29 @@ def support(
     *,
     always: Iterable[int] = (),
     workers: int = 1,
-    progress: Progress | None = None,
+    tell: Tell = lambda now: None,
 ) -> tuple[int, ...]:
     """The candidates, with every one of them fitted to every user; fewest products first.
 
     What the search found promising for one user is offered to all: that is what transfer needs. Some may be candidates
-    `always`, whatever the search finds.
+    `always`, whatever the search finds. `tell` hears of every fit. What a level needs is known when it begins, so the
+    count of fits grows from level to level; the last one fits what is promising to those who did not ask for it.
     """
+    last, fitted = len(_sizes(table.pool, largest)) + 1, 0
+
+    def compute(number: int, pairs: list[tuple[int, int]]) -> None:
+        nonlocal fitted
+        bound: Bound = "about" if number == last else "at least"
+
+        def count(done: int, total: int) -> None:
+            tell(Progress(FITTING, fitted + done, fitted + total, f"level {number} of {last}", bound))
+
+        fitted += len(table.compute(pairs, workers=workers, progress=count))
+
     # What the search asked for, not what is known: a table may hold more, from another fit or a checkpoint.
     asked: dict[int, list[int]] = {user: [] for user in range(len(table.users))}
-    for level in levels(table, largest, width, scope):
-        table.compute(level, workers=workers, progress=progress)
+    for number, level in enumerate(levels(table, largest, width, scope), start=1):
+        compute(number, level)
         for user, mask in level:
             asked[user].append(mask)
     keep = set(always)
@@ -111,5 +133,5 @@ def support(
             keep.update(mask for mask, score in scores.items() if score[t] >= best - PROMISING)
     chosen = tuple(sorted(keep, key=lambda mask: (mask.bit_count(), mask)))
     pairs = [(user, mask) for user in range(len(table.users)) for mask in chosen]
-    table.compute(pairs, workers=workers, progress=progress)
+    compute(last, pairs)
     return chosen

@@ -13,28 +13,33 @@ from typing import Any
 
 import numpy as np
 
+from kerneltrail import gp
 from kerneltrail.data import Cohort, User, default_priors
 from kerneltrail.data.checks import quantiles_of_columns
 from kerneltrail.data.columns import columns_of_numbers
 from kerneltrail.data.table import read_table
 from kerneltrail.errors import DataError
 from kerneltrail.gp import Reward
-from kerneltrail.gp.compilation import ensure_compiled
 from kerneltrail.gp.population import BUMPS, PopulationMean, centred_where_logged, effects_between, spread
 from kerneltrail.kernels import Pool, Priors
 from kerneltrail.names import nearest
+from kerneltrail.progress import Progress, reporting
 from kerneltrail.store.code import registered_code
 from kerneltrail.store.digest import code, digest
-from kerneltrail.trajectory.candidates import support
+from kerneltrail.trajectory import sampler
+from kerneltrail.trajectory.candidates import FITTING, support
 from kerneltrail.trajectory.graph import Diagnostics, Node
 from kerneltrail.trajectory.map_table import MapTable, block_of
 from kerneltrail.trajectory.model import TrajectoryModel
-from kerneltrail.trajectory.sampler.chains import Chain, ChainTarget, FitProgress, run_chains
+from kerneltrail.trajectory.sampler.chains import SAMPLING, Chain, ChainTarget, FitProgress, run_chains
 from kerneltrail.trajectory.sampler.checkpoint import Checkpoint
-from kerneltrail.trajectory.sampler.convergence import late_states, rhats, sizes, traces_of
+from kerneltrail.trajectory.sampler.convergence import late_states, rhats, traces_of
 from kerneltrail.trajectory.sampler.joint import Joint, Structure, choose
 from kerneltrail.trajectory.sampler.urn import Urn, customers_of, last_use
 from kerneltrail.trajectory.settings import Settings
+
+STAGES = (FITTING, SAMPLING)
+"""What a fit tells of, one after the other."""
 
 
 def fit(
@@ -45,7 +50,7 @@ def fit(
     settings: Settings | None = None,
     reward: Reward | None = None,
     workers: int | None = None,
-    progress: Callable[[FitProgress], None] | None = None,
+    progress: Callable[[FitProgress], None] | bool | None = None,
     checkpoint: str | os.PathLike[str] | None = None,
     extend: TrajectoryModel | None = None,
     **changes: Any,
@@ -62,7 +67,7 @@ def fit(
         settings: of evidence, moves and chains; the measured default if None.
         reward: adds an action's linear advantage and a constant mean to every composition (method (32)).
         workers: processes; all cores if None.
-        progress: called as the fit goes on.
+        progress: called as the fit goes on; True shows it, as bars on a terminal and as lines elsewhere.
         checkpoint: folder from which a fit that was stopped goes on, to the same result; refused if it belongs to a
             fit of other data, settings or code.
         extend: a model learnt before, whose pilot users are in the cohort among others: its chains go on from its
@@ -72,7 +77,6 @@ def fit(
     """
     cohort, changes = _cohort(data, changes)
     began = time.perf_counter()
-    ensure_compiled()  # a fit that is resumed must find the same bits
     if extend is not None:
         pool, priors = pool or extend.pool, priors or extend.priors
         settings, reward = settings or extend.settings, reward or (extend.reward if extend.takes_action else None)
@@ -100,17 +104,20 @@ def fit(
     if keeper is not None:
         keeper.read_fits(table)
         table.on_new = keeper.add_fits
-
-    def fitting(done: int, total: int) -> None:
-        if progress is not None:
-            progress(FitProgress("fits", done, total))
-
     before = {mask for path in begin.values() for mask in path}
     search = (settings.largest, settings.width, settings.scope)
-    candidates = support(table, *search, always=before, workers=count, progress=fitting)
-    fitted = time.perf_counter()
-    target = ChainTarget(table, urn, settings, candidates, begin)
-    chains = run_chains(target, count, progress, keeper)
+    with reporting(progress, *STAGES) as tell:
+        if not gp.compilation.is_compiled():
+            tell(FitProgress(FITTING, said=gp.compilation.COMPILING))
+        gp.compilation.ensure_compiled()  # a fit that is resumed must find the same bits
+
+        def tell_fits(now: Progress) -> None:
+            tell(FitProgress(**vars(now)))
+
+        candidates = support(table, *search, always=before, workers=count, tell=tell_fits)
+        fitted = time.perf_counter()
+        target = ChainTarget(table, urn, settings, candidates, begin)
+        chains = run_chains(target, count, tell, keeper)
     model = _conclude(cohort, target, priors, reward, chains)
     seconds = {"fits": fitted - began, "chains": time.perf_counter() - fitted}
     return replace(model, mean=mean, diagnostics=replace(model.diagnostics, seconds=seconds))
@@ -201,7 +208,7 @@ def _conclude(
     for name in chains[0].info:
         proposed, accepted, _ = np.sum([chain.info[name] for chain in chains], axis=0).tolist()
         acceptance[name] = accepted / max(proposed, 1)
-    diagnostics = Diagnostics(sweeps, rhats(late), sizes(late), acceptance, traces, {})
+    diagnostics = Diagnostics(sweeps, rhats(late), sampler.sizes(late), acceptance, traces, {})
     names = tuple(user.name for user in table.users)
     return TrajectoryModel(
         cohort.schema,

@@ -17,17 +17,14 @@ from functools import cached_property
 
 import numpy as np
 
+from kerneltrail import gp
 from kerneltrail.data import User
 from kerneltrail.engines import Serial, engine_for, keep_freed_memory, results
 from kerneltrail.errors import DataError, KernelError
-from kerneltrail.gp import LinearBlock, MapResult, Reward, find_map_path
-from kerneltrail.gp.map import Prior
+from kerneltrail.gp import LinearBlock, Reward
 from kerneltrail.kernels import Array, Composition, Pool
 from kerneltrail.store.code import registered_code
 from kerneltrail.store.digest import code, digest, seed_of
-
-Progress = Callable[[int, int], None]
-"""Called with (done, total)."""
 
 MEAN_WEIGHT = 0.25
 """How many users the prior's mean is worth: it is vague, so one user's well-determined value should outweigh it."""
@@ -70,7 +67,7 @@ class Fits:
     precision: Array
 
     @classmethod
-    def of(cls, results: Sequence[MapResult]) -> Fits:
+    def of(cls, results: Sequence[gp.MapResult]) -> Fits:
         """From the results for each batch."""
         return cls(
             np.array([r.hyperparameters.unconstrained for r in results]),
@@ -89,12 +86,14 @@ def block_of(user: User, reward: Reward | None) -> LinearBlock | None:
     return reward.block(user.X, user.covariates, user.assignment)
 
 
-def fit_path(user: User, composition: Composition, prior: Prior, settings: MapSettings, reward: Reward | None) -> Fits:
+def fit_path(
+    user: User, composition: Composition, prior: gp.map.Prior, settings: MapSettings, reward: Reward | None
+) -> Fits:
     """MAP fits of a composition to every batch of a user."""
     rng = np.random.default_rng(seed_of(f"{user.fingerprint}|{composition.text}"))
     with np.errstate(all="ignore"):
         block = block_of(user, reward)
-        return Fits.of(find_map_path(user, composition, prior, rng=rng, block=block, **asdict(settings)))
+        return Fits.of(gp.find_map_path(user, composition, prior, rng=rng, block=block, **asdict(settings)))
 
 
 @dataclass(frozen=True)
@@ -113,7 +112,7 @@ class Group:
         return self.mean, self.variance
 
 
-def group_of(composition: Composition, thetas: Sequence[Array], prior: Prior) -> Group:
+def group_of(composition: Composition, thetas: Sequence[Array], prior: gp.map.Prior) -> Group:
     """The group of users whose MAP hyperparameters are given, one vector each.
 
     Each hyperparameter by itself, in the manner of a normal-inverse-gamma update (method (18)): with n users of mean
@@ -148,7 +147,7 @@ class MapTable:
         self,
         users: Sequence[User],
         pool: Pool,
-        prior: Prior,
+        prior: gp.map.Prior,
         settings: MapSettings | None = None,
         reward: Reward | None = None,
     ) -> None:
@@ -196,9 +195,12 @@ class MapTable:
         return group_of(self.pool.composition(mask), thetas, self.prior)
 
     def compute(
-        self, pairs: Iterable[tuple[int, int]], *, workers: int = 1, progress: Progress | None = None
+        self, pairs: Iterable[tuple[int, int]], *, workers: int = 1, progress: Callable[[int, int], None] | None = None
     ) -> list[tuple[int, int]]:
-        """Compute the fits of (user, mask) pairs that are not known yet, in parallel; those that were new."""
+        """Compute the fits of (user, mask) pairs that are not known yet, in parallel; those that were new.
+
+        `progress` is called with (done, total).
+        """
         missing = [pair for pair in dict.fromkeys(pairs) if pair not in self._known]
         # The slow ones first, so that no worker is left with one at the end.
         missing.sort(key=lambda pair: (-sum(p.order for p in self.pool.composition(pair[1])), pair))

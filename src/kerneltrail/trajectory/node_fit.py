@@ -11,11 +11,11 @@ from functools import cached_property
 
 import numpy as np
 
+from kerneltrail import gp
 from kerneltrail.data import User
 from kerneltrail.errors import KernelError
-from kerneltrail.gp import LinearBlock, OnlineState, Posterior, Prediction, prior_only
-from kerneltrail.gp.map import LEAST_CURVATURE
-from kerneltrail.gp.numerics import LOG_2PI
+from kerneltrail.gp import LinearBlock, Prediction
+from kerneltrail.gp.numerics import LEAST_CURVATURE, LOG_2PI
 from kerneltrail.kernels import Array, Hyperparameters
 from kerneltrail.trajectory.evidence.base import TOLERANCE, PathEvidence
 from kerneltrail.trajectory.graph import Node
@@ -41,7 +41,7 @@ class NodeFit:
     log_evidence: float = 0.0
     precision: Array | None = None
     refined: int = 0
-    online: OnlineState | None = None
+    online: gp.OnlineState | None = None
 
     @classmethod
     def start(cls, node: Node) -> NodeFit:
@@ -62,7 +62,7 @@ class NodeFit:
         """Replace the rows by their sums; unchanged where the kernel has no feature form of reasonable length."""
         for tol, rank in FEATURES:
             try:
-                state = OnlineState.start(
+                state = gp.OnlineState.start(
                     self.hyperparameters,
                     rows.covariates,
                     low=np.minimum(rows.X.min(axis=0), 0.0),
@@ -119,14 +119,16 @@ class NodePosterior:
     covariates: tuple[str, ...]
 
     @cached_property
-    def posterior(self) -> Posterior | OnlineState:
+    def posterior(self) -> gp.Posterior | gp.OnlineState:
         """What predictions come from."""
         if self.fit.online is not None:
             return self.fit.online
         if self.rows is None:
             block = self.block
-            return prior_only(self.fit.hyperparameters, self.covariates, block=None if block is None else block.rows(0))
-        return Posterior.fit(self.rows, self.fit.hyperparameters, block=self.block)
+            return gp.prior_only(
+                self.fit.hyperparameters, self.covariates, block=None if block is None else block.rows(0)
+            )
+        return gp.Posterior.fit(self.rows, self.fit.hyperparameters, block=self.block)
 
     def predict(self, X: Array, linear: Array | None) -> Prediction:
         """Mean and variance at rows of X."""

@@ -13,11 +13,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from kerneltrail import gp
 from kerneltrail.data import User
 from kerneltrail.data.assignment import Assignment
 from kerneltrail.errors import ModelFileError
-from kerneltrail.gp import OnlineState
-from kerneltrail.gp.regression import Basis
 from kerneltrail.kernels import Array, Composition, Hyperparameters, layout_of
 from kerneltrail.store.container import Arrays, pack, unpack
 from kerneltrail.store.validate import Malformed, array, conform, reading
@@ -197,16 +196,18 @@ def _decode_fit(stored: Mapping[str, Any], node: Node, model: LearntGraph, prefi
 
 def _decode_online(
     stored: Mapping[str, Any], node: Node, model: LearntGraph, prefix: str, arrays: Arrays
-) -> OnlineState:
+) -> gp.OnlineState:
     conform(stored, _ONLINE, f"{prefix}.online")
     size, covariates = layout_of(node.composition).size, model.covariates
     low, high = array(arrays, f"{prefix}.box", (2, len(covariates)), finite=True).tolist()
     vector = tuple(array(arrays, f"{prefix}.basis", (size,), finite=True).tolist())
-    basis = Basis(Hyperparameters(node.composition, vector), covariates, tuple(low), tuple(high), stored["tol"])
+    basis = gp.regression.Basis(
+        Hyperparameters(node.composition, vector), covariates, tuple(low), tuple(high), stored["tol"]
+    )
     linear = array(arrays, f"{prefix}.linear", (None, None), finite=True) if f"{prefix}.linear" in arrays else None
     sums = basis.rank + (0 if linear is None else len(linear)) + 1
     gram = array(arrays, f"{prefix}.gram", (sums, sums), finite=True)
-    return OnlineState(basis, linear, gram, stored["rows"], stored["max_rank"], stored["widening_error"])
+    return gp.OnlineState(basis, linear, gram, stored["rows"], stored["max_rank"], stored["widening_error"])
 
 
 def newest(rows: User) -> User:

@@ -107,8 +107,10 @@ def test_one_covariate_is_the_axis_and_greedy_selection_works_too():
 def test_of_users_beyond_those_detailed_only_predictions_are_kept(rewarded):
     model = rewarded[0]
     told = []
-    one, two = follow_users(model, [rows("a", seed=1), rows("b", seed=2)], detailed=1, tell=told.append)
-    assert told == ["a", "b"]
+    one, two = follow_users(model, [rows("a", seed=1), rows("b", seed=2)], detailed=1, progress=told.append)
+    assert [now.done for now in told] == [1, 2, 3, 4, 5, 6]
+    assert {now.total for now in told} == {6}
+    assert [now.said for now in told][2:4] == ["a, batch 3 of 3", "b, batch 1 of 3"]
     assert (len(one.steps), len(two.steps)) == (3, 0)
     assert len(two.ahead) == len(two.sure) == 3
 

@@ -7,8 +7,11 @@ from kerneltrail.data import simulate
 from kerneltrail.errors import DataError
 from kerneltrail.kernels import Pool
 from kerneltrail.studies.experiments import ARRAYS, Context, Outcome, run
+from kerneltrail.studies.experiments.context import KEPT
+from kerneltrail.trajectory.candidates import FITTING
 from kerneltrail.trajectory.fit import fit
 from kerneltrail.trajectory.map_table import MapSettings
+from kerneltrail.trajectory.sampler.chains import SAMPLING
 from kerneltrail.trajectory.settings import Settings
 
 TINY = Settings(chains=2, sweeps=16, check=8, largest=1, maps=MapSettings(starts=1, screen=4))
@@ -32,7 +35,7 @@ def test_a_finished_stage_is_not_computed_again(tmp_path):
     again = Context("mine", tmp_path, hear=heard.append).stage("one", compute)
     assert compute.times == 1
     assert repr(first) == repr(again) == repr({"a": [1.0, float("nan"), 0.1 + 0.2], "b": None})
-    assert [told.kept for told in heard] == [True]
+    assert [now.said.endswith(KEPT) for now in heard] == [True]
 
 
 def test_arrays_come_back_to_the_bit(tmp_path):
@@ -139,7 +142,9 @@ def test_a_fit_that_was_stopped_goes_on_to_the_same_model(tmp_path):
     assert not list((tmp_path / "b" / "stages").glob("*.entry"))
     rest, seen = learner()
     found = Context("mine", tmp_path / "b").model("fit", rest)
-    assert sum(p.stage == "fits" and p.done > 0 for p in seen) < sum(p.stage == "fits" and p.done > 0 for p in progress)
+    assert sum(p.stage == FITTING and p.done > 0 for p in seen) < sum(
+        p.stage == FITTING and p.done > 0 for p in progress
+    )
     assert found.structures == expected.structures
     assert np.array_equal(found.diagnostics.log_joint, expected.diagnostics.log_joint)
     never = Context("mine", tmp_path / "b").model("fit", lambda folder, tell: pytest.fail("fitted again"))
@@ -152,8 +157,8 @@ def test_fits_are_shared_between_models_of_the_same_users(tmp_path):
     context.model("first", first)
     second, seen = learner()
     context.model("second", second, fits_of="first")
-    assert not any(p.stage == "fits" and p.done > 0 for p in seen)
-    assert any(p.stage == "chains" for p in seen)
+    assert not any(p.stage == FITTING and p.done > 0 for p in seen)
+    assert any(p.stage == SAMPLING for p in seen)
 
 
 @pytest.mark.parametrize("change", ["users", "pool"])

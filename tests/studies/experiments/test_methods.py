@@ -6,6 +6,7 @@ import pytest
 from kerneltrail.data import simulate
 from kerneltrail.evaluation import evaluate
 from kerneltrail.studies.experiments import Context
+from kerneltrail.studies.experiments.context import KEPT
 from kerneltrail.studies.experiments.methods import metric_rows, paired_rows
 
 
@@ -43,5 +44,5 @@ def test_an_evaluation_is_kept(simulation, tmp_path):
     again = Context("mine", tmp_path, hear=heard.append).evaluation("methods", measured(simulation, calls))
     assert len(calls) == 1
     assert [step.to_json() for step in first.steps] == [step.to_json() for step in again.steps]
-    assert heard[-1].kept
+    assert heard[-1].said.endswith(KEPT)
     assert {told.said for told in heard} >= {"linear: test-01"}

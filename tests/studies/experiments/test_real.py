@@ -15,6 +15,7 @@ from kerneltrail.gp import Reward
 from kerneltrail.kernels import Pool
 from kerneltrail.methods.cks import SearchSettings
 from kerneltrail.studies.experiments import Context, run
+from kerneltrail.studies.experiments.context import KEPT
 from kerneltrail.studies.experiments.real import design
 from kerneltrail.studies.experiments.real.claims import PAPER_ROWS, claims
 from kerneltrail.studies.experiments.real.compute import compute
@@ -132,7 +133,8 @@ def test_a_second_run_computes_nothing(written):
     heard = []
     context = Context("tiny", folder / "out", data=folder / "trial.csv", workers=1, hear=heard.append)
     again = compute(STUDY, SIZES, context)
-    assert all(told.kept for told in heard)
+    assert all(told.said.endswith(KEPT) for told in heard)
+    assert tuple(told.stage for told in heard) == RealExperiment(STUDY).stages(context)
     assert tables(again)["metrics"] == outcome.results["metrics"]
 
 

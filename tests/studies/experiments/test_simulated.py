@@ -10,7 +10,8 @@ import pytest
 
 from kerneltrail.data import simulate
 from kerneltrail.kernels import Pool, Priors, parse
-from kerneltrail.studies.experiments import EXPERIMENTS, Context, run
+from kerneltrail.studies.experiments import EXPERIMENTS, Context, run, stages_of
+from kerneltrail.studies.experiments.context import KEPT
 from kerneltrail.studies.experiments.simulated.claims import _flip
 from kerneltrail.studies.experiments.simulated.design import PRESETS, STUDIES, Sizes
 from kerneltrail.studies.experiments.simulated.experiment import SimulatedExperiment
@@ -141,7 +142,8 @@ def test_a_run_that_is_stopped_goes_on_to_the_same_results(made, tmp_path):
             assert not (tmp_path / "results.json").exists()
     heard = []
     run(TINY, Context("synthetic", tmp_path, workers=1, hear=heard.append))
-    assert {told.stage for told in heard if told.kept} == set(list(stages)[:3])
+    assert {told.stage for told in heard if told.said.endswith(KEPT)} == set(list(stages)[:3])
+    assert tuple(dict.fromkeys(told.stage for told in heard)) == stages_of(TINY, Context("synthetic", tmp_path))
     found = json.loads((tmp_path / "results.json").read_text(encoding="utf-8"))
 
     def timeless(results):

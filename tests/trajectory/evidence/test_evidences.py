@@ -7,7 +7,7 @@ import pytest
 
 from gp import oracle
 from kerneltrail.gp import Reward
-from kerneltrail.trajectory import EVIDENCES, TrajectoryError, map_table
+from kerneltrail.trajectory import EVIDENCES, TrajectoryError
 from kerneltrail.trajectory.evidence.empirical import PRIOR_DRAWS, evenly
 from kerneltrail.trajectory.evidence.group import Quadratic
 from kerneltrail.trajectory.map_table import Fits, MapTable, group_of
@@ -106,7 +106,7 @@ def test_group_fits_nothing_anew(table, monkeypatch):
     start = EVIDENCES["group"](table, 3)
     for user in range(3):
         start.log_evidence(user, LIN)
-    monkeypatch.setattr(map_table, "find_map_path", None)
+    monkeypatch.setattr("kerneltrail.gp.find_map_path", None)
     start.for_paths(PATHS).log_evidence(1, LIN)
 
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from kerneltrail.gp.map import LEAST_CURVATURE
+from kerneltrail.gp.numerics import LEAST_CURVATURE
 from kerneltrail.trajectory.evidence.group import Quadratic
 from kerneltrail.trajectory.map_table import Fits, MapSettings, fit_path, group_of
 from trajectory import tiny

@@ -11,8 +11,8 @@ from scipy.signal import lfilter
 from scipy.stats import norm
 
 from kerneltrail.errors import TrajectoryError
+from kerneltrail.trajectory.sampler import bulk_ess
 from kerneltrail.trajectory.sampler.convergence import (
-    bulk_ess,
     late_states,
     path_agreement,
     split_rhat,

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from kerneltrail.trajectory import EXACT, PUBLISHED, Joint, Sweep
-from kerneltrail.trajectory.sampler.convergence import bulk_ess
+from kerneltrail.trajectory.sampler import bulk_ess
 from support.exactness import enumerate_joint, tiny_problem
 from support.sampling import FixedEvidence, draw_prior
 

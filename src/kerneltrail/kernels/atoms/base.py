@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
 from kerneltrail.errors import KernelError
-from kerneltrail.kernels.fourier import NO_FAMILY, Array, Series
+from kerneltrail.kernels.families import NO_FAMILY
+from kerneltrail.kernels.fourier import Array, Series
 from kerneltrail.kernels.phrases import Phrase
 from kerneltrail.registry import Registry
 
@@ -53,7 +54,7 @@ class AtomKind(ABC):
     linear: ClassVar[bool] = False
     """Whether it is the one-feature kernel (x-c)(x'-c); its only hyperparameter is then the location c."""
     family: ClassVar[int] = NO_FAMILY
-    """The family of its series, if compiled code can make it by itself (`fourier.one_series`): a matter of speed."""
+    """The family of its series, if compiled code can make it by itself (`compiled.one_series`): a matter of speed."""
     sklearn_names: ClassVar[tuple[str, ...]] = ()
     """Classes of scikit-learn that `from_sklearn` reads."""
 

@@ -6,23 +6,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import numba
 import numpy as np
 
 from kerneltrail.errors import KernelError
+from kerneltrail.kernels import compiled
 from kerneltrail.kernels.atoms.base import ATOMS, AtomKind, Foreign, Hyperparameter
 from kerneltrail.kernels.fourier import Array
 from kerneltrail.kernels.phrases import Phrase, listing, place
-
-
-@numba.njit(cache=True)
-def _outer(a: Array, b: Array) -> Array:
-    """a_i b_j; NumPy's own pays for each row of so short a matrix."""
-    out = np.empty((a.shape[0], b.shape[0]))
-    for i in range(a.shape[0]):
-        for j in range(b.shape[0]):
-            out[i, j] = a[i] * b[j]
-    return out
 
 
 class Linear(AtomKind):
@@ -35,7 +25,7 @@ class Linear(AtomKind):
     hyperparameters = (Hyperparameter("location", "location", positive=False, unit="location", fallback=(0.0, 0.1)),)
 
     def covariance(self, x: Array, z: Array, values: Array) -> Array:
-        return _outer(x - values[0], z - values[0])
+        return compiled.outer(x - values[0], z - values[0])
 
     def gradient(self, x: Array, values: Array, covariance: Array) -> list[Array]:
         shifted = x - values[0]

@@ -6,40 +6,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import numba
 import numpy as np
 
 from kerneltrail.errors import KernelError
+from kerneltrail.kernels import compiled
 from kerneltrail.kernels.atoms.base import ATOMS, AtomKind, Foreign, Hyperparameter
-from kerneltrail.kernels.fourier import BESSEL, Array, Series, periodic_series
+from kerneltrail.kernels.families import BESSEL
+from kerneltrail.kernels.fourier import Array, Series, periodic_series
 from kerneltrail.kernels.phrases import Phrase, every, listing, quantity
-
-
-@numba.njit(cache=True)
-def _cosines(cos_a: Array, sin_a: Array, cos_b: Array, sin_b: Array, factor: float) -> Array:
-    """factor · (cos(a_i - b_j) - 1), never above 0: equal rows give 0, not the rounding of it."""
-    out = np.empty((cos_a.shape[0], cos_b.shape[0]))
-    for i in range(cos_a.shape[0]):
-        for j in range(cos_b.shape[0]):
-            out[i, j] = min(factor * (cos_a[i] * cos_b[j] + sin_a[i] * sin_b[j] - 1.0), 0.0)
-    return out
-
-
-@numba.njit(cache=True)
-def _periodic_slopes(angle: Array, cosine: Array, sine: Array, covariance: Array, factor: float) -> tuple[Array, Array]:
-    """dk/d log ℓ = k·2(1 - cos δ)/ℓ² and dk/d log p = k·δ sin δ/ℓ², δ = 2π(x-x')/p, in one pass.
-
-    Cosine and sine of the differences come from those of the rows: n of each in place of n².
-    """
-    n = angle.shape[0]
-    by_lengthscale = np.empty((n, n))
-    by_period = np.empty((n, n))
-    for i in range(n):
-        for j in range(n):
-            weight = factor * covariance[i, j]
-            by_lengthscale[i, j] = weight * (1.0 - cosine[i] * cosine[j] - sine[i] * sine[j])
-            by_period[i, j] = weight * 0.5 * (angle[i] - angle[j]) * (sine[i] * cosine[j] - cosine[i] * sine[j])
-    return by_lengthscale, by_period
 
 
 class Periodic(AtomKind):
@@ -58,12 +32,12 @@ class Periodic(AtomKind):
         lengthscale, period = values
         a, b = 2.0 * np.pi / period * x, 2.0 * np.pi / period * z
         # -2 sin²(δ/2) = cos δ - 1, and cos(a-b) = cos a cos b + sin a sin b: n + m cosines in place of nm.
-        angles = _cosines(np.cos(a), np.sin(a), np.cos(b), np.sin(b), 1.0 / lengthscale**2)
+        angles = compiled.cosines(np.cos(a), np.sin(a), np.cos(b), np.sin(b), 1.0 / lengthscale**2)
         return np.exp(angles, out=angles)
 
     def gradient(self, x: Array, values: Array, covariance: Array) -> list[Array]:
         angle = 2.0 * np.pi / values[1] * x
-        return list(_periodic_slopes(angle, np.cos(angle), np.sin(angle), covariance, 2.0 / values[0] ** 2))
+        return list(compiled.periodic_slopes(angle, np.cos(angle), np.sin(angle), covariance, 2.0 / values[0] ** 2))
 
     def diagonal(self, x: Array, values: Array) -> Array:
         return np.ones_like(x)

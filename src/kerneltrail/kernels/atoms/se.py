@@ -6,23 +6,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import numba
 import numpy as np
 
+from kerneltrail.kernels import compiled
 from kerneltrail.kernels.atoms.base import ATOMS, AtomKind, Foreign, Hyperparameter
-from kerneltrail.kernels.fourier import GAUSSIAN, Array, Series, gaussian_series
+from kerneltrail.kernels.families import GAUSSIAN
+from kerneltrail.kernels.fourier import Array, Series, gaussian_series
 from kerneltrail.kernels.phrases import Phrase, likeness, quantity
-
-
-@numba.njit(cache=True)
-def _squared_slope(x: Array, covariance: Array, factor: float) -> Array:
-    """dk/d log ℓ = k·(x-x')²/ℓ²."""
-    n = x.shape[0]
-    out = np.empty((n, n))
-    for i in range(n):
-        for j in range(n):
-            out[i, j] = factor * covariance[i, j] * (x[i] - x[j]) ** 2
-    return out
 
 
 class SquaredExponential(AtomKind):
@@ -43,7 +33,7 @@ class SquaredExponential(AtomKind):
         return np.exp(scaled, out=scaled)
 
     def gradient(self, x: Array, values: Array, covariance: Array) -> list[Array]:
-        return [_squared_slope(x, covariance, 1.0 / values[0] ** 2)]
+        return [compiled.squared_slope(x, covariance, 1.0 / values[0] ** 2)]
 
     def diagonal(self, x: Array, values: Array) -> Array:
         return np.ones_like(x)

@@ -7,9 +7,9 @@ from functools import cached_property
 
 import numpy as np
 
+from kerneltrail import gp
 from kerneltrail.errors import NumericalError
-from kerneltrail.gp import Inputs, evidence_of, find_map, inputs_for
-from kerneltrail.gp.map import can_search
+from kerneltrail.gp import Inputs, inputs_for
 from kerneltrail.gp.numerics import LOG_2PI
 from kerneltrail.gp.quasi_newton import FARTHEST, minimise
 from kerneltrail.kernels import Priors, layout_of
@@ -71,7 +71,7 @@ class Candidate:
         if parameters != [(slot.spec.name, slot.covariate) for slot in layout_of(composition).slots]:
             return None
         inputs = inputs_for(self.rows.user, composition, block=self.rows.block)
-        return inputs if can_search(inputs) is not None else None
+        return inputs if gp.map.can_search(inputs) is not None else None
 
     def log_prior(self, vector: Array) -> float:
         """Log density of the prior, in the unconstrained space."""
@@ -84,7 +84,7 @@ class Candidate:
         for i, point in enumerate(points):
             try:
                 if self.quick is not None:
-                    log[i] = evidence_of(self.quick, point, tol=self.tol).log[0, -1]
+                    log[i] = gp.evidence_of(self.quick, point, tol=self.tol).log[0, -1]
                 else:
                     log[i] = self.rows.log_evidence(self.tree, point)
             except NumericalError:
@@ -102,7 +102,7 @@ class Candidate:
         for point in points:
             try:
                 # With a start given nothing is drawn.
-                end = find_map(
+                end = gp.find_map(
                     self.rows.user,
                     self.expression.composition,
                     self.priors,

@@ -8,11 +8,12 @@ from functools import cached_property
 
 import numpy as np
 
+from kerneltrail import gp
 from kerneltrail.data import User
 from kerneltrail.errors import NumericalError
 from kerneltrail.gp import LinearBlock, Prediction
 from kerneltrail.gp.inputs import REACH
-from kerneltrail.gp.numerics import LOG_2PI, factorise, outer_minus_inverse, solve_lower, solve_upper
+from kerneltrail.gp.numerics import LOG_2PI, factorise, solve_lower, solve_upper
 from kerneltrail.methods.cks.expression import Expression, Leaf, Sum
 from kerneltrail.methods.cks.layout import ExpressionLayout, ExpressionParameters, expression_layout
 from kerneltrail.methods.protocol import Array
@@ -143,7 +144,7 @@ class Rows:
         """log p(y|X,θ) and its gradient, ½ tr((αα' - K⁻¹) dK/du) (Rasmussen and Williams 2006, eq. 5.9)."""
         cells, lower = self._factor(tree, vector)
         z = solve_lower(lower, self.user.y)
-        matrix = outer_minus_inverse(lower, solve_upper(lower, z))
+        matrix = gp.dense.outer_minus_inverse(lower, solve_upper(lower, z))
         with np.errstate(all="ignore"):
             gradient = 0.5 * tree.contract(cells, matrix, vector, self.user.X)
         gradient[-1] = 0.5 * np.exp(vector[-1]) * np.trace(matrix)

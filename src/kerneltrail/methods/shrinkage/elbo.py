@@ -18,8 +18,9 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from kerneltrail import gp
 from kerneltrail.gp import Inputs
-from kerneltrail.gp.numerics import LOG_2PI, factorise, outer_minus_inverse, solve_lower, solve_upper
+from kerneltrail.gp.numerics import LOG_2PI, factorise, solve_lower, solve_upper
 from kerneltrail.kernels import Composition, Product
 from kerneltrail.methods.cks.evidence import log_density
 from kerneltrail.methods.protocol import Array
@@ -131,7 +132,7 @@ class EvidenceLowerBound:
         matrices = np.empty((count, flat.shape[1]))  # αα' - C⁻¹ of each draw
         for s, (lower, z) in enumerate(self._solved(kernels, weights, factors)):
             log[s] = log_density(lower, z)
-            matrices[s] = outer_minus_inverse(lower, solve_upper(lower, z)).reshape(-1)
+            matrices[s] = gp.dense.outer_minus_inverse(lower, solve_upper(lower, z)).reshape(-1)
         sums = 0.5 * (matrices @ flat.T)
         by_scale = weights * sums[:, :products]  # d log N/d log w_i² of each draw
         gradient = np.zeros(len(factors.theta))

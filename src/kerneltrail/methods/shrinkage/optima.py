@@ -11,11 +11,10 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy.optimize import minimize
+import scipy
 
 from kerneltrail.errors import NumericalError
-from kerneltrail.gp.map import LEAST_CURVATURE
-from kerneltrail.gp.numerics import LOG_2PI
+from kerneltrail.gp.numerics import LEAST_CURVATURE, LOG_2PI
 from kerneltrail.methods.protocol import Array
 from kerneltrail.methods.shrinkage.elbo import EvidenceLowerBound, Factors
 from kerneltrail.methods.shrinkage.starting_points import ASIDE
@@ -89,7 +88,7 @@ def maximise(
         return -value, -gradient * unit
 
     def run(point: Array, most: int) -> tuple[float, Array]:
-        ended = minimize(
+        ended = scipy.optimize.minimize(
             objective,
             point,
             jac=True,

@@ -11,8 +11,9 @@ from dataclasses import replace
 
 import numpy as np
 
+from kerneltrail import gp
 from kerneltrail.data import User
-from kerneltrail.gp import LinearBlock, MapResult, find_map
+from kerneltrail.gp import LinearBlock
 from kerneltrail.kernels import Composition, Priors, Product, layout_of
 from kerneltrail.methods.cks import Effort, Expression, Leaf, PeriodGuard, plus, times
 from kerneltrail.methods.cks.expression import numbered
@@ -69,9 +70,9 @@ def coarse_map(
     rng: np.random.Generator,
     block: LinearBlock | None,
     warm: Sequence[Array],
-) -> MapResult:
+) -> gp.MapResult:
     """A composition's MAP, as exact as starts and comparisons of sums need it."""
-    return find_map(
+    return gp.find_map(
         rows, composition, priors, rng=rng, starts=2, screen=16, warm=warm, block=block, tol=1e-4, accuracy=1e-5
     )
 

@@ -12,7 +12,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
-from scipy.optimize import isotonic_regression
+import scipy
 
 Edge = tuple[int, int]
 """From one box to another, by number."""
@@ -140,5 +140,5 @@ def _pulled(
                 else at[box]
                 for box in ranks[r]
             ]
-            at |= zip(ranks[r], isotonic_regression(wanted - least[r]).x + least[r], strict=True)
+            at |= zip(ranks[r], scipy.optimize.isotonic_regression(wanted - least[r]).x + least[r], strict=True)
     return {box: float(value) for box, value in at.items()}

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
+import scipy
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
-from scipy.special import ndtr, ndtri
 
 from kerneltrail.report.figures import BLUE, FAINT, INK, rule, styled
 from kerneltrail.report.model_page.followed_user import UserView
@@ -62,7 +62,7 @@ def coverages(users: Sequence[UserView]) -> tuple[Coverage, ...]:
 
 def _inside(z: Array, level: float) -> float:
     """Share of standardised errors inside the central interval of that level."""
-    return float(np.mean(np.abs(z) <= ndtri(0.5 + level / 2.0)))
+    return float(np.mean(np.abs(z) <= scipy.special.ndtri(0.5 + level / 2.0)))
 
 
 def pooled(users: Sequence[UserView]) -> Array:
@@ -146,7 +146,7 @@ def _figure(z: Array, width: float) -> Figure:
         for set_ticks in (first.set_xticks, first.set_yticks):
             set_ticks([0.0, 0.25, 0.5, 0.75, 1.0], ["0", "25", "50", "75", "100"])
         first.set_title("coverage")
-        shares, edges = np.histogram(ndtr(z), bins=BINS, range=(0.0, 1.0))
+        shares, edges = np.histogram(scipy.special.ndtr(z), bins=BINS, range=(0.0, 1.0))
         look = {"color": BLUE, "alpha": 0.75, "edgecolor": "white"}
         second.bar(edges[:-1], shares / len(z), width=1.0 / BINS, align="edge", **look)
         second.axhline(1.0 / BINS, color=INK, linewidth=1.0, linestyle=(0, (4, 3)))

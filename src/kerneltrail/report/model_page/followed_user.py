@@ -10,9 +10,11 @@ from numpy.typing import NDArray
 
 from kerneltrail.data import Scaler, User
 from kerneltrail.evaluation.follow import BAD_ROWS, follow, left_out
+from kerneltrail.evaluation.harness import FOLLOWING
 from kerneltrail.gp import one_blas_thread
 from kerneltrail.kernels import Composition
 from kerneltrail.methods.trajectory import TrajectoryMethod
+from kerneltrail.progress import Progress, Tell
 from kerneltrail.report.description import describe_by_schema
 from kerneltrail.report.figures import Curve
 from kerneltrail.trajectory.graph import LearntGraph
@@ -111,7 +113,7 @@ def follow_users(
     users: Iterable[User],
     *,
     detailed: int = 24,
-    tell: Callable[[str], None] = lambda name: None,
+    progress: Tell = lambda now: None,
     leave_out: Callable[[str], None] | None = None,
 ) -> tuple[UserView, ...]:
     """Follow users batch by batch on a learnt graph.
@@ -123,20 +125,31 @@ def follow_users(
         model: the graph.
         users: in data units, as a cohort's `raw`.
         detailed: of so many users fits and parts are kept to be drawn; of the others only predictions.
-        tell: hears each user's name.
+        progress: called after every batch.
         leave_out: hears why a user whose rows cannot be followed is left out; if None, such a user stops everything.
     """
     views: list[UserView] = []
+    everybody = tuple(users)
+    total, before = sum(user.batches for user in everybody), 0
     with one_blas_thread():
-        for user in users:
-            tell(user.name)
-            view = _follow(model, user, detailed=len(views) < detailed, leave_out=leave_out)
+        for user in everybody:
+
+            def tell(batch: int, user: User = user, before: int = before) -> None:
+                progress(Progress(FOLLOWING, before + batch, total, f"{user.name}, batch {batch} of {user.batches}"))
+
+            view = _follow(model, user, tell, detailed=len(views) < detailed, leave_out=leave_out)
             views += [] if view is None else [view]
+            before += user.batches
     return tuple(views)
 
 
 def _follow(
-    model: TrajectoryModel, user: User, *, detailed: bool, leave_out: Callable[[str], None] | None
+    model: TrajectoryModel,
+    user: User,
+    tell: Callable[[int], None],
+    *,
+    detailed: bool,
+    leave_out: Callable[[str], None] | None,
 ) -> UserView | None:
     path = _pilot_path(model, user)
     # On a pilot user's path any node may be asked for, so all of them have to see the rows.
@@ -150,6 +163,7 @@ def _follow(
         if detailed:
             shown = step.composition if path is None else model.pool.composition(path[step.batch - 1])
             steps.append(_step(state, user.upto(step.batch), shown, by_row=by_row, averaged=path is None))
+        tell(step.batch)
 
     followed = follow(method, user, catch=() if leave_out is None else BAD_ROWS, after_update=look)
     if followed.failures and leave_out is not None:

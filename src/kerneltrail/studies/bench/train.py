@@ -17,8 +17,8 @@ from kerneltrail.studies.sets import PAPER_BATCHES
 from kerneltrail.trajectory.candidates import support
 from kerneltrail.trajectory.fit import fit
 from kerneltrail.trajectory.map_table import MapSettings, MapTable
+from kerneltrail.trajectory.sampler import bulk_ess
 from kerneltrail.trajectory.sampler.chains import Chain, ChainTarget, spawn
-from kerneltrail.trajectory.sampler.convergence import bulk_ess
 from kerneltrail.trajectory.sampler.joint import State
 from kerneltrail.trajectory.sampler.moves import PUBLISHED
 from kerneltrail.trajectory.sampler.urn import Urn

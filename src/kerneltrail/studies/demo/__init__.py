@@ -6,19 +6,20 @@ from importlib.metadata import version
 from pathlib import Path
 
 from kerneltrail.gp import one_blas_thread
+from kerneltrail.progress import Progress, Tell
 from kerneltrail.report import figures
 from kerneltrail.report.page import page
 from kerneltrail.store.atomic import check_writable, write
 from kerneltrail.studies.demo.growing import growing_user
-from kerneltrail.studies.demo.parts import Tick
-from kerneltrail.studies.demo.pilot import STEPS as PILOT_STEPS
+from kerneltrail.studies.demo.pilot import STAGES as PILOT_STAGES
 from kerneltrail.studies.demo.pilot import Study, pilot_users
 from kerneltrail.studies.demo.trial import trial_user
 
-SINGLE = (growing_user, trial_user)
-"""What the page shows of single users, after the group: functions of a seed and of `tick`, which each calls twice."""
-STEPS = PILOT_STEPS + 2 * len(SINGLE) + 1
-"""How many times `run` calls `tick`."""
+SINGLE = {"a user with a trend and a rhythm": growing_user, "a user of a trial": trial_user}
+"""What the page shows of single users, after the group: functions of a seed."""
+SINGLE_USERS, WRITING = "single users", "writing the page"
+STAGES = (SINGLE_USERS, *PILOT_STAGES, WRITING)
+"""What `run` tells of, one after the other."""
 MODEL = "pilot.trail"
 """The file beside the page that holds the model learnt from the pilot users."""
 
@@ -29,7 +30,7 @@ LEAD = (
 )
 
 
-def run(out: Path, *, seed: int = 0, tick: Tick = lambda message: None, study: Study | None = None) -> Path:
+def run(out: Path, *, seed: int = 0, tell: Tell = lambda now: None, study: Study | None = None) -> Path:
     """Write ``index.html``, the figures as PNG and the pilot users' model into a folder; returns the page's path.
 
     `study` says how many users the story has; the default takes well under a minute on two cores.
@@ -37,9 +38,12 @@ def run(out: Path, *, seed: int = 0, tick: Tick = lambda message: None, study: S
     check_writable(out / "index.html")
     with one_blas_thread():
         # First, though shown last: what these compile on a first run, the workers of the fit find on disk.
-        singles = [single(seed, tick) for single in SINGLE]
-        parts = [*pilot_users(seed, tick, study), *singles]
-    tick("page")
+        singles = []
+        for number, (name, single) in enumerate(SINGLE.items()):
+            tell(Progress(SINGLE_USERS, number, len(SINGLE), name))
+            singles.append(single(seed))
+        parts = [*pilot_users(seed, tell, study), *singles]
+    tell(Progress(WRITING))
     for part in parts:
         for drawn in part.drawn:
             write(out / f"{drawn.name}.png", figures.png(drawn.wide))
@@ -49,4 +53,4 @@ def run(out: Path, *, seed: int = 0, tick: Tick = lambda message: None, study: S
     return write(out / "index.html", page(TITLE, LEAD, [part.section for part in parts], footer=footer, broad=True))
 
 
-__all__ = ["MODEL", "STEPS", "Study", "run"]
+__all__ = ["MODEL", "STAGES", "Study", "run"]

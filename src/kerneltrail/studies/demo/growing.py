@@ -14,20 +14,18 @@ from kerneltrail.report import figures
 from kerneltrail.report.description import describe
 from kerneltrail.report.figures import GREEN, NARROW, VERMILION, WIDE, Curve, Dots, Panel
 from kerneltrail.report.page import Block, Paragraph, Section, Sentences, Table
-from kerneltrail.studies.demo.parts import Part, Tick, across, listed, shares
+from kerneltrail.studies.demo.parts import Part, across, listed, shares
 from kerneltrail.studies.figure_pair import FigurePair
 
 
-def growing_user(seed: int, tick: Tick = lambda message: None) -> Part:
+def growing_user(seed: int) -> Part:
     """A user of the paper's synthetic experiment (method §9.1), fitted after each of its six batches."""
-    tick("a user with a trend and a rhythm")
     simulation = simulate.paper(train=1, test=2, seed=seed)
     composition = parse("LIN[x] + PER[x]")
     user = next(user for user in simulation.test if simulation.truth[user.name] == composition)
     path = find_map_path(user, composition, Priors.synthetic(), rng=np.random.default_rng(seed))
     posterior = Posterior.fit(user, path[-1].hyperparameters)
     truth = simulation.hyperparameters[user.name]
-    tick("figures of that user")
     drawn = (
         _fits(user, path),
         _sum_and_parts(user, posterior),

@@ -14,12 +14,13 @@ from kerneltrail.evaluation import coverage, follow, rmse
 from kerneltrail.gp import Prediction
 from kerneltrail.kernels import Composition
 from kerneltrail.methods.trajectory import TrajectoryMethod
+from kerneltrail.progress import Progress, Tell
 from kerneltrail.report import figures, graph
 from kerneltrail.report.description import explain
 from kerneltrail.report.figures import NARROW, STYLE, WIDE, Curve, Dots, Panel
 from kerneltrail.report.page import Block, Paragraph, Section, Sentences, Table
 from kerneltrail.studies import selection_figures
-from kerneltrail.studies.demo.parts import Part, Tick, across, counted, listed
+from kerneltrail.studies.demo.parts import Part, across, counted, listed
 from kerneltrail.studies.figure_pair import FigurePair
 from kerneltrail.studies.selection_figures import Chances, Tally
 from kerneltrail.trajectory.model import TrajectoryModel
@@ -44,11 +45,17 @@ class Newcomer:
         return tuple(state.composition == self.truth for state in self.states)
 
 
-def new_users(model: TrajectoryModel, simulation: Simulation, tick: Tick) -> Part:
-    """Selection for the test users of a simulation, with the truth beside it. Calls `tick` twice."""
-    tick("new users")
-    followed = [_follow(model, user, simulation.truth[user.name]) for user in simulation.test]
-    tick("figures of new users")
+FOLLOWING = "following new users"
+"""The stage in which they are followed."""
+
+
+def new_users(model: TrajectoryModel, simulation: Simulation, tell: Tell) -> Part:
+    """Selection for the test users of a simulation, with the truth beside it."""
+    followed = []
+    for number, user in enumerate(simulation.test):
+        tell(Progress(FOLLOWING, number, len(simulation.test), user.name))
+        followed.append(_follow(model, user, simulation.truth[user.name]))
+    tell(Progress(FOLLOWING, len(followed), len(followed), "figures of new users"))
     colours = {graph.name_of(node.composition): graph.colour_of(i) for i, node in enumerate(model.nodes)}
     one = _telling(followed)
     tallies, chances = _tallies(model, followed, colours), _chances(followed, colours)

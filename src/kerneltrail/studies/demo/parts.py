@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,9 +16,6 @@ from kerneltrail.studies.figure_pair import FigurePair
 from kerneltrail.trajectory.model import TrajectoryModel
 
 Array = NDArray[np.float64]
-Tick = Callable[[str], None]
-"""Hears what is done next."""
-
 POINTS = 240
 """Points at which curves are drawn."""
 

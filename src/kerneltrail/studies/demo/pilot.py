@@ -6,23 +6,22 @@ from dataclasses import dataclass, field, replace
 
 from kerneltrail.data import Simulation, simulate
 from kerneltrail.kernels import Pool
+from kerneltrail.progress import Tell
 from kerneltrail.report import graph
 from kerneltrail.report.figures import NARROW, WIDE
 from kerneltrail.report.model_page import GraphBlock
 from kerneltrail.report.model_text import graph_lines
 from kerneltrail.report.page import Block, Lines, Paragraph, Section, Table
-from kerneltrail.studies.demo.newcomers import new_users
-from kerneltrail.studies.demo.parts import Part, Tick, counted, listed
+from kerneltrail.studies.demo.newcomers import FOLLOWING, new_users
+from kerneltrail.studies.demo.parts import Part, counted, listed
 from kerneltrail.studies.figure_pair import FigurePair
+from kerneltrail.trajectory.fit import STAGES as FIT_STAGES
 from kerneltrail.trajectory.fit import fit
 from kerneltrail.trajectory.model import TrajectoryModel
-from kerneltrail.trajectory.sampler.chains import FitProgress
 from kerneltrail.trajectory.settings import Settings
 
-FIT_STEPS = 8
-"""Into how many steps the fits of candidates are divided, as they take longest."""
-STEPS = FIT_STEPS + 3
-"""How many times `pilot_users` calls `tick`: for the fits, the graph, the new users, and their figures."""
+STAGES = (*FIT_STAGES, FOLLOWING)
+"""What `pilot_users` tells of, one after the other."""
 
 
 @dataclass(frozen=True)
@@ -45,12 +44,12 @@ class Study:
     workers: int | None = None
 
 
-def pilot_users(seed: int, tick: Tick = lambda message: None, study: Study | None = None) -> tuple[Part, Part]:
+def pilot_users(seed: int, tell: Tell = lambda now: None, study: Study | None = None) -> tuple[Part, Part]:
     """The paper's synthetic experiment (method §9.1): a graph learnt from pilot users, new users followed on it."""
     study = study or Study()
     simulation = simulate.paper(train=study.pilots, test=study.newcomers, seed=seed, batches=study.batches)
-    model = _fitted(simulation, study, seed, tick)
-    tick("the graph")
+    settings = replace(study.settings, seed=seed)
+    model = fit(simulation.train, pool=study.pool, settings=settings, workers=study.workers, progress=tell)
     drawn = _graph(model)
     blocks: list[Block] = [
         Paragraph(_setting(simulation, model)),
@@ -61,31 +60,7 @@ def pilot_users(seed: int, tick: Tick = lambda message: None, study: Study | Non
         Paragraph(_agreement(model)),
     ]
     first = Part(Section("From pilot users, a graph of kernels", blocks), (drawn,), model)
-    return first, new_users(model, simulation, tick)
-
-
-def _fitted(simulation: Simulation, study: Study, seed: int, tick: Tick) -> TrajectoryModel:
-    """The model, with progress announced `FIT_STEPS` times whatever the fit does."""
-    total = study.pilots * len(list(study.pool.masks(study.settings.largest)))
-    fitted = announced = 0
-
-    def announce(upto: int) -> None:
-        nonlocal announced
-        while announced < upto:
-            tick(f"fitting kernels to the pilot users, {total} fits")
-            announced += 1
-
-    def progress(now: FitProgress) -> None:
-        nonlocal fitted
-        if now.stage == "fits":
-            fitted += now.done > 0
-            announce(min(1 + FIT_STEPS * fitted // total, FIT_STEPS))
-
-    announce(1)
-    settings = replace(study.settings, seed=seed)
-    model = fit(simulation.train, pool=study.pool, settings=settings, workers=study.workers, progress=progress)
-    announce(FIT_STEPS)
-    return model
+    return first, new_users(model, simulation, tell)
 
 
 def _setting(simulation: Simulation, model: TrajectoryModel) -> str:

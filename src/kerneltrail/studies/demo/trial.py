@@ -13,7 +13,7 @@ from kerneltrail.report import figures
 from kerneltrail.report.description import describe
 from kerneltrail.report.figures import BLUE, NARROW, ORANGE, PURPLE, VERMILION, WIDE, Curve, Dots, Panel
 from kerneltrail.report.page import Block, Paragraph, Section, Sentences, Table
-from kerneltrail.studies.demo.parts import POINTS, Part, Tick, along, shares, with_unit
+from kerneltrail.studies.demo.parts import POINTS, Part, along, shares, with_unit
 from kerneltrail.studies.figure_pair import FigurePair
 
 CANDIDATES = (
@@ -25,9 +25,8 @@ CANDIDATES = (
 )
 
 
-def trial_user(seed: int, tick: Tick = lambda message: None) -> Part:
+def trial_user(seed: int) -> Part:
     """A user of a simulated trial with prompts: which kernel, what it says, whether a prompt helps (method §8)."""
-    tick("a user of a trial")
     simulation = simulate.mhealth(seed=seed)
     user = simulation.test.users[0]
     units, target = dict(simulation.test.units), simulation.test.target
@@ -37,7 +36,6 @@ def trial_user(seed: int, tick: Tick = lambda message: None) -> Part:
     best = max(fitted, key=lambda text: fitted[text][-1].log_laplace)
     hyperparameters = fitted[best][-1].hyperparameters
     posterior = Posterior.fit(user, hyperparameters, block=_block(user, reward))
-    tick("figures of that user")
     drawn = (
         _effects(simulation, user, posterior, reward),
         _forecast(simulation, user, fitted[best][-2], reward),

@@ -22,7 +22,8 @@ there, and ends with the same results; a fit goes on from its checkpoint, an eva
 older code or data left is removed once a run is finished. So *draw in another module than you compute in*: then a
 figure can be changed without computing anything again. What `compute` returns is passed through its file form even when
 it is new, so a resumed run cannot differ from one that was not stopped. Use ``context.tell(stage, done, total, said)``
-within long stages; ``context.workers`` for processes; ``context.quick`` to choose smaller sizes, which belong in
+within long stages; ``stages(context)`` of an experiment, if it has that, names its stages so that they can be counted;
+``context.workers`` for processes; ``context.quick`` to choose smaller sizes, which belong in
 `about`.
 
 **Outcome.** ``results`` (plain values), ``tables`` (tidy, a mapping per row), ``drawn`` (figures), ``sections`` (of the
@@ -37,8 +38,8 @@ from __future__ import annotations
 
 from kerneltrail.store.cache import ARRAYS, JSON
 from kerneltrail.studies.experiments.agreement import Agreement, agreement_table
-from kerneltrail.studies.experiments.context import Context, StageProgress
-from kerneltrail.studies.experiments.experiment import EXPERIMENTS, Experiment, run
+from kerneltrail.studies.experiments.context import Context
+from kerneltrail.studies.experiments.experiment import EXPERIMENTS, Experiment, run, stages_of
 from kerneltrail.studies.experiments.outcome import MODEL, PAGE, RESULTS, Outcome, write_outcome
 from kerneltrail.studies.experiments.real.experiment import RealExperiment
 from kerneltrail.studies.experiments.simulated.experiment import SimulatedExperiment
@@ -58,8 +59,8 @@ __all__ = [
     "RESULTS",
     "RealExperiment",
     "SimulatedExperiment",
-    "StageProgress",
     "agreement_table",
     "run",
+    "stages_of",
     "write_outcome",
 ]

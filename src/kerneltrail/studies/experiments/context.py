@@ -5,13 +5,14 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
 from kerneltrail.errors import DataError
-from kerneltrail.evaluation import Evaluation, Progress
+from kerneltrail.evaluation import Evaluation
 from kerneltrail.evaluation.result import EVALUATION
+from kerneltrail.progress import Progress, Tell
 from kerneltrail.store.atomic import check_writable, write
 from kerneltrail.store.cache import JSON, KEY, Cache, Format
 from kerneltrail.store.code import code_of
@@ -23,25 +24,10 @@ from kerneltrail.trajectory.sampler.chains import FitProgress
 STAGES = "stages"
 """Folder of what is kept, inside the experiment's."""
 
+KEPT = "kept from an earlier run"
+"""What is said of a stage that was finished before."""
+
 T = TypeVar("T")
-
-
-@dataclass(frozen=True)
-class StageProgress:
-    """How far a stage is.
-
-    Attributes:
-        stage: its name.
-        done, total: steps; total is 0 where nobody knows how many there will be.
-        said: what is being done.
-        kept: whether the stage was finished by an earlier run.
-    """
-
-    stage: str
-    done: int = 0
-    total: int = 0
-    said: str = ""
-    kept: bool = False
 
 
 @dataclass
@@ -65,7 +51,7 @@ class Context:
     quick: bool = False
     data: Path | None = None
     workers: int = field(default_factory=lambda: os.cpu_count() or 1)
-    hear: Callable[[StageProgress], None] = lambda progress: None
+    hear: Tell = lambda progress: None
     seconds: dict[str, float] = field(default_factory=dict)
     _names: dict[str, str] = field(default_factory=dict, repr=False)
     _used: set[str] = field(default_factory=set, repr=False)
@@ -83,9 +69,9 @@ class Context:
         if stored != self.name:
             raise DataError(f"{self.out} holds the results of {stored}, not of {self.name}; name another folder")
 
-    def tell(self, stage: str, done: int = 0, total: int = 0, said: str = "") -> None:
+    def tell(self, stage: str, done: int = 0, total: int | None = None, said: str = "") -> None:
         """Say how far a stage is."""
-        self.hear(StageProgress(stage, done, total, said))
+        self.hear(Progress(stage, done, total, said))
 
     def stage(
         self,
@@ -126,8 +112,8 @@ class Context:
         entry = self._named(name, learn, about, layer="trajectory")
 
         def hear(progress: FitProgress) -> None:
-            message = {"fits": "fitting candidates", "chains": "sampling paths"}.get(progress.stage, progress.stage)
-            self.tell(name, progress.done, progress.total, message)
+            message = f"{progress.stage}{f', {progress.said}' if progress.said else ''}"
+            self.hear(Progress(name, progress.done, progress.total, message, progress.bound))
 
         def compute(folder: Path) -> TrajectoryModel:
             if fits_of is not None:
@@ -139,7 +125,7 @@ class Context:
     def evaluation(
         self,
         name: str,
-        measure: Callable[[Path, Callable[[Progress], None]], Evaluation],
+        measure: Callable[[Path, Tell], Evaluation],
         *,
         about: Mapping[str, Any] | None = None,
     ) -> Evaluation:
@@ -153,7 +139,7 @@ class Context:
         return self._kept(
             name,
             self._named(name, measure, about),
-            lambda folder: measure(folder, lambda now: self.tell(name, now.done, now.total, now.said)),
+            lambda folder: measure(folder, lambda now: self.hear(replace(now, stage=name))),
             EVALUATION,
         )
 
@@ -204,7 +190,7 @@ class Context:
             seconds = time.perf_counter() - began
             value = self._cache.put(entry, computed, format, seconds=seconds)
         self.seconds[name] = seconds
-        self.hear(StageProgress(name, 1, 1, f"{seconds:.1f} s", kept=stored is not None))
+        self.tell(name, 1, 1, f"{seconds:.1f} s{'' if stored is None else f', {KEPT}'}")
         return value
 
     def _share(self, other: str, entry: str) -> None:

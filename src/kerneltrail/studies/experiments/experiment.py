@@ -52,12 +52,22 @@ EXPERIMENTS: Registry[Experiment] = Registry("experiment", DataError)
 """All experiments by name: what ``kerneltrail experiment NAME`` runs."""
 
 
+PAGE_STAGE = "page"
+"""The last stage of every experiment: drawing and writing."""
+
+
+def stages_of(experiment: Experiment, context: Context) -> tuple[str, ...]:
+    """Names of the stages that an experiment will have; none where it does not say them."""
+    stages = getattr(experiment, "stages", None)
+    return () if stages is None else (*stages(context), PAGE_STAGE)
+
+
 def run(experiment: Experiment, context: Context) -> tuple[Path, Outcome]:
     """Run an experiment and write everything; returns the page's path and what was found."""
     context.begin()
     with one_blas_thread():
         outcome = experiment.run(context)
-        context.tell("page", said="drawing and writing")
+        context.tell(PAGE_STAGE, said="drawing and writing")
         page = write_outcome(outcome, context)
     context.tidy()  # now that all is written: what was kept of older runs has had its use
     return page, outcome

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -19,6 +19,7 @@ from kerneltrail.evaluation import mean_log_density, rmse
 from kerneltrail.methods.cks.method import CKS
 from kerneltrail.methods.cks.search_tree import SearchNode
 from kerneltrail.methods.cks.settings import SearchSettings
+from kerneltrail.progress import Progress, Tell
 from kerneltrail.studies.series.files import append_results, read_results, read_series
 
 COLUMNS = {
@@ -164,7 +165,7 @@ def run_all(
     settings: SearchSettings = SETTINGS,
     *,
     names: Sequence[str] = (),
-    update: Callable[[str, int, int, str], None] = lambda stage, done, total, message: None,
+    tell: Tell = lambda now: None,
 ) -> str:
     """Run the series that are not in the output yet, smallest first; returns the table of all that are.
 
@@ -174,14 +175,14 @@ def run_all(
         out: file to which results are appended.
         settings: of the search.
         names: of series, or beginnings of them; all if there are none.
-        update: hears how far it is.
+        tell: hears how far it is.
     """
     errors = published_errors(published)
     chosen = [name for name in errors if name.startswith(tuple(names) or "")]
     size = {name: len(read_series(folder / f"{name}-train.csv", header=False)) for name in chosen}
     done = {result.series for result in read_results(out, CKSResult)}
     for number, name in enumerate(sorted(chosen, key=lambda name: (size[name], name))):
-        update("series", number, len(chosen), name)
+        tell(Progress("series", number, len(chosen), name))
         if name not in done:
             append_results(out, [run_series(folder, name, settings)])
     return markdown(read_results(out, CKSResult), errors)

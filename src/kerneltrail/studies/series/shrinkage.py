@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import get_args
@@ -19,11 +19,10 @@ from kerneltrail.kernels import Composition, Hyperparameters, Pool, Priors, layo
 from kerneltrail.methods.cks import PeriodGuard, wide_priors
 from kerneltrail.methods.preprocessing import Preprocessor, own_preprocessor
 from kerneltrail.methods.shrinkage.learner import SelectionRule, Shrinkage, ShrinkageFit
+from kerneltrail.progress import Progress, Tell
 from kerneltrail.studies.series.files import append_results, read_results, read_series
 
 Array = NDArray[np.float64]
-Update = Callable[[str, int, int, str], None]
-"""Hears the stage, how many steps are done and how many there are, and what comes next."""
 
 POOLS = {
     "paper": Pool.paper("x"),
@@ -249,7 +248,7 @@ def _share(count: int, total: int) -> str:
     return f"{100.0 * count / total:.0f} %" if total else "–"
 
 
-def series_study(file: Path, test: int, seeds: int, out: Path, update: Update = lambda *given: None) -> str:
+def series_study(file: Path, test: int, seeds: int, out: Path, tell: Tell = lambda now: None) -> str:
     """Run the seeds of a series that are not in the output yet; returns the table of all under these settings.
 
     Args:
@@ -257,7 +256,7 @@ def series_study(file: Path, test: int, seeds: int, out: Path, update: Update = 
         test: rows at the end to predict.
         seeds: how many.
         out: file to which results are appended.
-        update: hears how far it is.
+        tell: hears how far it is.
     """
     rows = read_series(file, header=True)
     if not 0 < test < len(rows):
@@ -270,13 +269,13 @@ def series_study(file: Path, test: int, seeds: int, out: Path, update: Update = 
 
     known = {each.seed for each in finished()}
     for seed in range(seeds):
-        update("seeds", seed, seeds, f"seed {seed}")
+        tell(Progress("seeds", seed, seeds, f"seed {seed}"))
         if seed not in known:
             append_results(out, [run_series(data, rows, test, seed)])
     return series_table(finished())
 
 
-def recovery_study(draws: int, noise: int, rows: Sequence[int], out: Path, update: Update = lambda *given: None) -> str:
+def recovery_study(draws: int, noise: int, rows: Sequence[int], out: Path, tell: Tell = lambda now: None) -> str:
     """Run the draws that are not in the output yet; returns the table of all under these settings.
 
     Args:
@@ -284,7 +283,7 @@ def recovery_study(draws: int, noise: int, rows: Sequence[int], out: Path, updat
         noise: of noise alone.
         rows: numbers of rows.
         out: file to which results are appended.
-        update: hears how far it is.
+        tell: hears how far it is.
     """
     settings = settings_of_draws()
     known = {each.key for each in read_results(out, RecoveryDraw)}
@@ -294,7 +293,7 @@ def recovery_study(draws: int, noise: int, rows: Sequence[int], out: Path, updat
         for seed in range(draws if active else noise)
     ]
     for done, (name, count, seed, active) in enumerate(wanted):
-        update("draws", done, len(wanted), f"{name}, {count} rows")
+        tell(Progress("draws", done, len(wanted), f"{name}, {count} rows"))
         if (settings, name, count, seed, bool(active)) not in known:
             append_results(out, run_draw(name, count, seed, active=active))
     return recovery_table([each for each in read_results(out, RecoveryDraw) if each.settings == settings])

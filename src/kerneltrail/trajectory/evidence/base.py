@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol
 
 import numpy as np
 
+from kerneltrail import gp
 from kerneltrail.data import User
 from kerneltrail.errors import TrajectoryError
-from kerneltrail.gp import LinearBlock, find_map
+from kerneltrail.gp import LinearBlock
 from kerneltrail.kernels import Array
 from kerneltrail.registry import Registry, subclass_of
 from kerneltrail.trajectory.map_table import MapTable
@@ -104,7 +105,7 @@ class PathEvidence(ABC):
     def estimate(cls, node: Node, rows: User, block: LinearBlock | None, start: Array) -> NodeEstimate:
         """All rows of a followed user at one node, searched from `start`: Laplace's under the node's group."""
         # Seeded by how much was seen: the same rows give the same answer, whenever they are shown.
-        result = find_map(
+        result = gp.find_map(
             rows,
             node.composition,
             node.group,

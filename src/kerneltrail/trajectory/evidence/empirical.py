@@ -10,10 +10,11 @@ import math
 from typing import TYPE_CHECKING
 
 import numpy as np
-from scipy.special import logsumexp
+import scipy
 
+from kerneltrail import gp
 from kerneltrail.data import User
-from kerneltrail.gp import LinearBlock, log_evidence
+from kerneltrail.gp import LinearBlock
 from kerneltrail.kernels import Array
 from kerneltrail.store.digest import seed_of
 from kerneltrail.trajectory.evidence.base import TOLERANCE, NodeEstimate, PathEvidence
@@ -64,7 +65,7 @@ class EmpiricalEvidence(PathEvidence):
                 log = np.array([self._log_likelihoods(user, mask, m)[t] for m, t in customers])
             else:
                 log = self._log_likelihoods(user, mask, None)
-            values = self._values[user, mask] = logsumexp(log, axis=0) - math.log(len(log))
+            values = self._values[user, mask] = scipy.special.logsumexp(log, axis=0) - math.log(len(log))
         return values
 
     def thetas(self, mask: int) -> Array:
@@ -94,15 +95,15 @@ class EmpiricalEvidence(PathEvidence):
             rows, composition = self.table.users[user], self.table.pool.composition(mask)
             thetas = self._prior_draws(mask) if member is None else self.table.get(member, mask).theta
             block = block_of(rows, self.table.reward)
-            values = self._cache[key] = log_evidence(rows, composition, thetas, tol=1e-4, block=block)
+            values = self._cache[key] = gp.log_evidence(rows, composition, thetas, tol=1e-4, block=block)
         return values
 
     @classmethod
     def estimate(cls, node: Node, rows: User, block: LinearBlock | None, start: Array) -> NodeEstimate:
         """The mean over the pilot users' hyperparameters at a node; the best of them becomes the user's."""
         thetas = node.thetas[evenly(len(node.thetas), FEW_THETAS)]
-        log = log_evidence(rows, node.composition, thetas, tol=TOLERANCE, block=block)[:, -1]
-        value = float(logsumexp(log)) - math.log(len(thetas))
+        log = gp.log_evidence(rows, node.composition, thetas, tol=TOLERANCE, block=block)[:, -1]
+        value = float(scipy.special.logsumexp(log)) - math.log(len(thetas))
         return NodeEstimate(thetas[int(np.argmax(log))], value, None)
 
 

@@ -21,7 +21,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from kerneltrail.gp.map import LEAST_CURVATURE
+from kerneltrail.gp.numerics import LEAST_CURVATURE
 from kerneltrail.kernels import Array
 from kerneltrail.trajectory.evidence.base import PathEvidence
 from kerneltrail.trajectory.map_table import Fits, MapTable

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from kerneltrail.engines import engine_for, results
 from kerneltrail.errors import TrajectoryError
 from kerneltrail.gp import one_blas_thread
+from kerneltrail.progress import Progress
 from kerneltrail.store.validate import conform, plain
 from kerneltrail.trajectory.evidence import EVIDENCES, PathEvidence
 from kerneltrail.trajectory.map_table import MapTable
@@ -23,25 +24,39 @@ from kerneltrail.trajectory.sampler.moves import MOVES, MoveInfo, Sweep
 from kerneltrail.trajectory.sampler.urn import Counts, Paths, Urn
 from kerneltrail.trajectory.settings import Settings
 
+SAMPLING = "sampling paths"
+"""The stage of a fit in which chains run."""
+
 
 @dataclass(frozen=True)
-class FitProgress:
+class FitProgress(Progress):
     """How far a fit is.
 
     Attributes:
-        stage: ``fits`` (MAP fits of candidates) or ``chains``.
-        done, total: fits, or sweeps of each chain.
+        stage: ``fitting candidates`` (MAP fits of compositions to users) or ``sampling paths`` (chains).
+        done, total: fits, in the levels of the search that are known so far; or sweeps of each chain, at most.
+        said, bound: as of any `Progress`.
         log_joint, nodes, edges: of the first chain, where it stands.
         rhat: the largest so far, of log joint, number of edges and path agreement.
     """
 
-    stage: str
-    done: int
-    total: int
     log_joint: float | None = None
     nodes: int | None = None
     edges: int | None = None
     rhat: float | None = None
+
+    @classmethod
+    def of_chains(cls, chains: Sequence[Chain], sweeps: int, rhat: float | None) -> FitProgress:
+        """How far chains are: the sweeps of each, on average, of at most so many, and where the first one stands."""
+        done = sum(len(chain.log_joint) for chain in chains) // len(chains)
+        first = chains[0]
+        if not first.log_joint:
+            return cls(SAMPLING, done, sweeps, bound="at most")
+        state = State(first.paths, first.log_joint[-1])
+        said = f"log joint {state.log_joint:.1f}, {state.nodes} nodes, {state.edges} edges"
+        if rhat is not None and rhat == rhat:  # it is not a number where nothing can be said of it
+            said += f", R-hat {rhat:.3f}"
+        return cls(SAMPLING, done, sweeps, said, "at most", state.log_joint, state.nodes, state.edges, rhat)
 
 
 @dataclass(frozen=True)
@@ -224,7 +239,7 @@ def _best_path(target: ChainTarget, user: int) -> tuple[int, ...]:
 
 
 def run_chains(
-    target: ChainTarget, workers: int, progress: Callable[[FitProgress], None] | None, keeper: Checkpoint | None
+    target: ChainTarget, workers: int, tell: Callable[[FitProgress], None], keeper: Checkpoint | None
 ) -> list[Chain]:
     """All chains, a round of sweeps at a time, until they agree or the sweeps are used up."""
     settings = target.settings
@@ -235,13 +250,14 @@ def run_chains(
     engine = engine_for(min(workers, len(chains)))
     prior = (lambda paths: target.urn.log_prior(Counts.of(paths))) if settings.margin_of == "likelihood" else None
     done = min(len(chain.log_joint) for chain in chains)
+    rhat: float | None = None
     while True:
         ready = {len(chain.log_joint) for chain in chains} == {done}
-        rhat = worst_rhat(chains, settings.margin, prior) if ready and done else float("nan")
-        if progress is not None and done:
-            first = State(chains[0].paths, chains[0].log_joint[-1])
-            progress(FitProgress("chains", done, settings.sweeps, first.log_joint, first.nodes, first.edges, rhat))
-        if ready and (done >= settings.sweeps or (done >= 2 * settings.check and rhat < settings.rhat)):
+        if ready and done:
+            rhat = worst_rhat(chains, settings.margin, prior)
+        tell(FitProgress.of_chains(chains, settings.sweeps, rhat))
+        agreed = rhat is not None and rhat < settings.rhat
+        if ready and (done >= settings.sweeps or (done >= 2 * settings.check and agreed)):
             return chains
         # A chain that was kept further on than the others waits for them: looks happen at the same sweeps always.
         ahead = max(len(chain.log_joint) for chain in chains)
@@ -252,4 +268,5 @@ def run_chains(
             chains[number] = chain
             if keeper is not None:
                 keeper.write_chain(number, chain.to_json())
+            tell(FitProgress.of_chains(chains, settings.sweeps, rhat))
         done = goal

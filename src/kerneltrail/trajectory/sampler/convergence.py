@@ -1,9 +1,9 @@
 """Have the chains of a fit converged? What is watched of them: log joint, number of edges, agreement of paths.
 
 R-hat and effective sample size are those of A. Vehtari, A. Gelman, D. Simpson, B. Carpenter, P.-C. Bürkner (2021),
-"Rank-normalization, folding, and localization: an improved R-hat", Bayesian Analysis 16(2). Sizes are arviz-stats'.
-R-hat is our own, because it decides when chains stop: arviz-stats' is the same number for two chains or more, and none
-for one chain, whose halves are compared here.
+"Rank-normalization, folding, and localization: an improved R-hat", Bayesian Analysis 16(2). Sizes are arviz-stats'
+(`effective_size`). R-hat is our own, because it decides when chains stop: arviz-stats' is the same number for two
+chains or more, and none for one chain, whose halves are compared here.
 """
 
 from __future__ import annotations
@@ -12,10 +12,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
-from arviz_stats.base import array_stats
+import scipy
 from numpy.typing import ArrayLike
-from scipy.special import ndtri
-from scipy.stats import rankdata
 
 from kerneltrail.errors import TrajectoryError
 from kerneltrail.kernels import Array
@@ -59,11 +57,6 @@ def rhats(traces: Mapping[str, Array]) -> dict[str, float]:
     return {name: float(split_rhat(v)) if np.ptp(v) > STILL else 1.0 for name, v in traces.items()}
 
 
-def sizes(traces: Mapping[str, Array]) -> dict[str, float]:
-    """Bulk effective sample size of each trace; the number of sweeps where nothing moves."""
-    return {name: float(bulk_ess(v)) if np.ptp(v) > STILL else float(v.size) for name, v in traces.items()}
-
-
 def worst_rhat(chains: Sequence[Chain], margin: float, prior: Callable[[Paths], float] | None = None) -> float:
     """The largest R-hat of the three over the later half of the sweeps: what decides whether chains go on.
 
@@ -85,21 +78,13 @@ def split_rhat(draws: ArrayLike) -> float:
     The first says whether the chains agree on where the distribution is, the second on how wide it is. NaN where
     nothing varies at all; infinite where every chain stands still, at different values. Draws are [chains, sweeps].
     """
-    values = _checked(draws)
+    values = checked(draws)
     half = values.shape[1] // 2
     halves = np.concatenate([values[:, :half], values[:, -half:]])  # of an odd number, the middle draw is left out
     if np.ptp(halves) == 0.0:
         return float("nan")
     folded = np.abs(halves - np.median(halves))
     return max(_rhat(_rank_normalised(halves)), _rhat(_rank_normalised(folded)))
-
-
-def bulk_ess(draws: ArrayLike) -> float:
-    """Effective sample size of the rank-normalised split chains: how many independent draws they are worth."""
-    values = _checked(draws)
-    if np.ptp(values) == 0.0:
-        return float("nan")
-    return float(array_stats.ess(values, chain_axis=0, draw_axis=1, method="bulk"))
 
 
 def path_agreement(paths: Paths, reference: Paths) -> float:
@@ -114,7 +99,8 @@ def path_agreement(paths: Paths, reference: Paths) -> float:
     return sum(pairs) / len(pairs)
 
 
-def _checked(draws: ArrayLike) -> Array:
+def checked(draws: ArrayLike) -> Array:
+    """Draws as numbers, [chains, sweeps]; refused where they are too few or not finite."""
     values = np.asarray(draws, dtype=np.float64)
     if values.ndim != 2 or values.shape[1] < 4:
         raise TrajectoryError(f"draws must be [chains, sweeps] with at least 4 sweeps, got shape {values.shape}")
@@ -125,8 +111,8 @@ def _checked(draws: ArrayLike) -> Array:
 
 def _rank_normalised(values: Array) -> Array:
     """Eq. (14): normal scores of the pooled ranks, ties sharing their mean rank."""
-    ranks = rankdata(values, method="average").reshape(values.shape)
-    return np.asarray(ndtri((ranks - 0.375) / (values.size + 0.25)), dtype=np.float64)
+    ranks = scipy.stats.rankdata(values, method="average").reshape(values.shape)
+    return np.asarray(scipy.special.ndtri((ranks - 0.375) / (values.size + 0.25)), dtype=np.float64)
 
 
 def _rhat(values: Array) -> float:

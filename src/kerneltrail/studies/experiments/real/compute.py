@@ -100,6 +100,20 @@ class _Bench:
         )
 
 
+def stage_names(sizes: Sizes) -> tuple[str, ...]:
+    """The stages that `compute` goes through, in order."""
+    names = ["model", "model-published", *(["model-no-mean"] if sizes.without else []), "first-0"]
+    for other in range(1, sizes.seeds):
+        names += [f"model-seed-{other}", f"first-{other}"]
+    for number in range(sizes.splits):
+        stage = f"split-{number:02d}"
+        names.append(f"{stage}-model")
+        if number < sizes.published:
+            names += [f"{stage}-published", *([f"{stage}-no-mean"] if sizes.without else [])]
+        names.append(stage)
+    return tuple(names)
+
+
 def compute(study: RealStudy, sizes: Sizes, context: Context) -> Findings:
     """All stages."""
     bench, seed = _Bench(study, sizes, context), context.seed

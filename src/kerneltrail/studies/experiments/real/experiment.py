@@ -10,7 +10,7 @@ from kerneltrail.studies.experiments.context import Context
 from kerneltrail.studies.experiments.experiment import EXPERIMENTS, StudyExperiment
 from kerneltrail.studies.experiments.outcome import Outcome
 from kerneltrail.studies.experiments.real.claims import claims
-from kerneltrail.studies.experiments.real.compute import compute
+from kerneltrail.studies.experiments.real.compute import compute, stage_names
 from kerneltrail.studies.experiments.real.design import FITBIT, HEARTSTEPS, TRAJECTORY, RealStudy, Sizes
 from kerneltrail.studies.experiments.real.sections import page_of
 from kerneltrail.studies.experiments.real.tables import tables
@@ -22,6 +22,10 @@ class RealExperiment(StudyExperiment):
 
     study: RealStudy
     sizes: Sizes | None = None
+
+    def stages(self, context: Context) -> tuple[str, ...]:
+        """Names of its stages, in order."""
+        return stage_names(self.sizes_in(context))
 
     def run(self, context: Context) -> Outcome:
         """Learn from training users, follow test users with every method, and compare with what the paper says."""

@@ -59,6 +59,12 @@ class Findings:
         return tuple(dict.fromkeys(self.simulation.truth.values()))
 
 
+def stage_names(sizes: Sizes) -> tuple[str, ...]:
+    """The stages that `compute` goes through, in order."""
+    models = [name for preset in PRESETS for name in (f"model-{preset}", f"followed-{preset}")]
+    return (*models, "log-likelihood", "examples", *(("methods",) if sizes.methods else ()))
+
+
 def compute(plan: SimulatedStudy, sizes: Sizes, context: Context) -> Findings:
     """All stages."""
     simulation = plan.simulate(train=sizes.train, test=sizes.test, seed=context.seed)

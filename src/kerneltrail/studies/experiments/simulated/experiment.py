@@ -10,7 +10,7 @@ from kerneltrail.studies.experiments.context import Context
 from kerneltrail.studies.experiments.experiment import EXPERIMENTS, StudyExperiment
 from kerneltrail.studies.experiments.outcome import Outcome
 from kerneltrail.studies.experiments.simulated.claims import claims
-from kerneltrail.studies.experiments.simulated.compute import Findings, compute
+from kerneltrail.studies.experiments.simulated.compute import Findings, compute, stage_names
 from kerneltrail.studies.experiments.simulated.design import PRESETS, STUDIES, SimulatedStudy, Sizes
 from kerneltrail.studies.experiments.simulated.sections import page_of
 from kerneltrail.studies.experiments.simulated.tables import results, tables
@@ -22,6 +22,10 @@ class SimulatedExperiment(StudyExperiment):
 
     study: SimulatedStudy
     sizes: Sizes | None = None
+
+    def stages(self, context: Context) -> tuple[str, ...]:
+        """Names of its stages, in order."""
+        return stage_names(self.sizes_in(context))
 
     def run(self, context: Context) -> Outcome:
         """Fit both presets, follow the new users, and compare with what the paper says."""
