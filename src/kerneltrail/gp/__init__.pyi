@@ -1,4 +1,4 @@
-from . import compilation, dense, map, regression
+from . import compilation, dense, map, partial, regression
 from .evidence import Evidence, Slope, evidence, evidence_of, log_evidence, slope_of
 from .inputs import Inputs, Rows, inputs_for
 from .map import MapResult, find_map, find_map_path
@@ -30,6 +30,7 @@ __all__ = [
     "log_evidence",
     "map",
     "one_blas_thread",
+    "partial",
     "prior_only",
     "regression",
     "slope_of",

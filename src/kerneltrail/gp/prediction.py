@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+import scipy
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import ndtri
 
 from kerneltrail.data.arrays import finite_numbers, real_numbers
 from kerneltrail.data.frames import frame_like
@@ -57,7 +57,7 @@ class Prediction:
         """
         if not 0.0 < level < 1.0:
             raise DataError(f"the level of an interval lies between 0 and 1, got {level}")
-        half = float(ndtri(0.5 + 0.5 * level)) * np.sqrt(self.total if noise else self.variance)
+        half = float(scipy.special.ndtri(0.5 + 0.5 * level)) * np.sqrt(self.total if noise else self.variance)
         return self.mean - half, self.mean + half
 
     def draws(self, size: int, rng: np.random.Generator, *, noise: bool = True) -> Array:

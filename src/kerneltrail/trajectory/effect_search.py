@@ -8,10 +8,9 @@ from functools import cached_property
 
 import numpy as np
 
+from kerneltrail import gp
 from kerneltrail.data import User
-from kerneltrail.gp import OnlineState, Posterior
 from kerneltrail.gp.mixture import NormalMixture
-from kerneltrail.gp.partial import partial_effect
 from kerneltrail.gp.population import PopulationMean
 from kerneltrail.kernels import Array, Composition
 from kerneltrail.trajectory.effects import Effect, Effects, Interaction, Shape
@@ -32,7 +31,7 @@ class KernelPosterior:
     """One kernel that counts: its probability, and the posterior of its products given the user's rows."""
 
     weight: float
-    posterior: Posterior | OnlineState
+    posterior: gp.Posterior | gp.OnlineState
 
     @property
     def composition(self) -> Composition:
@@ -175,7 +174,9 @@ class _Finder:
         for kernel, apart in zip(self.kernels, self._apart, strict=True):
             products = kernel.reads(name)
             if products:
-                part, covariance = partial_effect(kernel.posterior, products, [name], x[:, None], self.contexts)
+                part, covariance = gp.partial.partial_effect(
+                    kernel.posterior, products, [name], x[:, None], self.contexts
+                )
             else:
                 part, covariance = apart.effect(j, x)
             means.append(part + shared)
@@ -240,7 +241,7 @@ class _Finder:
         for kernel in self.kernels:
             products = kernel.reads(a, b)
             if products:
-                part, covariance = partial_effect(kernel.posterior, products, [a, b], points, self.contexts)
+                part, covariance = gp.partial.partial_effect(kernel.posterior, products, [a, b], points, self.contexts)
             else:
                 part, covariance = np.zeros(len(points)), np.zeros((len(points), len(points)))
             means.append(part)

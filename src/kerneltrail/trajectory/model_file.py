@@ -180,8 +180,10 @@ def _check(model: LearntGraph) -> None:
     if unknown:
         raise Malformed(f"the graph reads {', '.join(sorted(unknown))}, which is no covariate of the schema")
     rows, action = np.zeros((1, len(model.covariates))), np.zeros(1)
-    if model.reward is not None and not np.isfinite(model.reward.block(rows, model.covariates, action).weighted).all():
-        raise Malformed("the reward model has a variance that is not finite")
+    if model.reward is not None:
+        model.reward.design(rows, model.covariates, action)  # refuses features that are not there
+        if not np.isfinite(model.reward.weight_variances).all():
+            raise Malformed("the reward model has a variance that is not finite")
     if model.mean is not None:
         model.mean.at(rows, action)  # refuses weights of other columns
 
