@@ -41,6 +41,7 @@ def small_model(*, reward=None, allow_empty=False, settings=None, scaling="group
     settings = settings or Settings(
         alpha=0.7, keep=0.9, refine=100, seed=7, options={"plate": {"steps": 3}}, maps=MapSettings(starts=1, screen=4)
     )
+    settings = settings.resolved(False)  # as every model has them
     texts = ["SE[hour]", "SE[hour] + LIN[steps]", "LIN[steps] + PER[hour]*SE[steps]"]
     a, b, c = (pool.mask(parse(text)) for text in texts)
     paths = ((a, b, b), (a, a, b), (a, c, c))
