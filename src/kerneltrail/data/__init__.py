@@ -5,7 +5,8 @@ from kerneltrail.data.batching import Batching
 from kerneltrail.data.cohort import Cohort
 from kerneltrail.data.fitbit import load_fitbit
 from kerneltrail.data.heartsteps import load_heartsteps, paper_split
-from kerneltrail.data.intake import IntakeReport, UnlabelledRows, read_unlabelled
+from kerneltrail.data.intake import UnlabelledRows, read_unlabelled
+from kerneltrail.data.intake_report import IntakeReport
 from kerneltrail.data.scaling import Scaler
 from kerneltrail.data.schema import Schema
 from kerneltrail.data.simulate import Simulation
