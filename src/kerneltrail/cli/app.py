@@ -18,6 +18,7 @@ from kerneltrail.cli.evaluate import evaluate
 from kerneltrail.cli.example import example
 from kerneltrail.cli.experiment import experiment
 from kerneltrail.cli.fit import fit
+from kerneltrail.cli.predict import predict
 from kerneltrail.cli.report import report
 from kerneltrail.cli.select import select
 from kerneltrail.cli.series import series
@@ -26,7 +27,7 @@ from kerneltrail.cli.tables import tables
 from kerneltrail.errors import KerneltrailError
 
 COMMANDS: tuple[Callable[..., None], ...] = (
-    example, fit, show, select, report, describe, evaluate, cks, demo, experiment, bench, tables,
+    example, fit, show, select, predict, report, describe, evaluate, cks, demo, experiment, bench, tables,
 )  # fmt: skip
 """In the order in which a newcomer needs them."""
 
