@@ -60,6 +60,7 @@ def evaluate(
         from kerneltrail.engines import keep_freed_memory
         from kerneltrail.evaluation import evaluate as compare
         from kerneltrail.evaluation import merged
+        from kerneltrail.report.assignment_text import assignment_lines
         from kerneltrail.store.atomic import check_writable
         from kerneltrail.trajectory.configuration import read_config
 
@@ -71,6 +72,8 @@ def evaluate(
         every = _simulations(data.removeprefix(SIMULATED), tested)
     else:
         say([f"{len(cohort)} users; {table.target} from {', '.join(cohort.covariates)}", str(cohort.report)])
+        reward = None if chosen is None else chosen.build(cohort)["reward"]
+        say(f"trajectory: {line}" for line in assignment_lines(cohort, reward))  # others leave a probability aside
         every = _splits(cohort, tested)
     keep_freed_memory()
     results: list[Evaluation] = []

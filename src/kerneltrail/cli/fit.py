@@ -60,6 +60,7 @@ def fit(
 
     table.check()
     with progress(f"reading {data.name}"):
+        from kerneltrail.report.assignment_text import assignment_lines
         from kerneltrail.report.model_text import graph_lines
         from kerneltrail.store.atomic import check_writable
         from kerneltrail.trajectory.configuration import Config, read_config
@@ -77,6 +78,7 @@ def fit(
         check_writable(out)
     # Before the wait.
     say([f"{len(cohort)} users; {table.target} from {', '.join(cohort.covariates)}", str(cohort.report)])
+    say(assignment_lines(cohort, parts["reward"]))
     try:
         with progress(STAGES["fits"]) as display:
             model = learn(

@@ -42,6 +42,10 @@ class TableOptions:
         str | None, typer.Option("--batch-column", help="Column whose change ends a batch, instead of a size.")
     ] = None
     action: Annotated[str | None, typer.Option("--action", help="Column of the action, 0 or 1.")] = None
+    probability: Annotated[
+        str | None,
+        typer.Option("--probability", help="Column of the probability with which the action was drawn, 0 to 1."),
+    ] = None
     availability: Annotated[
         str | None, typer.Option("--availability", help="Column that says whether the user was available, 0 or 1.")
     ] = None
@@ -72,6 +76,8 @@ class TableOptions:
             raise typer.BadParameter(
                 "say how rows are cut into batches, in one way", param_hint="--batch-size, --batch-column"
             )
+        if self.probability is not None and self.action is None:
+            raise typer.BadParameter("it is the probability of the action: add --action", param_hint="--probability")
 
     def read(self, data: Path) -> Cohort:
         """The cohort in a file."""
@@ -93,7 +99,8 @@ class TableOptions:
         """All columns of numbers that have no other role, and the categorical ones."""
         from kerneltrail.errors import DataError
 
-        taken = {self.user, self.order, self.target, self.batch_column, self.action, self.availability}
+        taken = {self.user, self.order, self.target, self.batch_column}
+        taken |= {self.action, self.availability, self.probability}
         names = [
             name
             for name, values in table.columns.items()
