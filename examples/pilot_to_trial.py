@@ -16,7 +16,7 @@ import kerneltrail as kt
 from kerneltrail.data.example import write_example
 
 folder = Path(tempfile.mkdtemp())
-pilot_file, new_file = write_example(folder)
+pilot_file, new_file, _ = write_example(folder)
 
 # %% [markdown]
 # ## The pilot study

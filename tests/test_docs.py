@@ -70,9 +70,10 @@ def test_the_tutorial_s_commands_work_in_their_order(tmp_path, monkeypatch):
         stable = promised[: promised.index("Graph")] if "Graph" in promised else promised
         assert [line for line in stable if line not in result.output] == []
         ran.append(words[1])
-    assert ran == ["example", "fit", "fit", "show", "select", "report"]
+    assert ran == ["example", "fit", "fit", "show", "select", "predict", "report"]
     assert {path.name for path in Path("study").iterdir()} == {
-        "pilot.csv", "new.csv", "pilot.trail", "selected.csv", "predicted.csv", "report.html"
+        "pilot.csv", "new.csv", "next.csv", "pilot.trail", "selected.csv", "predicted.csv", "forecast.csv",
+        "report.html",
     }  # fmt: skip
 
 

@@ -50,6 +50,15 @@ def index_of(name: str, known: tuple[str, ...], what: str) -> int:
         raise DataError(f"{what} has no column {name!r}; {nearest(name, known)}") from None
 
 
+def unused(name: str, taken: Collection[str]) -> str:
+    """The name itself, or with as many underscores behind it as it takes not to be one of those taken.
+
+    >>> unused("row", ["mean"]), unused("mean", ["mean", "mean_"])
+    ('row', 'mean__')
+    """
+    return unused(f"{name}_", taken) if name in taken else name
+
+
 def unique(names: Collection[object], what: str) -> None:
     """Refuse empty, badly written or repeated covariate names, saying which."""
     seen: set[object] = set()

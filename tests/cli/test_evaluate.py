@@ -75,6 +75,17 @@ def test_the_stages_of_all_runs_are_counted(folder, heard):
     ]
 
 
+def test_the_probability_of_an_action_is_a_column_too(folder):
+    lines = (folder / "users.csv").read_text().splitlines()
+    more = [f"{line},{number % 2},0.5" for number, line in enumerate(lines[1:])]
+    (folder / "acted.csv").write_text("\n".join([f"{lines[0]},sent,chance", *more]))
+    (folder / "reward.yaml").write_text(f"{QUICK}\nreward: {{}}")
+    acted = ("--action", "sent", "--probability", "chance", "--covariates", "x", "--config", folder / "reward.yaml")
+    result = evaluate(folder, "--methods", "mean", *acted, data="acted.csv", out="acted")
+    assert result.exit_code == 0, result.output
+    assert "trajectory: What sent adds is learnt from sent less its probability (centred coding)" in result.stdout
+
+
 def test_runs_are_random_splits_of_a_stated_share(folder):
     result = evaluate(folder, "--methods", "mean", "--runs", 3, "--test-share", 0.5, "--seed", 1, out="splits")
     assert result.exit_code == 0, result.output

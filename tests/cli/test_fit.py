@@ -201,6 +201,54 @@ def test_a_reward_model_without_an_action_column_is_refused(study):
     assert fit_study(study, config=study / "reward.yaml", action="send").exit_code == 0
 
 
+@pytest.fixture
+def randomised(study):
+    """The study with the probability of each prompt, which is empty where nobody could be prompted."""
+    lines = (study / "pilot.csv").read_text().splitlines()
+    body = [line.split(",") for line in lines[1:]]
+    table = [f"{lines[0]},free,chance"]
+    for number, (who, day, hour, send, steps) in enumerate(body):
+        free = number % 5 > 0
+        table.append(f"{who},{day},{hour},{send if free else 0},{steps},{int(free)},{0.3 if free else ''}")
+    (study / "pilot.csv").write_text("\n".join(table) + "\n")
+    return study
+
+
+def test_the_action_s_probability_makes_the_coding_centred(randomised):
+    asked = {"action": "send", "availability": "free", "features": "hour"}
+    result = fit_study(randomised, probability="chance", **asked)
+    assert result.exit_code == 0, result.output
+    (line,) = [line for line in result.stdout.splitlines() if "coding" in line]
+    assert "(centred coding), as chance is given" in line
+    assert "Typical probability: 0.30. Rows at which nobody could act (9) inform the baseline only." in line
+    assert "chance missing where the user was not available, taken as 0: 9 rows" in result.stdout
+    model = load(randomised / "m.trail")
+    assert (model.schema.probability, model.reward.typical) == ("chance", pytest.approx(0.3))
+    result = fit_study(randomised, **asked)
+    assert "(plain coding), as no column of its probability is given (--probability)." in result.stdout
+    assert load(randomised / "m.trail").reward.typical is None
+
+
+def test_all_other_columns_of_numbers_do_not_include_the_probability(randomised):
+    words = ["--user", "user", "--order", "time", "--target", "log_steps", "--batch-size", 8, "--action", "send"]
+    words += ["--availability", "free", "--probability", "chance", "--config", randomised / "light.yaml"]
+    result = run("fit", randomised / "pilot.csv", *words, "--workers", 1, "--out", randomised / "m.trail")
+    assert result.exit_code == 0, result.output
+    assert load(randomised / "m.trail").covariates == ("hour",)
+    assert "send is read but not used; a reward model (--features, or" in result.stdout
+
+
+def test_a_probability_without_an_action_or_that_is_none_is_refused(randomised):
+    refused(fit_study(randomised, probability="chance"), "--probability: it is the probability of the action")
+    text = (randomised / "pilot.csv").read_text()
+    (randomised / "pilot.csv").write_text(text.replace(",0.3", ",1.3", 1))
+    asked = {"action": "send", "availability": "free", "features": "hour", "probability": "chance"}
+    refused(fit_study(randomised, **asked), "probability 'chance' of pilot.csv must lie in [0, 1], is 1.3 in row 2")
+    (randomised / "pilot.csv").write_text(text.replace(",0.3", ",1.0", 2))
+    result = fit_study(randomised, **asked)
+    assert "suspicious, probability exactly 0 or 1 although the user was available" in result.stdout
+
+
 def test_users_with_a_single_batch_take_part(study):
     result = fit_study(study)
     assert result.exit_code == 0, result.output
@@ -212,7 +260,7 @@ def test_users_with_a_single_batch_take_part(study):
     assert result.exit_code == 0, result.output
     rows = (study / "s.csv").read_text().splitlines()
     assert len(rows) == 2
-    assert rows[1].startswith("dora,1,2,")
+    assert rows[1].startswith("dora,1,2,2,2,")  # batch, time and table row of its last row, rows
     words = ["report", str(study / "m.trail"), "--data", str(study / "new.csv"), "--out", str(study / "r.html")]
     assert run(*words).exit_code == 0
 

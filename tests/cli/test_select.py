@@ -1,6 +1,7 @@
 """`kerneltrail select`: selections and predictions of new users, as tables."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -9,7 +10,7 @@ from cli.invoke import refused, run, table
 from kerneltrail.data import Cohort
 from kerneltrail.trajectory.model import load, save
 from kerneltrail.trajectory.new_user import NewUser
-from trajectory.small import rewarded_model, rows
+from trajectory.small import rewarded_model, rows, small_model
 
 
 def select(fitted, tmp_path, *more, data="new.csv", model="m.trail"):
@@ -42,6 +43,10 @@ def test_a_row_per_user_and_batch(fitted, tmp_path):
         assert [float(each["sd"]) for each in next_rows] == np.sqrt(prediction.total).tolist()
         assert {each["batch"] for each in next_rows} == {str(t + 1)}
         assert [int(each["row"]) for each in next_rows] == [user.rows + i + 1 for i in range(after.rows)]
+        low, high = prediction.interval(0.9)
+        assert [float(each["lower_90"]) for each in next_rows] == low.tolist()
+        assert [float(each["upper_90"]) for each in next_rows] == high.tolist()
+        assert [float(each["y"]) for each in next_rows] == after.y.tolist()
     assert steps[2]["next_rmse"] == ""  # nothing is known of a batch after the last
 
 
@@ -53,6 +58,73 @@ def test_the_progress_moves_within_a_users_batches(fitted, tmp_path, heard):
     assert sorted({now.done for now in progress}) == list(range(16))
     assert [now.done for now in progress] == sorted(now.done for now in progress)
     assert progress[3].said == "test-01, batch 3 of 5"
+
+
+def test_rows_join_back_to_the_table_after_some_were_dropped_and_others_sorted(fitted, tmp_path):
+    lines = (fitted / "new.csv").read_text().splitlines()
+    names = lines[0].split(",")
+    body = [dict(zip(names, line.split(","), strict=True)) for line in lines[1:]]
+    body = [body[i] for i in np.random.default_rng(3).permutation(len(body))]
+    without = {2, 40, 41}
+    for number in without:
+        body[number]["y"] = ""
+    text = [",".join(row[name] for name in names) for row in body]
+    (tmp_path / "mixed.csv").write_text("\n".join([lines[0], *text]))
+    result = select(fitted, tmp_path, data=tmp_path / "mixed.csv")
+    assert result.exit_code == 2  # the model was fitted on a table without gaps, which says nothing of them
+    assert "--missing drop" in result.stderr
+    more = ("--missing", "drop", "--predictions", tmp_path / "p.csv")
+    result = select(fitted, tmp_path, *more, data=tmp_path / "mixed.csv")
+    assert result.exit_code == 0, result.output
+    assert "3 rows without y: neither learnt from nor predicted; `kerneltrail predict` predicts" in result.stdout
+    predicted, steps = table(tmp_path / "p.csv"), table(tmp_path / "s.csv")
+    joined = {int(row["table_row"]): row for row in predicted}
+    assert set(joined) == set(range(1, len(body) + 1)) - {number + 1 for number in without}
+    for number, row in joined.items():
+        given = body[number - 1]
+        assert (row["user"], row["order"], float(row["y"])) == (given["user"], given["order"], float(given["y"]))
+    last = {(row["user"], row["batch"]): row for row in predicted}  # rows of a user are in time order
+    for step in steps:  # batches count alike, and a batch is dated by its last row
+        row = last[step["user"], step["batch"]]
+        assert (step["order"], step["table_row"], step["rows"]) == (row["order"], row["table_row"], row["row"])
+    assert len(last) == len(steps)
+
+
+def test_an_order_column_with_a_taken_name_is_written_under_another(tmp_path):
+    model = rewarded_model()
+    model = replace(model, schema=replace(model.schema, order="row"))
+    save(model, tmp_path / "m.trail")
+    columns = Cohort.from_users([rows("new", seed=5)], target="mood").to_rows()
+    columns["row"] = [f"2024-01-{i + 1:02d} 08:00" for i in range(12)]
+    lines = [",".join(columns), *(",".join(map(str, values)) for values in zip(*columns.values(), strict=True))]
+    (tmp_path / "new.csv").write_text("\n".join(lines))
+    assert select(tmp_path, tmp_path, "--predictions", tmp_path / "p.csv").exit_code == 0
+    first = table(tmp_path / "p.csv")[0]
+    assert (first["row"], first["row_"]) == ("1", "2024-01-01 08:00")
+
+
+def test_a_table_without_outcomes_is_one_for_predict(fitted, tmp_path):
+    for text in ("user,order,batch,x\na,1,1,0.5\n", "user,order,batch,x,y\na,1,1,0.5,\n"):
+        (tmp_path / "future.csv").write_text(text)
+        page = ("report", fitted / "m.trail", "--data", tmp_path / "future.csv", "--out", tmp_path / "page.html")
+        for result in (select(fitted, tmp_path, data=tmp_path / "future.csv"), run(*page)):
+            refused(result, "'y', so nobody can be followed on it", "kerneltrail predict MODEL --rows future.csv")
+            assert "did you mean" not in result.output
+    (tmp_path / "future.csv").write_text("user;order;batch;x;y\na;1;1;0.5;1\n")
+    refused(select(fitted, tmp_path, data=tmp_path / "future.csv"), "its header is one name with ';' in it")
+
+
+def test_values_outside_the_range_are_named_where_it_is_known(tmp_path):
+    save(small_model(), tmp_path / "m.trail")
+    Cohort.from_users([rows("new", seed=5, high=40.0)], target="mood").write_csv(tmp_path / "new.csv")
+    assert select(tmp_path, tmp_path, "--predictions", tmp_path / "p.csv").exit_code == 0
+    far = [row["hour"] > small_model().scaler.high[0] for row in _numbers(tmp_path / "new.csv")]
+    assert any(far)
+    assert ["hour" in row["outside"] for row in table(tmp_path / "p.csv")] == far
+
+
+def _numbers(path):
+    return [{name: float(value) for name, value in row.items() if name != "user"} for row in table(path)]
 
 
 def test_greedy_leaves_evidences_empty_that_it_did_not_look_at(fitted, tmp_path):
@@ -81,7 +153,10 @@ def test_a_reward_model_reads_actions(tmp_path):
     own.update(person.X[:4], person.y[:4], action=person.action[:4])
     said, seen = own.advantage(person.X[4:8]), table(tmp_path / "p.csv")[4:8]
     assert [float(row["advantage"]) for row in seen] == pytest.approx(said.mean.tolist())
-    assert [float(row["advantage_low"]) for row in seen] == pytest.approx(said.interval(0.9)[0].tolist())
+    assert [float(row["advantage_lower_90"]) for row in seen] == pytest.approx(said.interval(0.9)[0].tolist())
+    assert [float(row["advantage_positive"]) for row in seen] == pytest.approx(said.positive.tolist())
+    without = own.predict(person.X[4:8], action=np.zeros(4)).mean
+    assert [float(row["mean_action_0"]) for row in seen] == pytest.approx(without.tolist())
     text = (tmp_path / "new.csv").read_text().replace("action", "acted", 1)
     (tmp_path / "new.csv").write_text(text)
     refused(select(tmp_path, tmp_path), "has no column 'action'")
@@ -103,7 +178,7 @@ def test_an_interrupt_leaves_no_file(fitted, tmp_path, monkeypatch):
     def stopped(*arguments, **options):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("kerneltrail.cli.select.follow", stopped)
+    monkeypatch.setattr("kerneltrail.evaluation.selection_tables.SelectionTables.follow", stopped)
     result = select(fitted, tmp_path)
     assert result.exit_code == 130
     assert list(tmp_path.iterdir()) == []

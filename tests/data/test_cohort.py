@@ -122,7 +122,7 @@ def test_batches_by_column_and_by_ends() -> None:
 
 def test_missing_values_follow_the_declared_policy_only() -> None:
     rows = with_value("hour", 2, None)
-    with pytest.raises(DataError, match=r"'hour' of the table is missing in row 3, user 'ann', and in 1 rows"):
+    with pytest.raises(DataError, match=r"'hour' of the table is missing in row 3, user 'ann', and in 1 row alto"):
         read(rows)
     dropped = read(rows, missing="drop")
     assert dropped["ann"].y.tolist() == [2.0, 3.0, 4.0]
@@ -169,6 +169,53 @@ def test_unavailable_rows_stay_unless_asked() -> None:
     assert read(with_value("hour", 2, None), available_only=True).rows == 6, "gaps in unwanted rows are no error"
     with pytest.raises(DataError, match="needs the availability column"):
         read(available_only=True, availability=None)
+
+
+def test_no_action_is_missing_where_nobody_could_act() -> None:
+    gaps = with_value("chance", 2, None) | {"sent": [1, 0, None, 1, 1, 0, 1]}  # ann was not free in row 3
+    cohort = read(gaps)
+    ann = cohort.raw[0]
+    assert ann.probability is not None
+    assert ann.action is not None
+    assert (ann.probability[0], ann.action[0]) == (0.0, 0.0)  # the oldest of hers
+    assert cohort.report.idle == {"sent": {"ann": 1}, "chance": {"ann": 1}}
+    assert cohort.rows == 7
+    for column in ("chance", "sent"):
+        with pytest.raises(DataError, match=f"column '{column}' of the table is missing in row 1"):
+            read(with_value(column, 0, None))
+    assert not read(gaps, available_only=True).report.idle  # the row is dropped for another reason
+
+
+def test_an_assignment_that_cannot_be_is_counted() -> None:
+    assert not read().report.certain
+    assert not read().report.impossible
+    assert read(with_value("chance", 0, 1.0)).report.certain == {"ann": 1}
+    assert read(with_value("chance", 1, 0.0), availability=None).report.certain == {"ann": 1, "bob": 1}
+    assert read(with_value("sent", 2, 1)).report.impossible == {"ann": 1}
+    assert not read(with_value("sent", 2, 1), available_only=True).report.impossible
+
+
+def test_users_know_the_rows_that_they_were_read_from() -> None:
+    cohort = read(with_value("hour", 4, None), missing="drop")
+    indices = {user.name: None if user.index is None else user.index.tolist() for user in cohort.raw}
+    assert indices == {"ann": [2, 0, 6], "bob": [1, 3, 5]}  # in time order, row 5 of the table is dropped
+    for user in (*cohort.raw, *cohort.users):
+        assert user.index is not None
+        assert user.action is not None
+        assert user.action.tolist() == [ROWS["sent"][row] for row in user.index]
+
+
+def test_a_table_without_outcomes_is_one_of_rows_to_predict() -> None:
+    schema = read().schema
+    lacking = {name: values for name, values in ROWS.items() if name != "steps"}
+    with pytest.raises(DataError, match=r"has no column 'steps', so nobody .* kerneltrail\.evaluation\.forecast"):
+        Cohort.from_schema(schema, lacking)
+    with pytest.raises(DataError, match="has no outcome in its column 'steps'"):
+        Cohort.from_schema(schema, {**ROWS, "steps": [None] * 7})
+    with pytest.raises(DataError, match="has no column 'who'"):
+        Cohort.from_schema(schema, {"steps": [1.0]})
+    with pytest.raises(DataError, match="has no column 'steps'; known are"):  # nothing was learnt yet
+        read(lacking)
 
 
 def test_user_names_of_numbers_are_whole() -> None:

@@ -62,10 +62,13 @@ def test_under_user_scaling_a_new_user_has_a_scaler_of_its_own() -> None:
 def test_inputs_need_neither_target_nor_action() -> None:
     schema = read(missing="drop").schema
     new = {"who": ["b", "a", "b", "b"], "when": [2, 1, 1, 3], "hour": [1, 2, 3, None], "activity": ["still"] * 4}
-    first, second = read_unlabelled(schema, new)
+    (first, second), report = read_unlabelled(schema, new)
     assert (first.name, first.X.tolist(), first.rows.tolist()) == ("b", [[3, 0], [1, 0]], [2, 0])
     assert (second.name, second.X.tolist(), second.rows.tolist()) == ("a", [[2, 0]], [1])
     assert np.all(np.isfinite(first.X))
+    assert (report.rows_read, report.rows_kept, report.missing("hour")) == (4, 3, 1)
+    assert first.order.tolist() == [1, 2]
+    assert first.action is first.probability is first.availability is first.y is None
     with pytest.raises(DataError, match="no column 'hour'"):
         read_unlabelled(schema, {"who": ["a"], "when": [1], "activity": ["still"]})
 
@@ -82,3 +85,40 @@ def test_a_scaler_for_other_columns_is_refused() -> None:
     schema = read().schema
     with pytest.raises(DataError, match="the scaler is for hour, activity, not hour"):
         Schema("who", "when", "steps", ("hour",), Batching(size=1), scaler=schema.scaler)
+
+
+def test_what_a_table_of_rows_to_predict_already_says_is_taken_along_with_its_gaps() -> None:
+    schema = read(missing="drop").schema
+    new = {name: [*values[:3]] for name, values in ROWS.items()}
+    new["who"] = ["eve"] * 3
+    new["when"] = [1, 2, 3]
+    new |= {"steps": [None, 2.0, None], "sent": [None, 1, None], "chance": [0.6, None, None]}
+    (eve,), report = read_unlabelled(schema, new)
+    assert report.rows_kept == 3
+    assert eve.y is not None
+    assert eve.action is not None
+    assert eve.probability is not None
+    assert np.array_equal(eve.y, [np.nan, 2.0, np.nan], equal_nan=True)
+    assert np.array_equal(eve.action, [np.nan, 1.0, 0.0], equal_nan=True)  # nobody could act in the last one
+    assert np.array_equal(eve.probability, [0.6, np.nan, 0.0], equal_nan=True)
+    with pytest.raises(DataError, match=r"'eve': column 'steps' .* is 'much' in row 1"):
+        read_unlabelled(schema, {**new, "steps": ["much", 1.0, 2.0]})
+    _, report = read_unlabelled(schema, {**new, "who": ["bob", "eve", "eve"], "hour": ["x", 1, 2]}, skip_refused=True)
+    assert list(report.refused) == ["bob"]
+    with pytest.raises(DataError, match="no row of the table is left"):
+        read_unlabelled(schema, {**new, "hour": [None] * 3})
+
+
+def test_which_values_lie_outside_the_range() -> None:
+    cohort = read()
+    X = np.array([[8.0, 0.0], [18.0, 2.0], [7.9, 1.0], [18.1, 5.0]])
+    assert cohort.schema.outside(X) == [(), (), ("hour",), ("hour", "activity")]
+    for schema in (cohort.rescaled("none").schema, cohort.rescaled("user").schema):
+        assert not schema.knows_ranges
+        assert schema.outside(X) == [()] * 4
+
+
+def test_a_policy_for_columns_without_one() -> None:
+    schema = read(missing={"hour": 12.0}).schema
+    assert [schema.with_missing("drop").policy(name) for name in ("hour", "steps")] == [12.0, "drop"]
+    assert [schema.with_missing("error").policy(name) for name in ("hour", "steps")] == ["error", "error"]

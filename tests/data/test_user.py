@@ -1,4 +1,5 @@
 import pickle
+from dataclasses import replace
 from datetime import datetime
 
 import numpy as np
@@ -83,6 +84,23 @@ def test_fingerprint_of_a_known_user_does_not_change_between_versions() -> None:
     user = User("ann", ("x",), [[1.0]], [2.0], (1,))
     assert user.fingerprint == User("ann", ("x",), np.array([[1.0]]), (2,), [1]).fingerprint
     assert len(user.fingerprint) == 32
+
+
+def test_where_its_rows_were_read_is_no_part_of_a_user(ann: User) -> None:
+    placed = replace(ann, index=np.array([7, 3, 5, 9]))
+    assert placed == ann
+    assert (placed.fingerprint, placed.rows_digest) == (ann.fingerprint, ann.rows_digest)
+    assert placed.index is not None
+    assert not placed.index.flags.writeable
+    middle = placed.batch(2).index
+    assert middle is not None
+    assert middle.tolist() == [3, 5]
+    whole = placed.upto(1).extend(placed.batch(2)).extend(placed.batch(3)).with_name("eve").with_y(ann.y)
+    assert pickle.loads(pickle.dumps(whole)).index.tolist() == [7, 3, 5, 9]
+    assert placed.upto(1).extend(ann.batch(2)).index is None
+    for wrong in ([1, 2], [0.0, 1.0, 2.0, 3.0], [-1, 0, 1, 2]):
+        with pytest.raises(DataError, match="'ann': index must hold a table's row"):
+            replace(ann, index=np.array(wrong))
 
 
 def test_columns_by_name(ann: User) -> None:

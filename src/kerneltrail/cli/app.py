@@ -19,6 +19,7 @@ from kerneltrail.cli.evaluate import evaluate
 from kerneltrail.cli.example import example
 from kerneltrail.cli.experiment import experiment
 from kerneltrail.cli.fit import fit
+from kerneltrail.cli.predict import predict
 from kerneltrail.cli.report import report
 from kerneltrail.cli.select import select
 from kerneltrail.cli.series import series
@@ -27,7 +28,7 @@ from kerneltrail.cli.tables import tables
 from kerneltrail.errors import KerneltrailError
 
 COMMANDS: tuple[Callable[..., None], ...] = (
-    example, check, fit, show, select, report, describe, evaluate, cks, demo, experiment, bench, tables,
+    example, check, fit, show, select, predict, report, describe, evaluate, cks, demo, experiment, bench, tables,
 )  # fmt: skip
 """In the order in which a newcomer needs them."""
 

@@ -64,6 +64,7 @@ def evaluate(
         from kerneltrail.evaluation import evaluate as compare
         from kerneltrail.evaluation import merged
         from kerneltrail.evaluation.harness import STAGES
+        from kerneltrail.report.assignment_text import assignment_lines
         from kerneltrail.store.atomic import check_writable
         from kerneltrail.trajectory.configuration import read_config
 
@@ -76,8 +77,11 @@ def evaluate(
         if cohort is None:
             every = _simulations(data.removeprefix(SIMULATED), tested)
         else:
+            reward = None if chosen is None else chosen.build(cohort)["reward"]
             with display.pause():
                 say([f"{len(cohort)} users; {table.target} from {', '.join(cohort.covariates)}", str(cohort.report)])
+                # Other methods leave a probability aside.
+                say(f"trajectory: {line}" for line in assignment_lines(cohort, reward))
             every = _splits(cohort, tested)
         keep_freed_memory()
         results: list[Evaluation] = []

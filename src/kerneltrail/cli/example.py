@@ -9,11 +9,11 @@ import typer
 
 
 def example(
-    out: Annotated[Path, typer.Option("--out", help="Folder for pilot.csv and new.csv.", file_okay=False)],
+    out: Annotated[Path, typer.Option("--out", help="Folder for pilot.csv, new.csv and next.csv.", file_okay=False)],
 ) -> None:
-    """Write two small tables to try things out on: simulated pilot users, and new ones (docs/tutorial.md)."""
+    """Write three small tables to try things out on: pilot users, new ones, and their next days (docs/tutorial.md)."""
     from kerneltrail.cli.terminal import say
     from kerneltrail.data.example import write_example
 
-    pilot, new = write_example(out)
-    say([f"{pilot}: 8 pilot users", f"{new}: 4 new users"])
+    pilot, new, following = write_example(out)
+    say([f"{pilot}: 8 pilot users", f"{new}: 4 new users", f"{following}: the next two days of 5, without outcomes"])

@@ -62,6 +62,7 @@ def fit(
             from kerneltrail.data import Cohort
             from kerneltrail.data.checks import brief
             from kerneltrail.data.checks import check as look
+            from kerneltrail.report.assignment_text import assignment_lines
             from kerneltrail.store.atomic import check_writable
             from kerneltrail.trajectory.configuration import Config, read_config
             from kerneltrail.trajectory.fit import STAGES
@@ -82,6 +83,7 @@ def fit(
             check_writable(out)
             with display.pause():  # before the wait
                 say([f"{len(cohort)} users; {table.target} from {', '.join(cohort.covariates)}", str(cohort.report)])
+                say(assignment_lines(cohort, parts["reward"]))
                 say(brief(checked.findings, "kerneltrail check, with the same options, says more."))
             fitting = True
             model = learn(cohort, **parts, workers=workers, progress=display.show, checkpoint=checkpoint)

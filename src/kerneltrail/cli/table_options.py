@@ -55,11 +55,12 @@ class TableOptions:
         str | None, typer.Option("--batch-column", help="Column whose change ends a batch, instead of a size.")
     ] = None
     action: Annotated[str | None, typer.Option("--action", help="Column of the action, 0 or 1.")] = None
+    probability: Annotated[
+        str | None,
+        typer.Option("--probability", help="Column of the probability with which the action was drawn, 0 to 1."),
+    ] = None
     availability: Annotated[
         str | None, typer.Option("--availability", help="Column that says whether the user was available, 0 or 1.")
-    ] = None
-    probability: Annotated[
-        str | None, typer.Option("--probability", help="Column of the chance with which the action was 1.")
     ] = None
     available_only: Annotated[
         bool, typer.Option("--available-only", help="Drop the rows at which the user was not available.")
@@ -90,6 +91,8 @@ class TableOptions:
             raise typer.BadParameter(
                 "say how rows are cut into batches, in one way", param_hint="--batch-size, --batch-column"
             )
+        if self.probability is not None and self.action is None:
+            raise typer.BadParameter("it is the probability of the action: add --action", param_hint="--probability")
 
     def read(self, data: Path) -> Cohort:
         """The cohort in a file."""

@@ -6,7 +6,8 @@ from kerneltrail.data.checks import DataCheck, Finding, PilotSummary, check_tabl
 from kerneltrail.data.cohort import Cohort
 from kerneltrail.data.fitbit import load_fitbit
 from kerneltrail.data.heartsteps import load_heartsteps, paper_split
-from kerneltrail.data.intake import IntakeReport, UnlabelledRows, read_unlabelled
+from kerneltrail.data.intake import UnlabelledRows, read_unlabelled
+from kerneltrail.data.intake_report import IntakeReport
 from kerneltrail.data.scaling import Scaler
 from kerneltrail.data.schema import Schema, default_priors
 from kerneltrail.data.simulate import Simulation

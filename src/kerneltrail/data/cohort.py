@@ -14,14 +14,15 @@ import numpy as np
 
 from kerneltrail.data.batching import Batching
 from kerneltrail.data.checks import DataCheck, PilotSummary, check
-from kerneltrail.data.intake import IntakeReport, read_users
+from kerneltrail.data.intake import read_users
+from kerneltrail.data.intake_report import IntakeReport
 from kerneltrail.data.scaling import Scaler, Scaling, TargetScaling
 from kerneltrail.data.schema import Policy, Schema
-from kerneltrail.data.table import delimiter_of
+from kerneltrail.data.table import Table, delimiter_of, read_table
 from kerneltrail.data.times import write_times
 from kerneltrail.data.user import User
 from kerneltrail.errors import DataError
-from kerneltrail.names import nearest
+from kerneltrail.names import nearest, unused
 from kerneltrail.store.atomic import write
 from kerneltrail.store.digest import digest
 
@@ -143,6 +144,7 @@ class Cohort:
         """
         if batching is not None:
             schema = replace(schema, batching=batching)
+        rows = _with_outcomes(schema, read_table(rows, delimiter=schema.delimiter, decimal=schema.decimal))
         users, report = read_users(schema, rows, skip_refused=skip_refused)
         schema = schema if schema.scaler is not None else schema.fitted(users)
         if skip_refused:
@@ -178,7 +180,7 @@ class Cohort:
             return free(label) if all(getattr(user, label) is not None for user in raw) else None
 
         def free(label: str) -> str:
-            return free(f"{label}_") if label in (*raw[0].covariates, target) else label
+            return unused(label, (*raw[0].covariates, target))
 
         schema = Schema(
             user=free("user"),
@@ -365,6 +367,20 @@ class Cohort:
             f"Cohort({len(self)} users, {self.rows} rows; {self.target} from {', '.join(self.covariates)}; "
             f"scaling {self.schema.scaling})"
         )
+
+
+def _with_outcomes(schema: Schema, table: Table) -> Table:
+    """The table, if it has outcomes; one without is a table of rows to predict, and refused as that."""
+    if schema.user not in table:  # another table altogether: the reader says what it lacks
+        return table
+    if schema.target in table and any(value is not None for value in table.column(schema.target)):
+        return table
+    lack = "no outcome in its column" if schema.target in table else "no column"
+    raise DataError(
+        f"{table.source} has {lack} {schema.target!r}, so nobody can be followed on it: its rows are yet to be "
+        f"predicted. `kerneltrail predict MODEL --rows {table.source} --out FILE` predicts them (in Python: "
+        "kerneltrail.evaluation.forecast). If the outcome is in a column of another name, rename that column"
+    )
 
 
 def _scaling_problem(schema: Schema, user: User) -> str:

@@ -12,6 +12,7 @@ from typing import Any
 
 import narwhals as nw
 import numpy as np
+from numpy.typing import NDArray
 
 from kerneltrail.data.arrays import read_numbers
 from kerneltrail.data.columns import coded, flags, numbers, shares
@@ -106,10 +107,13 @@ def positional_rows(X: Any, names: Sequence[str]) -> Array:
     return rows
 
 
-def frame_like(given: Any, columns: Mapping[str, Any]) -> Any:
-    """Columns as a frame of the kind of `given`, with its index; of the first library installed if that is None."""
+def frame_like(given: Any, columns: Mapping[str, Any], rows: NDArray[np.int64] | None = None) -> Any:
+    """Columns as a frame of the kind of `given`, with its index; of the first library installed if that is None.
+
+    `rows` says of which rows of `given` they are; of all, in their order, if it is None.
+    """
     if isinstance(given, Mapping):
-        return {name: np.asarray(values).tolist() for name, values in columns.items()}
+        return {name: v.tolist() if isinstance(v, np.ndarray) else list(v) for name, v in columns.items()}
     index = None
     if given is None:
         kind = next((name for name in KINDS if find_spec(name) is not None), None)
@@ -119,7 +123,9 @@ def frame_like(given: Any, columns: Mapping[str, Any]) -> Any:
     else:
         backend = nw.get_native_namespace(given)
         index = getattr(given, "index", None)
-    frame = nw.from_dict({name: np.asarray(values) for name, values in columns.items()}, backend=backend).to_native()
-    if index is not None and not callable(index) and len(index) == len(frame):
-        frame.index = index
+    frame = nw.from_dict(dict(columns), backend=backend).to_native()
+    if index is not None and not callable(index):
+        index = index if rows is None else index[rows]
+        if len(index) == len(frame):
+            frame.index = index
     return frame

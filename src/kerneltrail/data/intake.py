@@ -7,14 +7,14 @@ left out and listed in the report, so that one bad cell does not keep everybody 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kerneltrail.data.columns import coded, flags, labels, numbers, order_values, shares
-from kerneltrail.data.frozen_dict import FrozenDict
+from kerneltrail.data.intake_report import IntakeReport, row_count
 from kerneltrail.data.schema import Schema
 from kerneltrail.data.table import Table, read_table
 from kerneltrail.data.user import User
@@ -25,87 +25,28 @@ Mask = NDArray[np.bool_]
 
 _LEVELS = "; if it has levels, declare them: categorical={{{name!r}: [...]}}, on the command line --levels {name}=a,b"
 
-Counts = Mapping[str, Mapping[str, int]]
-
-
-@dataclass(frozen=True)
-class IntakeReport:
-    """How many rows were read, kept, dropped and filled, and why.
-
-    A row with two missing values counts under both columns, and once in `rows_read - rows_kept`.
-
-    Attributes:
-        rows_read: rows in the table.
-        rows_kept: rows in the cohort.
-        dropped: rows dropped for a missing value, by column, then by user.
-        filled: missing values replaced as declared, by column, then by user.
-        unavailable: rows dropped because the user was not available, by user.
-        repeated: rows whose order value equals that of the row before, by user; they keep the table's order.
-        unsorted: users whose rows were not in time order and were sorted.
-        empty: users of whom no row is left; they are not in the cohort.
-        refused: users left out for a cell that cannot be used, with the reason, where the reader asked to go on.
-        notes: what a loader has to say about its source.
-    """
-
-    rows_read: int = 0
-    rows_kept: int = 0
-    dropped: Counts = field(default_factory=FrozenDict)
-    filled: Counts = field(default_factory=FrozenDict)
-    unavailable: Mapping[str, int] = field(default_factory=FrozenDict)
-    repeated: Mapping[str, int] = field(default_factory=FrozenDict)
-    unsorted: tuple[str, ...] = ()
-    empty: tuple[str, ...] = ()
-    refused: Mapping[str, str] = field(default_factory=FrozenDict)
-    notes: tuple[str, ...] = ()
-
-    def __post_init__(self) -> None:
-        put = object.__setattr__
-        for label in ("dropped", "filled"):
-            put(self, label, FrozenDict({name: FrozenDict(by_user) for name, by_user in getattr(self, label).items()}))
-        for label in ("unavailable", "repeated", "refused"):
-            put(self, label, FrozenDict(getattr(self, label)))
-
-    def missing(self, column: str) -> int:
-        """Rows dropped for a missing value in that column."""
-        return sum(self.dropped.get(column, {}).values())
-
-    @property
-    def left_out(self) -> list[str]:
-        """A sentence for each user who was refused."""
-        named = self.refused.items()
-        return [f"user {name!r} is left out:{why.removeprefix(f'user {name!r}:')}" for name, why in named]
-
-    def __str__(self) -> str:
-        lines = [f"{self.rows_read} rows read, {self.rows_kept} kept"]
-        lines += [f"dropped, {column} missing: {_counted(by_user)}" for column, by_user in self.dropped.items()]
-        lines += [f"filled, {column} missing: {_counted(by_user)}" for column, by_user in self.filled.items()]
-        if self.unavailable:
-            lines.append(f"dropped, user not available: {_counted(self.unavailable)}")
-        if self.repeated:
-            lines.append(f"order value repeated (table order kept): {_counted(self.repeated)}")
-        if self.unsorted:
-            lines.append(f"sorted into time order: {_listed(self.unsorted)}")
-        if self.empty:
-            lines.append(f"no rows left, not in the cohort: {_listed(self.empty)}")
-        if self.refused:
-            lines.append(f"left out for what cannot be used, not in the cohort: {_listed(tuple(self.refused))}")
-            lines += [f"  {problem}" for problem in list(self.refused.values())[:5]]
-        return "\n".join([*lines, *self.notes])
-
 
 @dataclass(frozen=True)
 class UnlabelledRows:
-    """Covariates of one user's rows for which a prediction is wanted: a table without a target.
+    """One user's rows for which a prediction is wanted: a table that needs no target.
 
     Attributes:
         name: the user's name.
         X: covariates in data units, shape (n, d), in time order.
         rows: for each of them its row in the table, counted from 0.
+        order: the order values.
+        action, availability, probability, y: what the table already says of them and of the target, (n,), NaN in single
+            rows where it does not; None where it has no such column.
     """
 
     name: str
     X: Array
     rows: NDArray[np.int64]
+    order: NDArray[Any]
+    action: Array | None = None
+    availability: Array | None = None
+    probability: Array | None = None
+    y: Array | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -138,11 +79,23 @@ def read_users(schema: Schema, rows: Any, *, skip_refused: bool = False) -> tupl
     return _Intake(schema, _table(schema, rows), schema.values, skip_refused).users()
 
 
-def read_unlabelled(schema: Schema, rows: Any) -> tuple[UnlabelledRows, ...]:
-    """The covariates alone, by user and in data units: rows to predict, whose target is not known yet."""
-    intake = _Intake(schema, _table(schema, rows), schema.covariates)
-    X = intake.stacked(schema.covariates)
-    return tuple(UnlabelledRows(name, X[index], index) for name, index, _ in intake.by_user())
+def read_unlabelled(
+    schema: Schema, rows: Any, *, skip_refused: bool = False
+) -> tuple[tuple[UnlabelledRows, ...], IntakeReport]:
+    """Rows to predict, whose target is not known yet, by user and in data units; and what happened on the way.
+
+    Only covariates have to be there. An action, its probability, availability and even the target are taken along where
+    the table has them; a gap in one of these drops no row.
+    """
+    table = _table(schema, rows)
+    lacking = [name for name in schema.covariates if name not in table]
+    if len(lacking) > 1:
+        raise DataError(
+            f"{table.source} has no columns {', '.join(map(repr, lacking))}, which the model predicts from; it has "
+            f"{', '.join(table.names)}"
+        )
+    optional = tuple(name for name in schema.values if name not in schema.covariates and name in table)
+    return _Intake(schema, table, schema.covariates + optional, skip_refused, optional).unlabelled()
 
 
 def _table(schema: Schema, rows: Any) -> Table:
@@ -150,9 +103,19 @@ def _table(schema: Schema, rows: Any) -> Table:
 
 
 class _Intake:
-    """One pass over a table: `values` are the columns that matter, `kept` the rows that stay."""
+    """One pass over a table: `values` are the columns that matter, `kept` the rows that stay.
 
-    def __init__(self, schema: Schema, table: Table, wanted: tuple[str, ...], skip_refused: bool = False) -> None:
+    Gaps in columns that are `optional` stay gaps.
+    """
+
+    def __init__(
+        self,
+        schema: Schema,
+        table: Table,
+        wanted: tuple[str, ...],
+        skip_refused: bool = False,
+        optional: tuple[str, ...] = (),
+    ) -> None:
         self.schema, self.table, self.skip_refused = schema, table, skip_refused
         self.names = labels(table, schema.user, "user column")
         self.order = order_values(table, schema.order, schema.time_format)
@@ -164,15 +127,31 @@ class _Intake:
         self.unavailable: dict[str, int] = {}
         self.dropped: dict[str, dict[str, int]] = {}
         self.filled: dict[str, dict[str, int]] = {}
+        self.idle: dict[str, dict[str, int]] = {}
         # Unavailable rows go first: what is missing in a row that is not wanted is nobody's error.
         if schema.available_only and schema.availability in self.values:
             away = (self.values[schema.availability] == 0.0) & self.kept
             self.unavailable = self._count(away)
             self.kept &= ~away
+        self._fill_where_nobody_could_act()
         self.wanted = self.kept.copy()
         for name in wanted:
-            self._settle(name, np.isnan(self.values[name]) & self.wanted)
+            if name not in optional:
+                self._settle(name, np.isnan(self.values[name]) & self.wanted)
         self._leave_out()
+
+    def _fill_where_nobody_could_act(self) -> None:
+        """No action was drawn there, so neither it nor its probability can be missing: both are 0."""
+        schema = self.schema
+        if schema.availability not in self.values:
+            return
+        away = (self.values[schema.availability] == 0.0) & self.kept
+        for name in (schema.action, schema.probability):
+            if name is not None and name in self.values and name not in schema.covariates:
+                gaps = np.isnan(self.values[name]) & away
+                if gaps.any():
+                    self.idle[name] = self._count(gaps)
+                    self.values[name][gaps] = 0.0
 
     def _column(self, name: str, covariate: bool) -> Array:
         schema, table = self.schema, self.table
@@ -207,7 +186,7 @@ class _Intake:
             for row in np.flatnonzero(gaps).tolist():
                 problem = (
                     f"column {name!r} of {self.table.source} is missing in {self.table.place(row)}, user "
-                    f"{self.names[row]!r}, and in {int(gaps.sum())} rows altogether; say what to do with "
+                    f"{self.names[row]!r}, and in {row_count(int(gaps.sum()))} altogether; say what to do with "
                     f"missing={{{name!r}: 'drop'}}, or on the command line with --missing drop"
                 )
                 self._leave(row, problem)
@@ -240,6 +219,27 @@ class _Intake:
             every = every[np.argsort(self.order[every], kind="stable")]
             users.append((name, every[self.kept[every]], every))
         return users
+
+    def unlabelled(self) -> tuple[tuple[UnlabelledRows, ...], IntakeReport]:
+        schema = self.schema
+        X = self.stacked(schema.covariates)
+        rows = [
+            UnlabelledRows(
+                name,
+                X[index],
+                index,
+                self.order[index],
+                action=self._optional(schema.action, index),
+                availability=self._optional(schema.availability, index),
+                probability=self._optional(schema.probability, index),
+                y=self._optional(schema.target, index),
+            )
+            for name, index, _ in self.by_user()
+            if len(index)
+        ]
+        empty = tuple(name for name, index, _ in self.by_user() if not len(index) and name not in self.refused)
+        report = self._report(sum(len(each.rows) for each in rows), empty=empty)
+        return tuple(rows), self._not_empty(report)
 
     def users(self) -> tuple[tuple[User, ...], IntakeReport]:
         schema = self.schema
@@ -280,34 +280,50 @@ class _Intake:
                     availability=self._optional(schema.availability, index),
                     probability=self._optional(schema.probability, index),
                     order=self.order[index],
+                    index=index,
                 )
             )
-        report = IntakeReport(
-            rows_read=self.table.rows,
-            rows_kept=sum(user.rows for user in users),
-            dropped=self.dropped,
-            filled=self.filled,
-            unavailable=self.unavailable,
+        report = self._report(
+            sum(user.rows for user in users),
             repeated=repeated,
             unsorted=tuple(unsorted),
+            certain={user.name: rows for user in users if (rows := _certain(user))},
+            impossible={user.name: rows for user in users if (rows := _impossible(user))},
             empty=tuple(empty),
-            refused=self.refused,
         )
-        if not users:
+        return tuple(users), self._not_empty(report)
+
+    def _report(self, kept: int, **more: Any) -> IntakeReport:
+        return IntakeReport(
+            rows_read=self.table.rows,
+            rows_kept=kept,
+            dropped=self.dropped,
+            filled=self.filled,
+            idle=self.idle,
+            unavailable=self.unavailable,
+            refused=self.refused,
+            **more,
+        )
+
+    def _not_empty(self, report: IntakeReport) -> IntakeReport:
+        if not report.rows_kept:
             raise DataError(f"no row of {self.table.source} is left:\n{report}")
-        return tuple(users), report
+        return report
 
     def _optional(self, name: str | None, index: NDArray[np.int64]) -> Array | None:
-        return None if name is None else self.values[name][index]
+        return None if name is None or name not in self.values else self.values[name][index]
 
 
-def _counted(by_user: Mapping[str, int]) -> str:
-    worst = sorted(by_user.items(), key=lambda item: -item[1])
-    shown = ", ".join(f"{name} {count}" for name, count in worst[:5])
-    more = f", {len(worst) - 5} users more" if len(worst) > 5 else ""
-    total = sum(by_user.values())
-    return f"{total} {'row' if total == 1 else 'rows'} ({shown}{more})"
+def _certain(user: User) -> int:
+    """Rows at which the user was available, but the action was certain."""
+    if user.probability is None:
+        return 0
+    could = np.ones(user.rows) if user.availability is None else user.availability
+    return int(np.sum((could > 0) & ((user.probability == 0.0) | (user.probability == 1.0))))
 
 
-def _listed(names: tuple[str, ...]) -> str:
-    return ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
+def _impossible(user: User) -> int:
+    """Rows with an action although the user was not available."""
+    if user.action is None or user.availability is None:
+        return 0
+    return int(np.sum((user.availability == 0.0) & (user.action == 1.0)))

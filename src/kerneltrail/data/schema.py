@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
+
+import numpy as np
 
 from kerneltrail.data.batching import Batching
 from kerneltrail.data.columns import text_of
@@ -15,7 +18,7 @@ from kerneltrail.data.table import MISSING, check_marks
 from kerneltrail.data.times import check_format
 from kerneltrail.data.user import User
 from kerneltrail.errors import DataError
-from kerneltrail.kernels import Priors
+from kerneltrail.kernels import Array, Priors
 from kerneltrail.names import nearest, unique
 from kerneltrail.store.validate import plain
 
@@ -158,6 +161,27 @@ class Schema:
     def _fit(self, users: Sequence[User]) -> Scaler:
         scaled = self.scaling != "none"
         return Scaler.fit(users, covariates=scaled, target=self.target_scaling, ranges=self.ranges)
+
+    @property
+    def knows_ranges(self) -> bool:
+        """Whether the scaler says which values of covariates were met when it was fitted; unscaled, nobody does."""
+        return self.scaler is not None and self.scaling == "group"
+
+    def outside(self, X: Array) -> list[tuple[str, ...]]:
+        """For each row, in data units, the covariates with a value that nobody had when the scaler was fitted.
+
+        Such a value is smaller than the smallest or larger than the largest. Where ranges are not known, none is.
+        """
+        if self.scaler is None or not self.knows_ranges:
+            return [()] * len(X)
+        low, high = np.array(self.scaler.low), np.array(self.scaler.high)
+        beyond = (low > X) | (high < X)
+        return [tuple(itertools.compress(self.covariates, row)) for row in beyond.tolist()]
+
+    def with_missing(self, policy: Policy) -> Schema:
+        """The schema with a policy for the columns that have none; ``error`` takes that of all others back."""
+        given = {} if policy == "error" else {**dict.fromkeys(self.values, policy), **self.missing}
+        return replace(self, missing=given)
 
     def to_json(self) -> dict[str, Any]:
         """As plain values, for a model file's header; of `LATER` only what is set, as in files of before."""

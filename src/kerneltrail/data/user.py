@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from typing import Any
 
@@ -42,6 +42,8 @@ class User:
         availability: 0 or 1 for each row, or None.
         probability: the chance with which the action was 1, or None.
         order: the order values as given (numbers, times or texts), or None.
+        index: for each row its row in the table that it was read from, counted from 0, or None. It says where a user
+            came from, not who it is: users that differ in it alone are equal, and have the same fingerprint.
     """
 
     name: str
@@ -53,6 +55,7 @@ class User:
     availability: Array | None = None
     probability: Array | None = None
     order: NDArray[Any] | None = None
+    index: NDArray[np.int64] | None = field(default=None, compare=False)
 
     def __init__(
         self,
@@ -65,6 +68,7 @@ class User:
         availability: ArrayLike | None = None,
         probability: ArrayLike | None = None,
         order: ArrayLike | None = None,
+        index: ArrayLike | None = None,
     ) -> None:
         put = object.__setattr__
         who = f"user {name!r}"
@@ -95,6 +99,7 @@ class User:
         ):
             put(self, label, None if column is None else _shares(column, rows, who, label, rule))
         put(self, "order", None if order is None else _ordered(order, rows, who))
+        put(self, "index", None if index is None else _indices(index, rows, who))
 
     @property
     def rows(self) -> int:
@@ -146,6 +151,7 @@ class User:
             if label == "order" and old is not None and (old.dtype.kind in _TIME) != (new.dtype.kind in _TIME):
                 raise DataError(f"user {self.name!r} is ordered by {old.dtype}, the new rows by {new.dtype}")
             optional[label] = None if old is None else np.concatenate([old, new])
+        known = None if self.index is None or newer.index is None else np.concatenate([self.index, newer.index])
         return User(
             self.name,
             self.covariates,
@@ -153,6 +159,7 @@ class User:
             np.concatenate([self.y, newer.y]),
             self.ends + tuple(self.rows + end for end in newer.ends),
             **optional,
+            index=known,
         )
 
     def column_index(self, name: str) -> int:
@@ -183,9 +190,9 @@ class User:
     def _slice(self, start: int, stop: int, ends: tuple[int, ...]) -> User:
         # Slices of read-only, already checked arrays: views are safe, and selection asks for them all the time.
         part = object.__new__(User)
-        for field in fields(self):
-            value = getattr(self, field.name)
-            object.__setattr__(part, field.name, value[start:stop] if isinstance(value, np.ndarray) else value)
+        for each in fields(self):
+            value = getattr(self, each.name)
+            object.__setattr__(part, each.name, value[start:stop] if isinstance(value, np.ndarray) else value)
         object.__setattr__(part, "ends", ends)
         return part
 
@@ -193,15 +200,14 @@ class User:
     def fingerprint(self) -> str:
         """A digest of all contents, the same in every process and session."""
         parts: list[Any] = []
-        for field in fields(self):
-            value = getattr(self, field.name)
+        for name, value in self._contents():
             if isinstance(value, np.ndarray):
                 parts += [
-                    f"{field.name}{value.shape}{value.dtype}",
+                    f"{name}{value.shape}{value.dtype}",
                     repr(value.tolist()) if value.dtype == object else value,
                 ]
             else:
-                parts.append(f"{field.name}{value!r}")
+                parts.append(f"{name}{value!r}")
         return blake(*parts).hex()
 
     def __eq__(self, other: object) -> bool:
@@ -209,8 +215,12 @@ class User:
             return True
         if not isinstance(other, User):
             return NotImplemented
-        pairs = ((getattr(self, field.name), getattr(other, field.name)) for field in fields(self))
-        return all(_same(mine, theirs) for mine, theirs in pairs)
+        pairs = zip(self._contents(), other._contents(), strict=True)
+        return all(_same(mine, theirs) for (_, mine), (_, theirs) in pairs)
+
+    def _contents(self) -> list[tuple[str, Any]]:
+        """What the user is, by name: all but where its rows were read."""
+        return [(each.name, getattr(self, each.name)) for each in fields(self) if each.compare]
 
     @cached_property
     def rows_digest(self) -> str:
@@ -224,7 +234,7 @@ class User:
 
     def __reduce__(self) -> tuple[type[User], tuple[Any, ...]]:
         # Through the constructor: unpickled arrays would be writable again.
-        return User, tuple(getattr(self, field.name) for field in fields(self))
+        return User, tuple(getattr(self, each.name) for each in fields(self))
 
     def __repr__(self) -> str:
         return (
@@ -279,6 +289,15 @@ def _ordered(values: ArrayLike, rows: int, who: str) -> NDArray[Any]:
             raise DataError(f"{who}: rows must be oldest first, but order goes from {order[row - 1]} to {order[row]}")
     order.setflags(write=False)
     return order
+
+
+def _indices(values: ArrayLike, rows: int, who: str) -> NDArray[np.int64]:
+    index = np.array(values)
+    if index.shape != (rows,) or (index.size and (index.dtype.kind not in "iu" or index.min() < 0)):
+        raise DataError(f"{who}: index must hold a table's row, counted from 0, for each of {rows} rows")
+    index = index.astype(np.int64)
+    index.setflags(write=False)
+    return index
 
 
 def _checked_ends(ends: Sequence[int], rows: int, who: str) -> tuple[int, ...]:

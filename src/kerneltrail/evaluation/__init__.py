@@ -1,6 +1,7 @@
 """What selections are judged by (method §11): recovery, held-out density, calibration; with paired intervals."""
 
 from kerneltrail.evaluation.follow import METRICS, Failure, Followed, Step, follow
+from kerneltrail.evaluation.forecast import Forecast, forecast
 from kerneltrail.evaluation.harness import evaluate, splits
 from kerneltrail.evaluation.intervals import Interval, over_users, paired
 from kerneltrail.evaluation.metrics import Bin, brier, coverage, mean_log_density, reliability, rmse, scores
@@ -15,6 +16,7 @@ __all__ = [
     "Evaluation",
     "Failure",
     "Followed",
+    "Forecast",
     "Interval",
     "METRICS",
     "Progress",
@@ -24,6 +26,7 @@ __all__ = [
     "coverage",
     "evaluate",
     "follow",
+    "forecast",
     "load_evaluation",
     "mean_log_density",
     "merged",

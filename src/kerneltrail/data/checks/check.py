@@ -15,7 +15,8 @@ from kerneltrail.data.checks.inspection import Check, Inspection
 from kerneltrail.data.checks.pilot_summary import PilotSummary
 from kerneltrail.data.checks.rows import Rows
 from kerneltrail.data.checks.summaries import summaries
-from kerneltrail.data.intake import IntakeReport, read_users
+from kerneltrail.data.intake import read_users
+from kerneltrail.data.intake_report import IntakeReport
 from kerneltrail.data.schema import Schema
 from kerneltrail.data.table import read_table
 from kerneltrail.data.user import User

@@ -14,7 +14,7 @@ from kerneltrail.data.checks.findings import Finding
 from kerneltrail.data.checks.pilot_summary import PilotSummary
 from kerneltrail.data.checks.rows import Index, Rows
 from kerneltrail.data.checks.spread import Far, correlation, far_values, ranks
-from kerneltrail.data.intake import IntakeReport
+from kerneltrail.data.intake_report import IntakeReport
 from kerneltrail.data.schema import Schema
 from kerneltrail.data.times import clock
 from kerneltrail.data.user import User
