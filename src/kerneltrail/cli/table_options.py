@@ -63,6 +63,13 @@ class TableOptions:
     unit: Annotated[
         list[str] | None, typer.Option("--unit", help="Unit of a covariate or the target: NAME=hours. Repeatable.")
     ] = None
+    label: Annotated[
+        list[str] | None, typer.Option("--label", help="What people call a column: NAME='time of day'. Repeatable.")
+    ] = None
+    level: Annotated[
+        list[str] | None,
+        typer.Option("--level", help="Names of a covariate's numbers: NAME=0=morning,1=evening. Repeatable."),
+    ] = None
 
     def check(self) -> None:
         """Refuse what can be refused before the table is read: columns not named, batches cut in no way or two."""
@@ -84,10 +91,14 @@ class TableOptions:
             name: value.value if isinstance(value, StrEnum) else value for name, value in vars(self).items()
         }
         categorical = {name: text.split(",") for name, text in pairs(given.pop("levels"), "--levels").items()}
-        units = pairs(given.pop("unit"), "--unit")
+        given["units"] = pairs(given.pop("unit"), "--unit")
+        given["labels"] = pairs(given.pop("label"), "--label")
+        given["value_names"] = {
+            name: value_names(name, text) for name, text in pairs(given.pop("level"), "--level").items()
+        }
         named = given.pop("covariates")
         covariates = self._columns_of_numbers(table, categorical) if named is None else listed(named, "--covariates")
-        return Cohort.from_table(table, **given, covariates=covariates, categorical=categorical, units=units)
+        return Cohort.from_table(table, **given, covariates=covariates, categorical=categorical)
 
     def _columns_of_numbers(self, table: Table, categorical: dict[str, Any]) -> list[str]:
         """All columns of numbers that have no other role, and the categorical ones."""
@@ -156,6 +167,23 @@ def pairs(given: list[str] | None, option: str) -> dict[str, str]:
             raise typer.BadParameter(f"expected NAME=…, got {text!r}", param_hint=option)
         values[name.strip()] = value.strip()
     return values
+
+
+def value_names(column: str, text: str) -> dict[float, str]:
+    """Names of a covariate's values in the form 0=morning,1=evening."""
+    names = {}
+    for part in text.split(","):
+        value, equals, name = part.partition("=")
+        try:
+            number = float(value)
+        except ValueError:
+            equals = ""
+        if not (equals and name.strip()) or number in names:
+            raise typer.BadParameter(
+                f"expected NAME=0=morning,1=evening, got {f'{column}={text}'!r}", param_hint="--level"
+            )
+        names[number] = name.strip()
+    return names
 
 
 def _are_numbers(values: list[Any]) -> bool:

@@ -211,7 +211,7 @@ def _label(name: str, label: Any) -> str:
 
 def _value_names(name: str, names: Any) -> tuple[tuple[float, str], ...]:
     """Pairs (value, name), sorted by value."""
-    expected = f"the names of {name!r}'s values must be given by number, such as {{0: 'morning', 1: 'evening'}}"
+    expected = f"the names of the values of {name!r} must be given by number, such as {{0: 'morning', 1: 'evening'}}"
     try:
         pairs = [(float(value), called) for value, called in dict(names).items()]
     except (TypeError, ValueError):

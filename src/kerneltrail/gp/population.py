@@ -237,7 +237,7 @@ def bumps(X: Array, count: int) -> Array:
     Beyond the range they vanish, and the lines are left.
     """
     centres = np.linspace(0.0, 1.0, count)
-    return np.exp(-0.5 * ((X[:, :, None] - centres) / WIDTH) ** 2).reshape(len(X), -1)
+    return np.exp(-0.5 * ((X[:, :, None] - centres) / WIDTH) ** 2).reshape(len(X), X.shape[1] * count)
 
 
 def ridge(gram: Array, side: Array, penalty: float | Array) -> Array:

@@ -81,10 +81,7 @@ def _rests(effect: Effect, terms: Terms) -> str:
     apart = float(change.weights[~known[:, 0]].sum()) - effect.read > 1e-6
     part = f"the probability that {name} plays a part of its own for this user is {chance(effect.read)}"
     if apart:
-        return (
-            f" This rests mostly on what the pilot users share and on what the other covariates leave unexplained; "
-            f"{part}."
-        )
+        return f" This rests mostly on what users share and on what is left unexplained; {part}."
     return f" {part[0].upper()}{part[1:]}."
 
 
@@ -226,9 +223,9 @@ def _average(average: NormalMixture, terms: Terms) -> str:
     if sign < SURE:
         low, high = (float(end[0]) for end in average.interval())
         return (
-            f"Whether {terms.action} raises or lowers {terms.target} is not clear: on average over the recent rows the "
-            f"change lies between {terms.between(low, high)} (90 % interval; probability {chance(positive)} that it "
-            "raises it)."
+            f"Whether {terms.action} raises or lowers {terms.target} is not certain: on average over the recent rows "
+            f"the change lies between {terms.between(low, high)} (90 % interval; probability {chance(positive)} that "
+            "it raises it)."
         )
     size, low, high = _size(average)
     verb = "raises" if float(average.mean[0]) > 0 else "lowers"
@@ -269,10 +266,17 @@ def _along(feature: FeatureAdvantage, terms: Terms) -> str:
 def effects_description(user: NewUser) -> Description:
     """What was found of a followed user: effects, the largest first, interactions, what acting adds, and the noise."""
     schema, effects = user.model.schema, user.effects()
-    sentences = [Sentence(effect_sentence(effect, schema)) for effect in effects]
-    sentences += [Sentence(interaction_sentence(each, schema)) for each in effects.interactions]
+    sentences = [Sentence(effect_sentence(each, schema), covariates=(each.covariate,)) for each in effects]
+    sentences += [
+        Sentence(interaction_sentence(each, schema), covariates=each.covariates) for each in effects.interactions
+    ]
     if user.model.takes_action and user.rows:
+        sentences.append(Sentence(f"All this is without {Terms(schema).action}."))
         sentences += [Sentence(text) for text in treatment_sentences(user.treatment(), schema)]
-    noise = quantity(effects.noise, schema.unit(schema.target))
-    sentences.append(Sentence(f"What remains unexplained varies by about ±{noise} from row to row."))
-    return Description(sentences)
+    return Description((*sentences, noise_sentence(effects.noise, schema)))
+
+
+def noise_sentence(noise: float, schema: Schema) -> Sentence:
+    """What is left: a standard deviation in the target's units."""
+    size = quantity(noise, schema.unit(schema.target))
+    return Sentence(f"What remains unexplained varies by about ±{size} from row to row.")

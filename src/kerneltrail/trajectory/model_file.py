@@ -18,6 +18,7 @@ from kerneltrail.kernels import Composition, Pool, Prior, Priors, layout_of, par
 from kerneltrail.store.container import Arrays, digest_of, pack, unpack
 from kerneltrail.store.digest import described
 from kerneltrail.store.validate import Malformed, array, conform, reading
+from kerneltrail.trajectory.effects import PILOT_ROW
 from kerneltrail.trajectory.graph import Diagnostics, LearntGraph, Node
 from kerneltrail.trajectory.map_table import Group
 from kerneltrail.trajectory.sampler.joint import Structure
@@ -125,6 +126,7 @@ def _encode(model: LearntGraph) -> tuple[dict[str, Any], dict[str, NDArray[Any]]
         "reward": None if model.reward is None else asdict(model.reward),
         "diagnostics": {**_stored(model.diagnostics, LAYOUT["diagnostics"]), "traces": list(model.diagnostics.traces)},
         "provenance": dict(model.provenance),
+        "pilot_effects": [dict(row) for row in model.pilot_effects],
     }
     if model.mean is not None:
         arrays["mean.weights"] = model.mean.weights
@@ -170,6 +172,7 @@ def _decode(content: Mapping[str, Any], arrays: Arrays, kind: type[Model]) -> Mo
         diagnostics=Diagnostics(**{**{key: chains[key] for key in LAYOUT["diagnostics"]}, "traces": traces}),
         provenance=content["provenance"],
         mean=_decode_mean(content, arrays),
+        pilot_effects=_decode_effects(content.get("pilot_effects", [])),
     )
     _check(model)
     return model
@@ -203,6 +206,14 @@ def _decode_mean(content: Mapping[str, Any], arrays: Arrays) -> PopulationMean |
     weights = array(arrays, "mean.weights", (None,), finite=True)
     between = array(arrays, "between", (len(names), 2), finite=True) if "between" in arrays else None
     return PopulationMean(weights, names, effect, stored["penalty"], stored.get("curves", 0), between)
+
+
+def _decode_effects(stored: Any) -> tuple[dict[str, Any], ...]:
+    """Files of before do not have them."""
+    conform(stored, list[dict[str, Any]], "its pilot users' effects")
+    for i, row in enumerate(stored):
+        conform(row, PILOT_ROW, f"row {i} of its pilot users' effects")
+    return tuple(stored)
 
 
 def _decode_pool(stored: Mapping[str, Any]) -> Pool:

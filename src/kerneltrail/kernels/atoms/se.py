@@ -11,7 +11,7 @@ import numpy as np
 
 from kerneltrail.kernels.atoms.base import AtomKind, Foreign, Hyperparameter, register
 from kerneltrail.kernels.fourier import GAUSSIAN, Array, Series, gaussian_series
-from kerneltrail.kernels.phrases import Phrase, likeness, quantity
+from kerneltrail.kernels.phrases import Phrase, levels_of, likeness, quantity
 
 
 @numba.njit(cache=True)
@@ -61,6 +61,9 @@ class SquaredExponential(AtomKind):
             modifier=f"as long as {stays}",
             within=f"with a shape that gradually changes over about {quantity(values['lengthscale'], unit)}",
         )
+
+    def noun(self, covariate: str, values: Sequence[Mapping[str, float]], unit: str) -> str:
+        return f"a difference by {covariate}" if levels_of(unit) else f"a smooth curve over {covariate}"
 
     def to_sklearn(self, values: Mapping[str, float]) -> Foreign | None:
         return "RBF", {"length_scale": values["lengthscale"]}
