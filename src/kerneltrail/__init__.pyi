@@ -5,7 +5,8 @@ from .evaluation.harness import evaluate
 from .gp import OnlineState, Posterior, Prediction, Reward, find_map, log_evidence
 from .kernels import Pool, Priors, parse
 from .plugins import register
-from .report.description import describe, explain
+from .report.description import describe
+from .report.explanation import explain
 from .trajectory.fit import fit
 from .trajectory.model import TrajectoryModel, load
 from .trajectory.new_user import NewUser

@@ -20,6 +20,17 @@ def test_it_says_what_was_read_and_learnt_and_where_it_is(fitted):
     assert str(fitted / "m.trail") in said
 
 
+def test_labels_and_names_of_values_are_kept(fitted):
+    names = ("--label", "x=the hour", "--label", "y=mood", "--level", "x=0=midnight,12=noon")
+    assert fit(fitted, *names, out="named.trail").exit_code == 0
+    schema = load(fitted / "named.trail").schema
+    assert schema.labels == {"x": "the hour", "y": "mood"}
+    assert schema.name_of("x", 12.0) == "noon"
+    refused(fit(fitted, "--label", "z=what"), "labels= names 'z', which is not in use")
+    for wrong in ("x=noon", "x=a=noon", "x=1=noon,1=night", "x=1="):
+        assert "expected NAME=0=morning,1=evening" in " ".join(fit(fitted, "--level", wrong).stderr.split())
+
+
 def test_options_stand_above_the_file_and_the_file_above_the_preset(fitted):
     settings = load(fitted / "m.trail").settings
     assert (settings.chains, settings.sweeps, settings.seed) == (2, 40, 1)

@@ -7,19 +7,22 @@ from dataclasses import replace
 import pytest
 
 from cli.invoke import refused, run
+from kerneltrail.report.explanation import explain
 from kerneltrail.trajectory.model import save
+from trajectory.lines import after, lines, person
 from trajectory.small import small_model
 
 
 def test_graph_users_alternatives_and_words_in_data_units(tmp_path):
     save(small_model(), tmp_path / "m.trail")
-    result = run("show", tmp_path / "m.trail")
+    result = run("show", tmp_path / "m.trail", "--kernels")
     assert result.exit_code == 0, result.output
     for words in (
         "mood from hour, steps; 3 pilot users",
         "root\n└─ 3/3 SE[hour]\n",
         "pilot 2  SE[hour] ×1 → LIN[steps] + PER[hour]*SE[steps] ×2",
         "1. log joint 0.75 below the chosen graph; 3 nodes, 4 edges; sampled once",
+        "This is what the kernel allows, in general, of any user.",
         "similar hour, within about",
         "2 chains of 6 sweeps",
     ):
@@ -28,6 +31,31 @@ def test_graph_users_alternatives_and_words_in_data_units(tmp_path):
     said = float(result.stdout.split("within about ")[1].split(" hours")[0])
     model = small_model()
     assert said == pytest.approx(math.exp(model.nodes[0].group.mean[1]) * model.scaler.length("hour", 1.0), rel=0.01)
+
+
+def test_what_was_found_of_the_pilot_users_comes_first(tmp_path):
+    save(lines(), tmp_path / "m.trail")
+    told = run("show", tmp_path / "m.trail").stdout
+    assert told.index("As x goes from 2") < told.index("Graph\n")
+    assert "y rises for 3 of 4 pilot users (by" in told
+    assert "typically" not in told
+    save(small_model(), tmp_path / "m.trail")  # as of a version that kept no effects
+    assert "This file keeps nothing of it" in run("show", tmp_path / "m.trail").stdout
+
+
+def test_a_saved_user_in_words(tmp_path):
+    model, file = lines(), tmp_path / "ann.user"
+    save(model, tmp_path / "m.trail")
+    user = after(model, person("ann", 0.8, seed=7))
+    user.save(file)
+    result = run("show", tmp_path / "m.trail", "--user", file)
+    assert result.exit_code == 0, result.output
+    lead, *sentences = (sentence.text for sentence in explain(user))
+    assert result.stdout.splitlines() == [lead, *(f"• {text}" for text in sentences)]
+    refused(run("show", tmp_path / "m.trail", "--user", tmp_path / "m.trail"), "holds a trajectory model, not")
+    refused(run("show", tmp_path / "m.trail", "--user", tmp_path / "bob.user"), "there is no file")
+    both = run("show", tmp_path / "m.trail", "--user", file, "--dot")
+    assert "give one of them" in both.stderr
 
 
 def test_dot_is_the_graph_alone(tmp_path):
@@ -51,6 +79,7 @@ def test_json_is_strict_and_holds_everything(tmp_path):
     assert set(told["nodes"][0]["hyperparameters"]) == {"SE[hour].amplitude", "SE[hour].lengthscale", "noise"}
     assert told["diagnostics"]["rhat"] == {"log_joint": 1.01, "edges": None}
     assert len(told["structures"]) == 2
+    assert told["pilot_effects"] == told["words"] == []
 
 
 def test_noise_alone_and_models_without_alternatives(tmp_path):

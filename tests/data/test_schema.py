@@ -18,6 +18,7 @@ from .tables import ROWS, read
         read(scaling="none", target_scaling="standard", available_only=True),
         read(batch_size=None, ends={"ann": [4], "bob": [3]}),
         read(batch_size=None, ends=[3, 7]),
+        read(labels={"hour": "time of day", "steps": "step count"}, value_names={"hour": {6: "dawn", 20.5: "dusk"}}),
     ],
 )
 def test_json_round_trip_is_exact(cohort: Cohort) -> None:
@@ -122,3 +123,36 @@ def test_a_policy_for_columns_without_one() -> None:
     schema = read(missing={"hour": 12.0}).schema
     assert [schema.with_missing("drop").policy(name) for name in ("hour", "steps")] == [12.0, "drop"]
     assert [schema.with_missing("error").policy(name) for name in ("hour", "steps")] == ["error", "error"]
+
+
+def test_labels_and_names_of_values() -> None:
+    schema = read(labels={"hour": " time of day ", "sent": "a prompt"}, value_names={"hour": {20: "dusk", 6: "dawn"}})
+    schema = schema.schema
+    assert (schema.label("hour"), schema.label("sent"), schema.label("steps")) == ("time of day", "a prompt", "steps")
+    assert schema.names_of("hour") == {6.0: "dawn", 20.0: "dusk"}
+    assert [schema.name_of("hour", value) for value in (6.0, 6.0 + 1e-12, 6.1, 20.0)] == ["dawn", "dawn", None, "dusk"]
+    assert [schema.name_of("activity", value) for value in (0, 1.0, 1.5)] == ["still", "active", None]
+    assert schema.name_of("steps", 0.0) is None
+    again = Cohort.from_schema(schema, ROWS, labels={"hour": "clock"}, value_names={})
+    assert (again.schema.labels, again.schema.value_names) == ({"hour": "clock"}, {})
+
+
+@pytest.mark.parametrize(
+    ("names", "problem"),
+    [
+        ({"labels": {"our": "time"}}, r"labels= names 'our', which is not in use; did you mean 'hour'\?"),
+        ({"labels": {"hour": " "}}, "the label of 'hour' must be a text on one line"),
+        ({"labels": {"hour": "a\nb"}}, "on one line"),
+        ({"value_names": {"steps": {0: "none"}}}, "value_names= names 'steps', which is not in use"),
+        ({"value_names": {"activity": {0: "sitting"}}}, "'activity', which has levels with names"),
+        ({"value_names": {"hour": {"early": 6}}}, "the names of the values of 'hour' must be given by number"),
+        ({"value_names": {"hour": {6: "dawn", 7: "dawn"}}}, "all different"),
+        ({"value_names": {"hour": {6: ""}}}, "all different"),
+        ({"value_names": {"hour": {float("nan"): "never"}}}, "all different"),
+        ({"value_names": {"hour": {}}}, "all different"),
+        ({"value_names": {"hour": "dawn"}}, "given by number"),
+    ],
+)
+def test_names_that_are_refused(names: dict[str, object], problem: str) -> None:
+    with pytest.raises(DataError, match=problem):
+        read(**names)

@@ -88,6 +88,10 @@ def test_words():
     ]
 
 
+def test_an_atom_without_a_noun_is_a_pattern():
+    assert ATOMS["RQ"].noun("hour", [{}], "hours") == "a pattern in hour"
+
+
 def test_a_whole_fit_with_them_in_the_pool():
     model = fit(tiny.cohort(), pool=Pool.of("MATERN52[x]", "RQ[x]"), settings=tiny.settings(), workers=1)
     assert {node.composition for node in model.nodes if node.composition} <= {

@@ -6,7 +6,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kerneltrail.kernels.phrases import Unit, every, levels_of, likeness, listing, number, place, quantity, singular
+from kerneltrail.kernels.phrases import (
+    Unit,
+    every,
+    levels_of,
+    likeness,
+    listing,
+    number,
+    place,
+    quantity,
+    rounded,
+    singular,
+    with_unit,
+)
 
 
 @pytest.mark.parametrize(
@@ -40,6 +52,38 @@ def test_numbers_are_right_to_three_digits(size, sign):
     for digit, plain in zip("⁻⁰¹²³⁴⁵⁶⁷⁸⁹", "-0123456789", strict=True):
         text = text.replace(digit, plain)
     assert float(text.replace("×10", "e")) == pytest.approx(sign * size, rel=5.1e-3)
+
+
+@pytest.mark.parametrize(
+    ("value", "width", "text"),
+    [
+        (1.2871, 0.853, "1.29"),
+        (1.2871, 8.53, "1.3"),
+        (-1.2871, 85.3, "−1"),
+        (-0.2, 85.3, "0"),
+        (12345.0, 4600.0, "12300"),
+        (0.00123, 0.00045, "0.00123"),
+        (5.0, 0.0, "5"),
+        (-5.123, math.inf, "−5.12"),
+        (2.5e7, 1e6, "2.5×10⁷"),
+        (3.0, 1e-9, "3"),
+    ],
+)
+def test_numbers_beside_a_width(value, width, text):
+    assert rounded(value, width) == text
+
+
+@given(st.floats(-1e5, 1e5), st.floats(1e-3, 1e5))
+def test_rounding_is_finer_than_a_twentieth_of_the_width(value, width):
+    text = rounded(value, width).replace("−", "-").replace("×10", "e")
+    for digit, plain in zip("⁻⁰¹²³⁴⁵⁶⁷⁸⁹", "-0123456789", strict=True):
+        text = text.replace(digit, plain)
+    assert abs(float(text) - value) <= max(0.05 * width * 1.001, 6e-3 * abs(value))
+
+
+def test_units_behind_written_numbers():
+    assert [with_unit(text, "hours") for text in ("1", "−1", "2")] == ["1 hour", "−1 hour", "2 hours"]
+    assert (with_unit("16", "%"), with_unit("3", "")) == ("16%", "3")
 
 
 @pytest.mark.parametrize(

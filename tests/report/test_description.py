@@ -8,9 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from kerneltrail.data import Batching, Scaler, Schema
 from kerneltrail.errors import KernelError
 from kerneltrail.kernels import Atom, Composition, Hyperparameters, Product, layout_of, parse
-from kerneltrail.report.description import Description, Sentence, describe
+from kerneltrail.report.description import Description, Sentence, describe, noun_of
 
 UNITS = {"hour": "hours", "temperature": "°C", "steps30pre": "steps", "yday": "days", "step count": "steps"}
 LEVELS = {"activity": ["still", "active", "unknown"]}
@@ -145,10 +146,11 @@ def test_shares_decide_the_order_and_are_shown():
     text, values = "LIN[temperature] + SE[hour]", [100.0, 15.0, 1.69, 3.06, 1.0]
     small, large = parse(text).products
     expected = [
-        f"Step count will {SIMILAR_HOUR}.{SIZE[:-1]}; in the rows seen it makes up about 62% of the variation.",
+        f"Step count will {SIMILAR_HOUR}.{SIZE[:-1]}; in the rows seen it makes up about 62% of the variation of "
+        "step count, noise included.",
         "Step count will also rise or fall in a straight line with temperature (no effect where it is 15 °C). "
         "Its slope is typically ±10 steps per °C; in the rows seen it makes up less than 1% of the "
-        "variation.",
+        "variation of step count, noise included.",
         "What remains unexplained varies by about ±1 step from row to row.",
     ]
     assert sentences(text, values, shares={small: 0.004, large: 0.62}) == expected
@@ -157,6 +159,56 @@ def test_shares_decide_the_order_and_are_shown():
     found = describe(Hyperparameters.from_values(parse(text), values), target="y", shares=[0.997, 0.003])
     assert "more than 99%" in str(found[0])
     assert [(s.product, s.share) for s in found] == [(small, 0.997), (large, 0.003), (None, None)]
+
+
+def test_labels_are_said_in_place_of_names():
+    said = sentences(
+        "LIN[x] + SE[hour]",
+        [1.0, 2.0, 1.0, 3.0, 1.0],
+        labels={"hour": "time of day", "x": "speed", "step count": "mood"},
+    )
+    assert said[0].startswith("Mood will rise or fall in a straight line with speed (no effect where it is 2).")
+    assert "per unit of speed" in said[0]
+    assert said[1].startswith("Mood will also be similar to what was observed at a similar time of day, within about 3")
+
+
+@pytest.mark.parametrize(
+    ("text", "values", "noun"),
+    [
+        ("", [4.0], "no pattern, only noise"),
+        ("LIN[temperature]", [1.0, 15.0, 4.0], "a straight line in temperature"),
+        ("LIN[temperature]*LIN[temperature]", [1.0, 15.0, 20.0, 4.0], "a bent line in temperature"),
+        (
+            "LIN[temperature] + SE[hour]",
+            [1.0, 15.0, 2.0, 3.0, 4.0],
+            "a smooth curve over time of day and a straight line in temperature",
+        ),
+        ("PER[hour]", [1.0, 0.5, 24.0, 4.0], "a rhythm in time of day that comes back every 24 hours"),
+        ("PER[hour]", [1.0, 0.5, 1.0, 4.0], "a rhythm in time of day that comes back every hour"),
+        (
+            "PER[hour]*SE[hour]",
+            [1.0, 0.5, 24.0, 72.0, 4.0],
+            "a rhythm in time of day that comes back every 24 hours, with a shape that gradually changes over about 72 "
+            "hours",
+        ),
+        (
+            "LIN[temperature]*SE[activity]",
+            [1.0, 15.0, 0.2, 4.0],
+            "a straight line in temperature, different for different values of activity",
+        ),
+        ("SE[activity]", [1.0, 0.2, 4.0], "a difference by activity"),
+        ("LIN[tod]", [1.0, 0.0, 4.0], "a difference by tod"),
+        ("LIN[odd]", [1.0, 0.0, 4.0], "a straight line in odd"),
+    ],
+)
+def test_compositions_as_nouns(text, values, noun):
+    columns = ("hour", "temperature", "activity", "tod", "odd")
+    schema = Schema(
+        "who", "day", "y", columns, Batching(size=1), units={"hour": "hours"}, levels=LEVELS,
+        labels={"hour": "time of day"},
+        value_names={"tod": {0: "morning", 1: "evening"}, "odd": {3: "three"}},
+    )  # fmt: skip
+    assert noun_of(Hyperparameters.from_values(parse(text), values), schema, Scaler.identity(columns)) == noun
 
 
 def test_wrong_shares_are_refused():

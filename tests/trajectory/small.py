@@ -17,19 +17,20 @@ from kerneltrail.trajectory.settings import Settings
 COVARIATES = ("hour", "steps")
 
 
-def rows(name, n=12, seed=0, *, size=4, low=0.0, high=24.0):
+def rows(name, n=12, seed=0, *, size=4, low=0.0, high=24.0, covariates=COVARIATES):
     """A user in data units, with actions."""
     rng = np.random.default_rng(seed)
     X = np.column_stack([rng.uniform(low, high, n), rng.uniform(0, 500, n)])
     y = np.sin(X[:, 0] / 4.0) + 0.002 * X[:, 1] + 0.1 * rng.standard_normal(n)
     ends = [*range(size, n, size), n]
-    return User(name, COVARIATES, X, y, ends, action=rng.integers(0, 2, n))
+    columns = [COVARIATES.index(covariate) for covariate in covariates]
+    return User(name, covariates, X[:, columns], y, ends, action=rng.integers(0, 2, n))
 
 
-def small_model(*, reward=None, allow_empty=False, settings=None, scaling="group"):
+def small_model(*, reward=None, allow_empty=False, settings=None, scaling="group", covariates=COVARIATES):
     """Three users on three compositions, and one alternative structure."""
     cohort = Cohort.from_users(
-        [rows(f"pilot {i}", seed=i) for i in range(3)],
+        [rows(f"pilot {i}", seed=i, covariates=covariates) for i in range(3)],
         target="mood",
         scaling=scaling,
         target_scaling="standard",

@@ -12,34 +12,55 @@ import typer
 if TYPE_CHECKING:
     from kerneltrail.trajectory.model import TrajectoryModel
 
+NO_EFFECTS = "This file keeps nothing of it: an older version wrote it, or its users were scaled one by one."
+"""What is said of a model without effects of its pilot users."""
+
 
 def show(
     model: Annotated[Path, typer.Argument(help="A model file, as `kerneltrail fit` writes it.")],
+    user: Annotated[
+        Path | None, typer.Option("--user", help="A file of a followed user: print what was found of that user.")
+    ] = None,
+    kernels: Annotated[bool, typer.Option("--kernels", help="Print also what each kernel allows, in words.")] = False,
     json: Annotated[bool, typer.Option("--json", help="Print everything as JSON.")] = False,
     dot: Annotated[bool, typer.Option("--dot", help="Print the graph in DOT, for Graphviz.")] = False,
 ) -> None:
-    """Print a model: its graph, its users' paths, the alternatives, and what every kernel says in words."""
+    """Print a model: what was found of its pilot users, its graph, their paths, and the alternatives."""
     from kerneltrail.report.model_text import model_dot, model_json
     from kerneltrail.trajectory.model import load
 
-    if json and dot:
-        raise typer.BadParameter("give one of them", param_hint="--json, --dot")
+    if json + dot + (user is not None) > 1:
+        raise typer.BadParameter("give one of them", param_hint="--json, --dot, --user")
     loaded = load(model)
-    if dot:
+    if user is not None:
+        _print_user(loaded, user)
+    elif dot:
         typer.echo(model_dot(loaded), nl=False)
     elif json:
         typer.echo(plain_json.dumps(_finite(model_json(loaded)), indent=2, ensure_ascii=False))
     else:
-        _print(loaded)
+        _print(loaded, kernels)
 
 
-def _print(model: TrajectoryModel) -> None:
+def _print_user(model: TrajectoryModel, file: Path) -> None:
+    from kerneltrail.cli.terminal import say
+    from kerneltrail.report.explanation import explain
+
+    lead, *sentences = explain(model.load_user(file))
+    say([str(lead)])
+    say(f"• {sentence}" for sentence in sentences)
+
+
+def _print(model: TrajectoryModel, kernels: bool) -> None:
     from kerneltrail.cli.fit import chain_lines
     from kerneltrail.cli.terminal import say, title
+    from kerneltrail.report.group_words import group_description
     from kerneltrail.report.model_text import NOTHING, describe_node, graph_lines, user_lines
 
     schema = model.schema
     say([f"{schema.target} from {', '.join(schema.covariates)}; {len(model.users)} pilot users"])
+    title("What was found of the pilot users")
+    say([f"• {sentence}" for sentence in group_description(model)] or [NO_EFFECTS])
     title("Graph")
     say(graph_lines(model.pool, model.paths))
     title("Users")
@@ -54,10 +75,11 @@ def _print(model: TrajectoryModel) -> None:
         say(f"   {line}" for line in graph_lines(model.pool, other.paths))
     if not others:
         say(["none: every sample of the chains' later half has this graph"])
-    title("In words")
-    for node in model.nodes:
-        say([node.composition.text or NOTHING], style="bold")
-        say(f"• {sentence}" for sentence in describe_node(model, node))
+    if kernels:
+        title("Kernels")
+        for node in model.nodes:
+            say([node.composition.text or NOTHING], style="bold")
+            say(f"• {sentence}" for sentence in describe_node(model, node))
     title("Chains")
     say(chain_lines(model))
 

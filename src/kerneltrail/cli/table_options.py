@@ -83,6 +83,13 @@ class TableOptions:
     time_format: TimeFormat = None
     delimiter: Delimiter = None
     decimal: Decimal = None
+    label: Annotated[
+        list[str] | None, typer.Option("--label", help="What people call a column: NAME='time of day'. Repeatable.")
+    ] = None
+    level: Annotated[
+        list[str] | None,
+        typer.Option("--level", help="Names of a covariate's numbers: NAME=0=morning,1=evening. Repeatable."),
+    ] = None
 
     def check(self) -> None:
         """Refuse what can be refused before the table is read: columns not named, batches cut in no way or two."""
@@ -132,6 +139,10 @@ class TableOptions:
             scaling=self.scaling.value,  # type: ignore[arg-type]
             target_scaling=self.target_scaling.value,  # type: ignore[arg-type]
             units=pairs(self.unit, "--unit"),
+            labels=pairs(self.label, "--label"),
+            value_names={
+                name: tuple(value_names(name, text).items()) for name, text in pairs(self.level, "--level").items()
+            },
             time_format=self.time_format,
             delimiter=self.delimiter,
             decimal=self.decimal,
@@ -208,3 +219,20 @@ def pairs(given: list[str] | None, option: str) -> dict[str, str]:
             raise typer.BadParameter(f"expected NAME=…, got {text!r}", param_hint=option)
         values[name.strip()] = value.strip()
     return values
+
+
+def value_names(column: str, text: str) -> dict[float, str]:
+    """Names of a covariate's values in the form 0=morning,1=evening."""
+    names = {}
+    for part in text.split(","):
+        value, equals, name = part.partition("=")
+        try:
+            number = float(value)
+        except ValueError:
+            equals = ""
+        if not (equals and name.strip()) or number in names:
+            raise typer.BadParameter(
+                f"expected NAME=0=morning,1=evening, got {f'{column}={text}'!r}", param_hint="--level"
+            )
+        names[number] = name.strip()
+    return names

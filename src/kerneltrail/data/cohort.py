@@ -84,6 +84,8 @@ class Cohort:
         time_format: str | None = None,
         delimiter: str | None = None,
         decimal: str | None = None,
+        labels: Mapping[str, str] | None = None,
+        value_names: Mapping[str, Mapping[float, str]] | None = None,
         skip_refused: bool = False,
     ) -> Cohort:
         """The cohort in a long table, one row per decision point.
@@ -91,7 +93,8 @@ class Cohort:
         Args:
             rows: a pandas, polars or pyarrow table, a dict of columns, or a path to a CSV or Parquet file.
             user, target, covariates, action, availability, probability, available_only, scaling, target_scaling, units,
-                time_format, delimiter, decimal: as in `Schema`; covariates are numbers, unless declared `categorical`.
+                labels, value_names, time_format, delimiter, decimal: as in `Schema`; covariates are numbers, unless
+                declared `categorical`.
             order: column of numbers, times or ISO texts (or as `time_format` says) that orders a user's rows. Rows are
                 sorted by it; rows with equal values keep the table's order and are counted in the report.
             batch_size, batch_column, ends: how batches are cut; one of the three (see Batching).
@@ -121,6 +124,8 @@ class Cohort:
             time_format=time_format,
             delimiter=delimiter,
             decimal=decimal,
+            labels=labels or {},
+            value_names=value_names or {},  # type: ignore[arg-type]
         )
         if isinstance(missing, str):
             if missing not in ("error", "drop"):
@@ -132,7 +137,14 @@ class Cohort:
 
     @classmethod
     def from_schema(
-        cls, schema: Schema, rows: Any, *, batching: Batching | None = None, skip_refused: bool = False
+        cls,
+        schema: Schema,
+        rows: Any,
+        *,
+        batching: Batching | None = None,
+        labels: Mapping[str, str] | None = None,
+        value_names: Mapping[str, Mapping[float, str]] | None = None,
+        skip_refused: bool = False,
     ) -> Cohort:
         """Another table, read as a schema says and with its scaler: how a model meets new users.
 
@@ -140,10 +152,11 @@ class Cohort:
             schema: how the first table was read, such as a model's ``schema``.
             rows: what `from_table` takes.
             batching: how to cut batches, if otherwise than the first table's; ``Batching()`` makes one batch of it.
+            labels, value_names: as in `Schema`, in place of the first table's.
             skip_refused: as in `from_table`; values that only scaling makes unusable count too.
         """
-        if batching is not None:
-            schema = replace(schema, batching=batching)
+        changes: dict[str, Any] = {"batching": batching, "labels": labels, "value_names": value_names}
+        schema = replace(schema, **{name: change for name, change in changes.items() if change is not None})
         rows = _with_outcomes(schema, read_table(rows, delimiter=schema.delimiter, decimal=schema.decimal))
         users, report = read_users(schema, rows, skip_refused=skip_refused)
         schema = schema if schema.scaler is not None else schema.fitted(users)

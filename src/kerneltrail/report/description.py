@@ -11,12 +11,10 @@ from dataclasses import dataclass
 from math import prod, sqrt
 from typing import Protocol
 
-from kerneltrail import gp
 from kerneltrail.data import Scaler, Schema
 from kerneltrail.errors import KernelError
 from kerneltrail.kernels import Atom, Hyperparameters, Product
-from kerneltrail.kernels.phrases import Phrase, Unit, quantity, singular
-from kerneltrail.trajectory.new_user import NewUser
+from kerneltrail.kernels.phrases import Phrase, Unit, capitalised, listing, quantity, singular
 
 
 class Scale(Protocol):
@@ -37,18 +35,26 @@ class Scale(Protocol):
 
 @dataclass(frozen=True)
 class Sentence:
-    """What one product says, or without one the noise or "no structure"; with its share of the variance, if given."""
+    """A sentence of a description.
+
+    Attributes:
+        text: what it says.
+        product: that it is about, if it is about one.
+        share: of the product in the variance, if given.
+        covariates: whose effect it states, if it states one.
+    """
 
     text: str
     product: Product | None = None
     share: float | None = None
+    covariates: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         return self.text
 
 
 class Description(tuple[Sentence, ...]):
-    """The sentences of a composition, the product that matters most first, the noise last. Prints one on a line."""
+    """Sentences, what matters most first, the noise last. Prints one on a line."""
 
     def __str__(self) -> str:
         return "\n".join(sentence.text for sentence in self)
@@ -62,6 +68,7 @@ def describe(
     shares: Mapping[Product, float] | Sequence[float] | None = None,
     scale: Scale | None = None,
     levels: Mapping[str, Sequence[str]] | None = None,
+    labels: Mapping[str, str] | None = None,
 ) -> Description:
     """What a composition says about the target, in words.
 
@@ -79,18 +86,19 @@ def describe(
             decides the order of the sentences; without it the amplitudes do, as fitted.
         scale: how to get from the units of the fit to those of the data; by default they are the same.
         levels: names of the levels of categorical covariates, in the order of their codes 0, 1, ….
+        labels: what people call a covariate or the target, where that is not its name.
     """
     composition = hyperparameters.composition
     given = _shares(hyperparameters, shares)
     scale = scale or Scaler.identity(composition.covariates)
-    speaker = _Speaker(hyperparameters, target, units or {}, scale, levels or {})
+    speaker = _Speaker(hyperparameters, target, units or {}, scale, levels or {}, labels or {})
     sizes = speaker.amplitudes if given is None else given
     sentences: list[Sentence] = []
     for p in sorted(range(len(composition)), key=lambda p: -sizes[p]):
         share = None if given is None else given[p]
         sentences.append(Sentence(speaker.product(p, share, first=not sentences), composition.products[p], share))
     if not sentences:
-        sentences = [Sentence(f"No structure has been found yet in {target}; there is only noise.")]
+        sentences = [Sentence(f"No structure has been found yet in {speaker.target}; there is only noise.")]
     return Description((*sentences, Sentence(speaker.noise())))
 
 
@@ -98,27 +106,31 @@ def describe_by_schema(
     hyperparameters: Hyperparameters, schema: Schema, scale: Scale, shares: Sequence[float] | None = None
 ) -> Description:
     """The same with the names, units and levels of a table's schema."""
-    target, units, levels = schema.target, schema.units, schema.levels
-    return describe(hyperparameters, target=target, units=units, shares=shares, scale=scale, levels=levels)
+    return describe(
+        hyperparameters,
+        target=schema.target,
+        units=schema.units,
+        shares=shares,
+        scale=scale,
+        levels=coded_levels(schema),
+        labels=schema.labels,
+    )
 
 
-def explain(user: NewUser) -> Description:
-    """What the composition selected for a followed user says, in data units, the most important part first.
+def coded_levels(schema: Schema) -> dict[str, tuple[str, ...]]:
+    """Names of all values of the covariates that have codes 0, 1, …, whether they were declared or only named."""
+    names = {name: schema.names_of(name) for name in schema.covariates}
+    return {name: tuple(each.values()) for name, each in names.items() if each and [*each] == [*range(len(each))]}
 
-    How sure the selection is comes first; then a sentence per product, by its share of the variance over the rows seen.
+
+def noun_of(hyperparameters: Hyperparameters, schema: Schema, scale: Scale) -> str:
+    """A composition as a noun within a sentence: "a straight line in temperature and a smooth curve over hour".
+
+    Products with large amplitudes come first.
     """
-    model, fitted = user.model, user.hyperparameters
-    if fitted is None:
-        return Description((Sentence(f"No rows of {user.name} have been seen yet."),))
-    posterior = user.node_posterior().posterior
-    shares = None
-    if isinstance(posterior, gp.Posterior):
-        all_shares = posterior.shares()
-        shares = [all_shares[product] for product in fitted.composition]
-    sentences = describe_by_schema(fitted, model.schema, model.scaler, shares)
-    sure = user.probabilities[user.composition]
-    lead = f"After {user.rows} rows, {user.composition.text or 'noise alone'} is selected for {user.name}"
-    return Description((Sentence(f"{lead} (probability {sure:.2f})."), *sentences))
+    speaker = _Speaker(hyperparameters, schema.target, schema.units, scale, coded_levels(schema), schema.labels)
+    order = sorted(range(len(speaker.composition)), key=lambda p: -speaker.amplitudes[p])
+    return listing([speaker.noun(p) for p in order]) if order else "no pattern, only noise"
 
 
 def _shares(
@@ -147,6 +159,12 @@ class _Part:
     covariate: str
     linear: bool
     phrase: Phrase
+    noun: str
+
+
+def _beside(part: _Part, leader: _Part) -> bool:
+    """Whether a part narrows the leader on its own covariate."""
+    return part is not leader and part.covariate == leader.covariate
 
 
 class _Speaker:
@@ -159,11 +177,13 @@ class _Speaker:
         units: Mapping[str, str],
         scale: Scale,
         levels: Mapping[str, Sequence[str]],
+        labels: Mapping[str, str],
     ) -> None:
         self.composition = hyperparameters.composition
         self.layout = hyperparameters.layout
         self.values = hyperparameters.values_array
-        self.target = target
+        self.target = labels.get(target, target)
+        self.labels = labels
         self.target_unit = units.get(target, "")
         self.scale = scale
         covariates = self.composition.covariates
@@ -174,9 +194,9 @@ class _Speaker:
         return [float(self.values[i]) for i in self.layout.amplitude_index]
 
     def product(self, p: int, share: float | None, *, first: bool) -> str:
-        will = f"{_capitalised(self.target)} will {'' if first else 'also '}"
+        will = f"{capitalised(self.target)} will {'' if first else 'also '}"
         parts = self._parts(p)
-        return f"{will}{_joined(parts)}. {self._size(p, _leader(parts))}{_percentage(share)}."
+        return f"{will}{_joined(parts)}. {self._size(p, _leader(parts))}{self._percentage(share)}."
 
     def noise(self) -> str:
         size = self._in_target(self.scale.target_size(sqrt(float(self.values[-1]))))
@@ -190,13 +210,25 @@ class _Speaker:
             together.setdefault(atom, []).append(self._in_data_units(atom, slots))
         parts = []
         for atom, values in together.items():
-            unit = self.units[atom.covariate]
+            unit, name = self.units[atom.covariate], self._called(atom.covariate)
             if len(values) == 1:
-                phrase = atom.spec.phrase(atom.covariate, values[0], unit)
+                phrase = atom.spec.phrase(name, values[0], unit)
             else:
-                phrase = atom.spec.phrase_power(atom.covariate, values, unit)
-            parts.append(_Part(atom.covariate, atom.spec.linear, phrase))
+                phrase = atom.spec.phrase_power(name, values, unit)
+            parts.append(_Part(atom.covariate, atom.spec.linear, phrase, atom.spec.noun(name, values, unit)))
         return parts
+
+    def noun(self, p: int) -> str:
+        """A product as a noun: what leads it, and what it changes with."""
+        parts = self._parts(p)
+        leader = _leader(parts)
+        others = dict.fromkeys(part.covariate for part in parts if part.covariate != leader.covariate)
+        same = [part.phrase.within or part.phrase.modifier for part in parts if _beside(part, leader)]
+        changing = [f"different for different values of {self._called(name)}" for name in others]
+        return ", ".join([leader.noun, *same, *changing])
+
+    def _called(self, covariate: str) -> str:
+        return self.labels.get(covariate, covariate)
 
     def _in_data_units(self, atom: Atom, slots: slice) -> dict[str, float]:
         values = {}
@@ -227,7 +259,17 @@ class _Speaker:
 
     def _one(self, covariate: str) -> str:
         unit = self.units[covariate]
-        return singular(unit) if unit else f"unit of {covariate}"
+        return singular(unit) if unit else f"unit of {self._called(covariate)}"
+
+    def _percentage(self, share: float | None) -> str:
+        if share is None:
+            return ""
+        percent = 100.0 * share
+        part = f"about {percent:.0f}%"
+        if percent < 1.0 or 99.0 < percent < 100.0:
+            part = "less than 1%" if percent < 1.0 else "more than 99%"
+        # The size before is what the kernel allows, of any user; this is of these rows: they need not go together.
+        return f"; in the rows seen it makes up {part} of the variation of {self.target}, noise included"
 
     def _in_target(self, size: float) -> str:
         return f"±{quantity(size, self.target_unit)}"
@@ -248,7 +290,7 @@ def _joined(parts: Sequence[_Part]) -> str:
     """One clause for a product: the part that leads, then those on its covariate, then the others."""
     leader = _leader(parts)
     others = [part for part in parts if part is not leader]
-    same = [part.phrase.within or part.phrase.modifier for part in others if part.covariate == leader.covariate]
+    same = [part.phrase.within or part.phrase.modifier for part in others if _beside(part, leader)]
     elsewhere = [part.phrase.modifier for part in others if part.covariate != leader.covariate]
     *most, last = [leader.phrase.clause, *same, *elsewhere]
     # "clause, a, b, and c": the parts may hold "and" themselves.
@@ -257,22 +299,6 @@ def _joined(parts: Sequence[_Part]) -> str:
 
 def _power(times: int) -> str:
     return {1: "", 2: " squared", 3: " cubed"}.get(times, f" to the power {times}")
-
-
-def _percentage(share: float | None) -> str:
-    if share is None:
-        return ""
-    percent = 100.0 * share
-    part = "less than 1%" if percent < 1.0 else "more than 99%" if 99.0 < percent < 100.0 else f"about {percent:.0f}%"
-    # The size before is what the kernel allows, of any user; this is of these rows, so the two need not go together.
-    return f"; in the rows seen it makes up {part} of the variation"
-
-
-def _capitalised(target: str) -> str:
-    """Capital letter at the start of a sentence, but names of columns (`log_steps`, `y`, `V1`) stay as they are."""
-    words = target.split()
-    plain = all(word.isalpha() and word.islower() for word in words) and len(target) > 1
-    return target[0].upper() + target[1:] if plain else target
 
 
 __all__ = ["Description", "Scale", "Sentence", "describe"]

@@ -12,8 +12,9 @@ from markupsafe import Markup
 from kerneltrail.data import Scaler
 from kerneltrail.data.units import in_data_units
 from kerneltrail.kernels import Hyperparameters, Pool
-from kerneltrail.report.description import Description, describe_by_schema
+from kerneltrail.report.description import Description, Sentence, describe_by_schema
 from kerneltrail.report.graph_structure import Graph, wrapped
+from kerneltrail.report.group_words import group_description
 from kerneltrail.report.templating import render
 from kerneltrail.trajectory.graph import Node
 from kerneltrail.trajectory.model import TrajectoryModel
@@ -90,9 +91,10 @@ def common_scaler(model: TrajectoryModel) -> Scaler:
 
 
 def describe_node(model: TrajectoryModel, node: Node) -> Description:
-    """What a node says, in data units, at the centre of its group."""
+    """What a node's kernel allows of any user, in data units, at the centre of its group; not what was found of one."""
     centre = Hyperparameters(node.composition, tuple(node.group.mean))
-    return describe_by_schema(centre, model.schema, common_scaler(model))
+    lead = Sentence("This is what the kernel allows, in general, of any user.")
+    return Description((lead, *describe_by_schema(centre, model.schema, common_scaler(model))))
 
 
 def model_json(model: TrajectoryModel) -> dict[str, Any]:
@@ -125,6 +127,8 @@ def model_json(model: TrajectoryModel) -> dict[str, Any]:
             }
             for edge in model.edges
         ],
+        "pilot_effects": [dict(row) for row in model.pilot_effects],
+        "words": [sentence.text for sentence in group_description(model)],
         "users": {name: [composition.text for composition in path] for name, path in model.table()},
         "structures": [
             {

@@ -61,7 +61,13 @@ class KernelPosterior:
                 yield float(value)
 
 
-def effects_of(model: LearntGraph, kernels: Sequence[KernelPosterior], recent: User | None, rows: int) -> Effects:
+def effects_of(
+    model: LearntGraph,
+    kernels: Sequence[KernelPosterior],
+    recent: User | None,
+    rows: int,
+    over: Array | None = None,
+) -> Effects:
     """The effects of all covariates for one user.
 
     Args:
@@ -70,9 +76,12 @@ def effects_of(model: LearntGraph, kernels: Sequence[KernelPosterior], recent: U
         recent: the user's newest rows, scaled and less the population mean: effects are averages over their contexts;
             None before any row.
         rows: number of rows seen.
+        over: scaled rows that say over which values of a covariate its effect is stated, (R, d), so that users can be
+            compared; the user's newest ones if None.
     """
-    finder = _Finder(model, kernels, recent)
-    effects = sorted((finder.effect(name) for name in model.covariates), key=lambda effect: -abs(effect.size))
+    finder = _Finder(model, kernels, recent, over)
+    every = [finder.effect(name) for name in model.covariates]
+    effects = sorted(every, key=lambda effect: (-abs(effect.size), effect.covariate))
     noise = finder.weights @ [kernel.noise for kernel in finder.kernels]
     return Effects(tuple(effects), finder.interactions(), rows, float(np.sqrt(noise)) * model.scaler.scale)
 
@@ -111,11 +120,14 @@ class _Apart:
 class _Finder:
     """Finds one user's effects."""
 
-    def __init__(self, model: LearntGraph, kernels: Sequence[KernelPosterior], recent: User | None) -> None:
+    def __init__(
+        self, model: LearntGraph, kernels: Sequence[KernelPosterior], recent: User | None, over: Array | None
+    ) -> None:
         self.model = model
         self.kernels = sorted(kernels, key=lambda kernel: -kernel.weight)
         self.recent = recent
         self.contexts = _corners(model) if recent is None else recent.X
+        self.over = self.contexts if over is None else over
         self.weights = np.array([kernel.weight for kernel in self.kernels])
         self.weights = self.weights / self.weights.sum()
 
@@ -125,17 +137,27 @@ class _Finder:
     def in_units(self, name: str, x: Array) -> Array:
         return np.array([self.model.scaler.location(name, float(value)) for value in x])
 
+    def seen(self, name: str) -> Array:
+        """Scaled values of a covariate, as often as they occurred; before any row, each of those that have names."""
+        names = self.model.schema.names_of(name)
+        if self.recent is None and len(names) > 1:
+            return np.array([self.model.scaler.scaled_location(name, value) for value in names])
+        return self.over[:, self.column(name)]
+
     def effect(self, name: str) -> Effect:
-        seen = self.contexts[:, self.column(name)]
+        seen = self.seen(name)
         distinct = np.unique(seen)
-        leveled = len(distinct) <= FEW or name in self.model.schema.levels
+        schema = self.model.schema
+        leveled = len(distinct) <= FEW or (
+            bool(schema.names_of(name)) and all(schema.name_of(name, value) for value in self.in_units(name, distinct))
+        )
         tenth, ninetieth = np.quantile(seen, [0.1, 0.9])
         if leveled:
             x = distinct if len(distinct) > 1 else np.array([distinct[0], distinct[0] + 1.0])
         else:
             low, high = np.quantile(seen, [0.02, 0.98])
             x = np.unique(np.concatenate([np.linspace(low, high, POINTS - 2), [tenth, ninetieth]]))
-        nearest = np.abs(seen[:, None] - x).argmin(axis=1)
+        nearest = np.searchsorted(0.5 * (x[1:] + x[:-1]), seen)
         share = np.bincount(nearest, minlength=len(x)) / len(seen)
         means, covariances = self._parts(name, x)
         shape, period = self._shape(name, x, self.weights @ means, leveled, (tenth, ninetieth))

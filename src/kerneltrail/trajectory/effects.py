@@ -22,6 +22,13 @@ Shape = Literal["line", "trend", "curve", "rhythm", "levels"]
 SURE = 0.975
 """Probability of its sign from which on an effect is clear: some two standard errors."""
 
+PILOT_ROW: dict[str, Any] = {
+    "user": str, "rows": int, "covariate": str, "shape": Shape, "from": float, "to": float, "change": float,
+    "lower": float, "upper": float, "probability_of_sign": float, "clear": bool, "per_unit": float | None,
+    "period": float | None, "levels": int | None, "read": float,
+}  # fmt: skip
+"""What a model keeps of one pilot user's effect of one covariate: who, how many rows, and `Effect.to_json`."""
+
 
 @dataclass(frozen=True)
 class Effect:
@@ -91,6 +98,7 @@ class Effect:
             "clear": self.clear,
             "per_unit": None if slope is None else float(slope.mean[0]),
             "period": self.period,
+            "levels": len(self.x) if self.shape == "levels" else None,
             "read": self.read,
         }
 

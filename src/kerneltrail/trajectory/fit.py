@@ -31,6 +31,7 @@ from kerneltrail.trajectory.candidates import FITTING, support
 from kerneltrail.trajectory.graph import Diagnostics, Node
 from kerneltrail.trajectory.map_table import MapTable, block_of
 from kerneltrail.trajectory.model import TrajectoryModel
+from kerneltrail.trajectory.pilot_effects import pilot_effects
 from kerneltrail.trajectory.sampler.chains import SAMPLING, Chain, ChainTarget, FitProgress, run_chains
 from kerneltrail.trajectory.sampler.checkpoint import Checkpoint
 from kerneltrail.trajectory.sampler.convergence import late_states, rhats, traces_of
@@ -120,7 +121,9 @@ def fit(
         chains = run_chains(target, count, tell, keeper)
     model = _conclude(cohort, target, priors, reward, chains)
     seconds = {"fits": fitted - began, "chains": time.perf_counter() - fitted}
-    return replace(model, mean=mean, diagnostics=replace(model.diagnostics, seconds=seconds))
+    model = replace(model, mean=mean, diagnostics=replace(model.diagnostics, seconds=seconds))
+    thetas = [table.get(m, path[-1]).theta[-1] for m, path in enumerate(model.paths)]
+    return replace(model, pilot_effects=pilot_effects(model, users, thetas))
 
 
 _TABLE = tuple(name for name in signature(Cohort.from_table).parameters if name != "rows")

@@ -95,6 +95,8 @@ class LearntGraph:
         diagnostics: of the chains.
         provenance: package version, fingerprints of the users, quantiles of their columns, and the like.
         mean: what users vary around, or None for zero.
+        pilot_effects: what was found of every pilot user, a row for each covariate (`effects.PILOT_ROW`); empty in
+            models of before.
     """
 
     schema: Schema
@@ -108,6 +110,7 @@ class LearntGraph:
     diagnostics: Diagnostics
     provenance: Mapping[str, Any]
     mean: PopulationMean | None = None
+    pilot_effects: tuple[Mapping[str, Any], ...] = ()
 
     @property
     def paths(self) -> Paths:

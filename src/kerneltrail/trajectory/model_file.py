@@ -19,6 +19,7 @@ from kerneltrail.kernels import Composition, Pool, Prior, Priors, layout_of, par
 from kerneltrail.store.container import Arrays, digest_of, pack, unpack
 from kerneltrail.store.digest import described
 from kerneltrail.store.validate import Malformed, array, conform, reading
+from kerneltrail.trajectory.effects import PILOT_ROW
 from kerneltrail.trajectory.graph import Diagnostics, LearntGraph, Node
 from kerneltrail.trajectory.map_table import Group
 from kerneltrail.trajectory.sampler.joint import Structure
@@ -38,10 +39,14 @@ _LATER = (
 """Keys, with the values that change nothing, which files of before do not have."""
 
 
+NAMES = ("labels", "value_names")
+"""What a schema calls columns and values: for people alone, and not in files of before."""
+
 _NUMBERS = dict[str, float]
 LAYOUT: dict[str, Any] = {
     "schema": {
-        **{name: kind for name, kind in get_type_hints(Schema).items() if name not in LATER}, "batching": dict[str, Any]
+        **{name: kind for name, kind in get_type_hints(Schema).items() if name not in (*NAMES, *LATER)},
+        "batching": dict[str, Any],
     },
     "pool": {"products": list[str], "probabilities": list[float], "allow_empty": bool},
     "priors": {"by_kind": dict[str, Any], "by_covariate": list[Any]},
@@ -79,6 +84,8 @@ def fingerprint(model: LearntGraph) -> str:
     parts = ("schema", "pool", "priors", "settings", "batches", "nodes", "reward")
     facts = {name: content[name] for name in parts}
     facts["compositions"] = content["compositions"][: len(model.nodes)]  # those of the alternatives come after
+    # What people call things decides nothing.
+    facts["schema"] = {name: value for name, value in content["schema"].items() if name not in NAMES}
     # What came later is left out where it is as before: a user followed on an older model's file still fits it.
     facts["settings"] = {k: v for k, v in content["settings"].items() if (k, v) not in _LATER}
     facts["reward"] = content["reward"] and {k: v for k, v in content["reward"].items() if (k, v) not in _LATER}
@@ -120,6 +127,7 @@ def _encode(model: LearntGraph) -> tuple[dict[str, Any], dict[str, NDArray[Any]]
         "reward": None if model.reward is None else asdict(model.reward),
         "diagnostics": {**_stored(model.diagnostics, LAYOUT["diagnostics"]), "traces": list(model.diagnostics.traces)},
         "provenance": dict(model.provenance),
+        "pilot_effects": [dict(row) for row in model.pilot_effects],
     }
     if model.mean is not None:
         arrays["mean.weights"] = model.mean.weights
@@ -165,6 +173,7 @@ def _decode(content: Mapping[str, Any], arrays: Arrays, kind: type[Model]) -> Mo
         diagnostics=Diagnostics(**{**{key: chains[key] for key in LAYOUT["diagnostics"]}, "traces": traces}),
         provenance=content["provenance"],
         mean=_decode_mean(content, arrays),
+        pilot_effects=_decode_effects(content.get("pilot_effects", [])),
     )
     _check(model)
     return model
@@ -200,6 +209,14 @@ def _decode_mean(content: Mapping[str, Any], arrays: Arrays) -> PopulationMean |
     weights = array(arrays, "mean.weights", (None,), finite=True)
     between = array(arrays, "between", (len(names), 2), finite=True) if "between" in arrays else None
     return PopulationMean(weights, names, effect, stored["penalty"], stored.get("curves", 0), between)
+
+
+def _decode_effects(stored: Any) -> tuple[dict[str, Any], ...]:
+    """Files of before do not have them."""
+    conform(stored, list[dict[str, Any]], "its pilot users' effects")
+    for i, row in enumerate(stored):
+        conform(row, PILOT_ROW, f"row {i} of its pilot users' effects")
+    return tuple(stored)
 
 
 def _decode_pool(stored: Mapping[str, Any]) -> Pool:

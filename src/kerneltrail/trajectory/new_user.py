@@ -30,6 +30,7 @@ from kerneltrail.trajectory.batch import assignment_of, covariate_rows, read_bat
 from kerneltrail.trajectory.effect_search import KernelPosterior, effects_of
 from kerneltrail.trajectory.effects import Effects
 from kerneltrail.trajectory.graph import LearntGraph
+from kerneltrail.trajectory.level import posteriors, with_level
 from kerneltrail.trajectory.map_table import block_of
 from kerneltrail.trajectory.node_fit import NodeFit, NodePosterior
 from kerneltrail.trajectory.sampler.urn import ROOT
@@ -309,8 +310,14 @@ class NewUser:
 
     def effects(self) -> Effects:
         """What was found of the user: the effect of every covariate in data units, with its uncertainty."""
-        state = self._state
-        return effects_of(self.model, self._kernels(), state.recent, state.rows)
+        state, model, kernels = self._state, self.model, self._kernels()
+        if state.recent is not None:
+            rows = state.recent if state.kept is None else state.kept
+            model = with_level(self.model, rows)
+            if model is not self.model:
+                fitted = [kernel.posterior.hyperparameters for kernel in kernels]
+                kernels = posteriors(model, rows, fitted, [kernel.weight for kernel in kernels])
+        return effects_of(model, kernels, state.recent, state.rows)
 
     def treatment(self) -> TreatmentEffect:
         """What acting adds for the user: on average over the newest contexts, and along each feature."""

@@ -93,6 +93,10 @@ class AtomKind(ABC):
             first.clause + added, first.modifier + added, (first.within or first.modifier) + added, first.lead
         )
 
+    def noun(self, covariate: str, values: Sequence[Mapping[str, float]], unit: str) -> str:
+        """What one of this kind, or several multiplied on one covariate, is called within a sentence."""
+        return f"a pattern in {covariate}"
+
     def to_sklearn(self, values: Mapping[str, float]) -> Foreign | None:
         """The same kernel of one column in scikit-learn, or of the adapter's own classes; None if there is none."""
         return None

@@ -12,7 +12,7 @@ from kerneltrail.errors import KernelError
 from kerneltrail.kernels import compiled
 from kerneltrail.kernels.atoms.base import ATOMS, AtomKind, Foreign, Hyperparameter
 from kerneltrail.kernels.fourier import Array
-from kerneltrail.kernels.phrases import Phrase, listing, place
+from kerneltrail.kernels.phrases import Phrase, levels_of, listing, place
 
 
 class Linear(AtomKind):
@@ -54,6 +54,11 @@ class Linear(AtomKind):
             within=f"with swings that grow faster and faster as {covariate} moves away from {at}",
             lead=1,
         )
+
+    def noun(self, covariate: str, values: Sequence[Mapping[str, float]], unit: str) -> str:
+        if levels_of(unit):
+            return f"a difference by {covariate}"
+        return f"a {'straight' if len(values) == 1 else 'bent'} line in {covariate}"
 
     def to_sklearn(self, values: Mapping[str, float]) -> Foreign | None:
         return "Linear", {"location": values["location"]}  # DotProduct has no location

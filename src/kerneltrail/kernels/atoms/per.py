@@ -68,6 +68,10 @@ class Periodic(AtomKind):
         detail = "smooth " if lengthscale >= 1.0 else "finely detailed " if lengthscale < 0.3 else ""
         return f"follow a {detail}pattern in {covariate}"
 
+    def noun(self, covariate: str, values: Sequence[Mapping[str, float]], unit: str) -> str:
+        shortest = quantity(min(each["period"] for each in values), unit).removeprefix("1 ")
+        return f"a rhythm in {covariate} that comes back every {shortest}"
+
     def to_sklearn(self, values: Mapping[str, float]) -> Foreign | None:
         return "ExpSineSquared", {"length_scale": values["lengthscale"], "periodicity": values["period"]}
 

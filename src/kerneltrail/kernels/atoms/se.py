@@ -12,7 +12,7 @@ from kerneltrail.kernels import compiled
 from kerneltrail.kernels.atoms.base import ATOMS, AtomKind, Foreign, Hyperparameter
 from kerneltrail.kernels.families import GAUSSIAN
 from kerneltrail.kernels.fourier import Array, Series, gaussian_series
-from kerneltrail.kernels.phrases import Phrase, likeness, quantity
+from kerneltrail.kernels.phrases import Phrase, levels_of, likeness, quantity
 
 
 class SquaredExponential(AtomKind):
@@ -51,6 +51,9 @@ class SquaredExponential(AtomKind):
             modifier=f"as long as {stays}",
             within=f"with a shape that gradually changes over about {quantity(values['lengthscale'], unit)}",
         )
+
+    def noun(self, covariate: str, values: Sequence[Mapping[str, float]], unit: str) -> str:
+        return f"a difference by {covariate}" if levels_of(unit) else f"a smooth curve over {covariate}"
 
     def to_sklearn(self, values: Mapping[str, float]) -> Foreign | None:
         return "RBF", {"length_scale": values["lengthscale"]}

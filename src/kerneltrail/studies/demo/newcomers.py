@@ -16,7 +16,7 @@ from kerneltrail.kernels import Composition
 from kerneltrail.methods.trajectory import TrajectoryMethod
 from kerneltrail.progress import Progress, Tell
 from kerneltrail.report import figures, graph
-from kerneltrail.report.description import explain
+from kerneltrail.report.explanation import explain
 from kerneltrail.report.figures import NARROW, STYLE, WIDE, Curve, Dots, Panel
 from kerneltrail.report.page import Block, Paragraph, Section, Sentences, Table
 from kerneltrail.studies import selection_figures

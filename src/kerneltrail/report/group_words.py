@@ -1,0 +1,154 @@
+"""What was found of the pilot users, in words: for how many of them the target rises, falls, or turns, and by how much.
+
+Each covariate's effect is stated over one span for all of them (`trajectory.pilot_effects`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from kerneltrail.kernels.phrases import capitalised
+from kerneltrail.report.description import Description, Sentence
+from kerneltrail.report.terms import Terms
+from kerneltrail.trajectory.graph import LearntGraph
+
+Row = Mapping[str, Any]
+"""One pilot user's effect of one covariate."""
+
+NEAR = 0.1
+"""Turning points within this share of the span, to either side, count as one place."""
+
+
+def group_description(model: LearntGraph) -> Description:
+    """A sentence for each covariate, the largest effects first; none for models that keep no pilot users' effects."""
+    by_covariate: dict[str, list[Row]] = {}
+    for row in model.pilot_effects:
+        by_covariate.setdefault(row["covariate"], []).append(row)
+    order = sorted(by_covariate, key=lambda name: (-_weight(by_covariate[name]), name))
+    terms = Terms(model.schema)
+    return Description(Sentence(_sentence(name, by_covariate[name], terms), covariates=(name,)) for name in order)
+
+
+def _weight(rows: Sequence[Row]) -> float:
+    """How much a covariate matters to the group: the average size of what is clear."""
+    return sum(abs(row["change"]) for row in rows if row["clear"]) / len(rows)
+
+
+def _sentence(name: str, rows: Sequence[Row], terms: Terms) -> str:
+    up, down, turning, unclear, unused = _sorted_out(rows)
+    called, count = terms.called(name), len(rows)
+    if len(unused) == count:
+        return f"{capitalised(called)} plays no part for any of the {count} pilot users."
+    if not (up or down or turning):
+        aside = f"; for {len(unused)} of them it plays no part" if unused else ""
+        return f"{capitalised(called)} has no clear effect for any of the {count} pilot users{aside}."
+    directed = [row for row in rows if _has_direction(row)]
+    parts: list[str] = []
+
+    def add(what: str, some: Sequence[Row], detail: str) -> None:
+        whom = f"{len(some) or 'none'}{'' if parts else f' of {count} pilot users'}"
+        parts.append(f"{what} for {whom}{detail}")
+
+    if up or down:
+        verbs = ("rises", "falls") if directed[0]["levels"] is None else ("is higher", "is lower")
+        many, few = sorted(zip(verbs, (up, down), strict=True), key=lambda pair: -len(pair[1]))
+        add(*many, f" (by {_sizes(many[1], terms)})")
+        if few[1]:
+            add(*few, f" (by {_sizes(few[1], terms)})")
+        elif len(up) + len(down) < count:
+            add(*few, "")
+    if turning:
+        add(_course(name, turning, terms), turning, "")
+    if unclear:
+        parts.append(f"is not clear for {len(unclear)}")
+    if unused:
+        parts.append(f"does not depend on it for {len(unused)}")
+    text = f"{_condition(name, directed, terms)}, {terms.target} {_joined(parts)}."
+    return f"{text} {_turning_points(name, turning, terms)}" if turning else text
+
+
+def _joined(parts: Sequence[str]) -> str:
+    """Clauses as a list; each may hold "and" itself."""
+    return " and ".join(parts) if len(parts) < 3 else f"{', '.join(parts[:-1])}, and {parts[-1]}"
+
+
+def _has_direction(row: Row) -> bool:
+    """Whether a row compares the same two values for everybody, rather than a user's highest with the lowest."""
+    return row["shape"] in ("line", "trend") or row["levels"] == 2
+
+
+def _sorted_out(rows: Sequence[Row]) -> tuple[list[Row], ...]:
+    """Users for whom the target rises, falls, turns, is unclear, and has nothing to do with the covariate."""
+    kinds: tuple[list[Row], ...] = tuple([] for _ in range(5))
+    up, down, turning, unclear, unused = kinds
+    for row in rows:
+        if row["change"] == row["lower"] == row["upper"] == 0.0:
+            unused.append(row)
+        elif not row["clear"]:
+            unclear.append(row)
+        elif _has_direction(row):
+            (up if row["change"] > 0 else down).append(row)
+        else:
+            turning.append(row)
+    return kinds
+
+
+def _condition(name: str, directed: Sequence[Row], terms: Terms) -> str:
+    called = terms.called(name)
+    if not directed:
+        return f"Depending on {called}"
+    start, end = directed[0]["from"], directed[0]["to"]
+    if directed[0]["levels"] is not None:
+        return f"Where {called} is {terms.at(name, end)} rather than {terms.at(name, start)}"
+    return f"As {called} goes {terms.span(name, start, end)}"
+
+
+def _sizes(rows: Sequence[Row], terms: Terms) -> str:
+    """The least and the greatest of the users' estimates."""
+    sizes = [abs(row["change"]) for row in rows]
+    width = float(np.median([row["upper"] - row["lower"] for row in rows]))
+    least, most = (terms.amount(size, width) for size in (min(sizes), max(sizes)))
+    return most if least == most else f"{least.split(' ')[0]} to {most}"
+
+
+def _course(name: str, rows: Sequence[Row], terms: Terms) -> str:
+    """What most of those whose effects turn have in common."""
+    if rows[0]["levels"] is not None:
+        return "differs"
+    periods = [row["period"] for row in rows if row["period"] is not None]
+    if 2 * len(periods) <= len(rows):
+        return "goes up and down"
+    return f"goes up and down, every {terms.period(name, float(np.median(periods)))} or so,"
+
+
+def _turning_points(name: str, rows: Sequence[Row], terms: Terms) -> str:
+    """Where most of those whose effects turn are highest and lowest, and by how much that differs."""
+    # The change is counted upwards: from where the effect is least to where it is greatest.
+    peaks, troughs = ([row[key] for row in rows] for key in ("to", "from"))
+    width = float(np.ptp([*peaks, *troughs]))
+    near = 0.0 if rows[0]["levels"] is not None else NEAR * width
+    about = "about " if near else ""
+    places = []
+    for word, values in (("highest", peaks), ("lowest", troughs)):
+        centre, count = _most(values, near)
+        if 2 * count > len(rows):
+            whom = "" if len(rows) == 1 else "all " if count == len(rows) else f"{count} "
+            where = f"where {terms.called(name)} is {about}{terms.at(name, centre, width)}"
+            places.append(f"{whom}{'are ' if whom else 'is '}{word} {where}")
+    sizes = f"highest and lowest differ by {_sizes(rows, terms)}"
+    if len(rows) == 1:
+        places = [place.removeprefix("is ") for place in places]
+        return f"For this one it is {' and '.join(places)}; {sizes}."
+    if not places:
+        return f"Of these {len(rows)} users, no more than half are highest, or lowest, at the same place; {sizes}."
+    return f"Of these {len(rows)} users, {' and '.join(places)}; {sizes}."
+
+
+def _most(values: Sequence[float], near: float) -> tuple[float, int]:
+    """Where most of some values lie: their middle, and how many lie that near."""
+    groups = [[value for value in values if abs(value - centre) <= near] for centre in sorted(values)]
+    largest = max(groups, key=len)
+    return float(np.median(largest)) if near else largest[0], len(largest)

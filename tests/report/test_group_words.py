@@ -1,0 +1,108 @@
+"""What was found of the pilot users, in words, from the rows that a model keeps."""
+
+from dataclasses import replace
+
+import pytest
+
+from kerneltrail.report.group_words import group_description
+from trajectory.small import small_model
+
+MODEL = small_model()
+
+
+def row(user, covariate, shape, start, end, change, half=0.3, *, levels=None, period=None, clear=None):
+    return {
+        "user": user, "rows": 12, "covariate": covariate, "shape": shape, "from": start, "to": end, "change": change,
+        "lower": change - half, "upper": change + half, "probability_of_sign": 0.99,
+        "clear": abs(change) > half if clear is None else clear, "per_unit": None, "period": period, "levels": levels,
+        "read": 1.0,
+    }  # fmt: skip
+
+
+def words(rows, **schema):
+    model = replace(MODEL, pilot_effects=tuple(rows), schema=replace(MODEL.schema, **schema))
+    return [sentence.text for sentence in group_description(model)]
+
+
+def test_directions_are_counted_with_the_range_of_their_sizes():
+    changes = [1.0, 0.9, 1.4, 1.1, 1.2, 0.1, -0.2, 0.0]
+    rows = [row(f"p{i}", "hour", "line", 8.0, 20.0, change) for i, change in enumerate(changes)]
+    assert words(rows, units={"mood": "points"}) == [
+        "As hour goes from 8 to 20, mood rises for 5 of 8 pilot users (by 0.9 to 1.4 points), falls for none, and is "
+        "not clear for 3."
+    ]
+    down = [{**each, "change": -each["change"]} for each in rows]
+    assert words(down[:5], labels={"mood": "the mood", "hour": "the hour"}) == [
+        "As the hour goes from 8 to 20 hours, the mood falls for 5 of 5 pilot users (by 0.9 to 1.4)."
+    ]
+    assert words([*rows[:3], *down[:2]]) == [
+        "As hour goes from 8 to 20, mood rises for 3 of 5 pilot users (by 0.9 to 1.4) and falls for 2 (by 0.9 to 1)."
+    ]
+
+
+def test_two_levels_are_compared():
+    rows = [row(f"p{i}", "steps", "levels", 0.0, 1.0, change, levels=2) for i, change in enumerate((1.0, 2.0, 0.1))]
+    assert words(rows, value_names={"steps": {0: "still", 1: "active"}}) == [
+        "Where steps is active rather than still, mood is higher for 2 of 3 pilot users (by 1 to 2), is lower for "
+        "none, and is not clear for 1."
+    ]
+
+
+def test_curves_say_where_most_turn():
+    peaks = [17.0, 17.4, 16.9, 9.0]
+    rows = [row(f"p{i}", "hour", "curve", 12.0, peak, 1.5) for i, peak in enumerate(peaks)]
+    rows.append(row("p4", "hour", "trend", 8.0, 20.0, 0.9))
+    assert words(rows) == [
+        "As hour goes from 8 to 20, mood rises for 1 of 5 pilot users (by 0.9), falls for none, and goes up and down "
+        "for 4. Of these 4 users, 3 are highest where hour is about 17 and all are lowest where hour is about 12; "
+        "highest and lowest differ by 1.5."
+    ]
+    apart = [row(f"p{i}", "hour", "curve", 20.0 - 3 * i, 5.0 * i, 1.0 + i) for i in range(3)]
+    assert words(apart) == [
+        "Depending on hour, mood goes up and down for 3 of 3 pilot users. Of these 3 users, no more than half are "
+        "highest, or lowest, at the same place; highest and lowest differ by 1 to 3."
+    ]
+    assert words(apart[:1]) == [
+        "Depending on hour, mood goes up and down for 1 of 1 pilot users. For this one it is highest where hour is "
+        "about 0 and lowest where hour is about 20; highest and lowest differ by 1."
+    ]
+    rhythms = [row(f"p{i}", "hour", "rhythm", 5.0, 17.0, 1.0, period=24.0) for i in range(2)]
+    assert words(rhythms)[0].startswith(
+        "Depending on hour, mood goes up and down, every 24 hours or so, for 2 of 2 pilot users. Of these 2 users, all"
+    )
+
+
+def test_more_than_two_levels():
+    rows = [row(f"p{i}", "steps", "levels", 0.0, 2.0, 1.0, levels=3) for i in range(3)]
+    assert words(rows, value_names={"steps": {0: "none", 1: "some", 2: "many"}}) == [
+        "Depending on steps, mood differs for 3 of 3 pilot users. Of these 3 users, all are highest where steps is "
+        "many and all are lowest where steps is none; highest and lowest differ by 1."
+    ]
+
+
+def test_what_is_unclear_or_not_read():
+    unclear = [row(f"p{i}", "hour", "line", 8.0, 20.0, 0.1) for i in range(2)]
+    unread = [row(f"p{i}", "hour", "line", 8.0, 20.0, 0.0, 0.0) for i in range(2, 4)]
+    assert words(unclear) == ["Hour has no clear effect for any of the 2 pilot users."]
+    assert words(unread) == ["Hour plays no part for any of the 2 pilot users."]
+    both = "Hour has no clear effect for any of the 4 pilot users; for 2 of them it plays no part."
+    assert words([*unclear, *unread]) == [both]
+    one = row("p9", "hour", "line", 8.0, 20.0, 1.0)
+    assert words([one, *unread])[0].endswith("falls for none, and does not depend on it for 2.")
+
+
+def test_the_largest_effects_come_first():
+    rows = [row("p", "hour", "line", 0.0, 1.0, 1.0), row("p", "steps", "line", 0.0, 1.0, -2.0)]
+    assert [text.split(" ")[1] for text in words(rows)] == ["steps", "hour"]
+    assert [s.covariates for s in group_description(replace(MODEL, pilot_effects=tuple(rows)))] == [
+        ("steps",),
+        ("hour",),
+    ]
+    assert words([]) == []
+
+
+@pytest.mark.parametrize("sizes", [(1.0, 2.0), (0.004, 1e4)])
+def test_numbers_are_plain(sizes):
+    said = words([row(f"p{i}", "hour", "line", 0.0, 1.0, size, 0.1 * size) for i, size in enumerate(sizes)])[0]
+    assert "nan" not in said
+    assert "e-" not in said
