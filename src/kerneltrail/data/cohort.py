@@ -77,14 +77,16 @@ class Cohort:
         scaling: Scaling = "group",
         target_scaling: TargetScaling = "standard",
         units: Mapping[str, str] | None = None,
+        labels: Mapping[str, str] | None = None,
+        value_names: Mapping[str, Mapping[float, str]] | None = None,
         skip_refused: bool = False,
     ) -> Cohort:
         """The cohort in a long table, one row per decision point.
 
         Args:
             rows: a pandas, polars or pyarrow table, a dict of columns, or a path to a CSV or Parquet file.
-            user, target, covariates, action, availability, probability, available_only, scaling, target_scaling, units:
-                as in `Schema`; covariates are numbers, unless declared `categorical`.
+            user, target, covariates, action, availability, probability, available_only, scaling, target_scaling, units,
+                labels, value_names: as in `Schema`; covariates are numbers, unless declared `categorical`.
             order: column of numbers, times or ISO texts that orders a user's rows. Rows are sorted by it; rows with
                 equal values keep the table's order and are counted in the report.
             batch_size, batch_column, ends: how batches are cut; one of the three (see Batching).
@@ -111,6 +113,8 @@ class Cohort:
             scaling=scaling,
             target_scaling=target_scaling,
             units=units or {},
+            labels=labels or {},
+            value_names=value_names or {},  # type: ignore[arg-type]
         )
         if isinstance(missing, str):
             if missing not in ("error", "drop"):
@@ -122,7 +126,14 @@ class Cohort:
 
     @classmethod
     def from_schema(
-        cls, schema: Schema, rows: Any, *, batching: Batching | None = None, skip_refused: bool = False
+        cls,
+        schema: Schema,
+        rows: Any,
+        *,
+        batching: Batching | None = None,
+        labels: Mapping[str, str] | None = None,
+        value_names: Mapping[str, Mapping[float, str]] | None = None,
+        skip_refused: bool = False,
     ) -> Cohort:
         """Another table, read as a schema says and with its scaler: how a model meets new users.
 
@@ -130,10 +141,11 @@ class Cohort:
             schema: how the first table was read, such as a model's ``schema``.
             rows: what `from_table` takes.
             batching: how to cut batches, if otherwise than the first table's; ``Batching()`` makes one batch of it.
+            labels, value_names: as in `Schema`, in place of the first table's.
             skip_refused: as in `from_table`; values that only scaling makes unusable count too.
         """
-        if batching is not None:
-            schema = replace(schema, batching=batching)
+        changes: dict[str, Any] = {"batching": batching, "labels": labels, "value_names": value_names}
+        schema = replace(schema, **{name: change for name, change in changes.items() if change is not None})
         users, report = read_users(schema, rows, skip_refused=skip_refused)
         schema = schema if schema.scaler is not None else schema.fitted(users)
         if skip_refused:

@@ -42,6 +42,9 @@ class Schema:
         scaling: ``group`` (one scaler for everybody), ``user`` (each user's own) or ``none``.
         target_scaling: ``none`` or ``standard``.
         units: unit by covariate or target, for people to read.
+        labels: what people call a column, where that is not its name; for words and figures.
+        value_names: for a covariate of numbers, what some of its values are called, such as 0 morning and 1 evening:
+            pairs (value, name), given as a mapping or as pairs; for words and figures.
         scaler: the group's fitted scaler; None before fitting, and under ``user`` scaling.
     """
 
@@ -60,6 +63,8 @@ class Schema:
     target_scaling: TargetScaling = "none"
     units: Mapping[str, str] = field(default_factory=FrozenDict)
     scaler: Scaler | None = None
+    labels: Mapping[str, str] = field(default_factory=FrozenDict)
+    value_names: Mapping[str, tuple[tuple[float, str], ...]] = field(default_factory=FrozenDict)
 
     def __post_init__(self) -> None:
         put = object.__setattr__
@@ -69,6 +74,9 @@ class Schema:
         put(self, "levels", FrozenDict({name: _levels(name, levels) for name, levels in self.levels.items()}))
         put(self, "missing", FrozenDict(self.missing))
         put(self, "units", FrozenDict(self.units))
+        put(self, "labels", FrozenDict({name: _label(name, label) for name, label in self.labels.items()}))
+        value_names = {name: _value_names(name, names) for name, names in self.value_names.items()}
+        put(self, "value_names", FrozenDict(value_names))
         if not self.covariates:
             raise DataError("at least one covariate is needed")
         unique(self.covariates, "covariates")
@@ -88,6 +96,11 @@ class Schema:
         self._check_names(self.levels, self.covariates, "categorical")
         self._check_names(self.units, (*self.covariates, self.target), "units")
         self._check_names(self.missing, self.values, "missing")
+        self._check_names(self.labels, (*self.values, self.user, self.order), "labels")
+        self._check_names(self.value_names, self.covariates, "value_names")
+        for name in self.value_names:
+            if name in self.levels:
+                raise DataError(f"value_names= names values of {name!r}, which has levels with names (categorical=)")
         for name, policy in self.missing.items():
             self._check_policy(name, policy)
 
@@ -125,6 +138,22 @@ class Schema:
     def unit(self, column: str) -> str:
         """The unit of a covariate or of the target; empty if it has none."""
         return self.units.get(column, "")
+
+    def label(self, column: str) -> str:
+        """What people call a column: its label, or its name."""
+        return self.labels.get(column, column)
+
+    def names_of(self, column: str) -> dict[float, str]:
+        """Names of a covariate's values: those of a categorical one's codes 0, 1, …, or those given; else none."""
+        if column in self.levels:
+            return {float(code): level for code, level in enumerate(self.levels[column])}
+        return dict(self.value_names.get(column, ()))
+
+    def name_of(self, column: str, value: float) -> str | None:
+        """What a covariate's value is called, if it has a name; to rounding, as values have been scaled and back."""
+        names = self.names_of(column)
+        nearest_value = min(names, key=lambda named: abs(named - value), default=math.inf)
+        return names[nearest_value] if math.isclose(nearest_value, value, rel_tol=1e-9, abs_tol=1e-9) else None
 
     @property
     def ranges(self) -> dict[str, tuple[float, float]]:
@@ -180,3 +209,22 @@ def _levels(name: str, levels: Sequence[Any]) -> tuple[str, ...]:
                 f"level {text!r} of {name!r} is how a CSV file says that a value is missing; name it otherwise"
             )
     return texts
+
+
+def _label(name: str, label: Any) -> str:
+    if not isinstance(label, str) or not label.strip() or "\n" in label:
+        raise DataError(f"the label of {name!r} must be a text on one line, got {label!r}")
+    return label.strip()
+
+
+def _value_names(name: str, names: Any) -> tuple[tuple[float, str], ...]:
+    """Pairs (value, name), sorted by value."""
+    expected = f"the names of {name!r}'s values must be given by number, such as {{0: 'morning', 1: 'evening'}}"
+    try:
+        pairs = [(float(value), called) for value, called in dict(names).items()]
+    except (TypeError, ValueError):
+        raise DataError(f"{expected}, got {names!r}") from None
+    texts = {called.strip() for _, called in pairs if isinstance(called, str)} - {""}
+    if not pairs or len(texts) != len(pairs) or not all(math.isfinite(value) for value, _ in pairs):
+        raise DataError(f"{expected}, all different, got {names!r}")
+    return tuple(sorted((value, called.strip()) for value, called in pairs))

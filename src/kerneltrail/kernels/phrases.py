@@ -77,6 +77,39 @@ def _trim(text: str) -> str:
     return text.rstrip("0").rstrip(".") if "." in text else text
 
 
+def rounded(value: float, width: float) -> str:
+    """A number to the digits that mean something beside an interval or a span of that width: two of the width's.
+
+    >>> rounded(1.2871, 0.853), rounded(-63.7, 46.0), rounded(-0.04, 12.4), rounded(12345.0, 4600.0), rounded(0.5, 0.0)
+    ('1.29', '−64', '0', '12300', '0.5')
+    """
+    if not (math.isfinite(value) and math.isfinite(width)) or width <= 0.0 or abs(value) > 1e4 * width:
+        return number(value).replace("-", "−")
+    decimals = 1 - math.floor(math.log10(width))
+    near = round(value, decimals)
+    if decimals > 4 or abs(near) >= 1e6:
+        return number(near).replace("-", "−")
+    return _trim(f"{near + 0.0:.{max(decimals, 0)}f}").replace("-", "−")
+
+
+def capitalised(text: str) -> str:
+    """Capital letter at the start of a sentence, but names of columns (`log_steps`, `y`, `V1`) stay as they are.
+
+    >>> capitalised("step count"), capitalised("log_steps"), capitalised("y")
+    ('Step count', 'log_steps', 'y')
+    """
+    words = text.split()
+    plain = all(word.isalpha() and word.islower() for word in words) and len(text) > 1
+    return text[0].upper() + text[1:] if plain else text
+
+
+def with_unit(text: str, unit: str) -> str:
+    """A written number with its unit, if it has one: ``3 hours``, ``1 hour``, ``16%``."""
+    if unit.startswith("%"):
+        return text + unit
+    return f"{text} {singular(unit) if text in ('1', '-1', '−1') else unit}".rstrip()
+
+
 def singular(unit: str) -> str:
     """One of a unit: ``hour`` for hours, ``degree Celsius`` for degrees Celsius, ``°C`` for °C.
 
@@ -100,12 +133,7 @@ def quantity(value: float, unit: str) -> str:
     >>> quantity(3.06, "hours"), quantity(1.0, "hours"), quantity(16, "%"), quantity(2.5, "")
     ('3.06 hours', '1 hour', '16%', '2.5')
     """
-    text = number(value)
-    if unit.startswith("%"):
-        return text + unit
-    if text in ("1", "-1"):
-        unit = singular(unit)
-    return f"{text} {unit}".rstrip()
+    return with_unit(number(value), unit)
 
 
 def every(value: float, unit: str) -> str:

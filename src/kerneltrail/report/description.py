@@ -15,7 +15,7 @@ from kerneltrail.data import Scaler, Schema
 from kerneltrail.errors import KernelError
 from kerneltrail.gp import Posterior
 from kerneltrail.kernels import Atom, Hyperparameters, Product
-from kerneltrail.kernels.phrases import Phrase, Unit, quantity, singular
+from kerneltrail.kernels.phrases import Phrase, Unit, capitalised, quantity, singular
 from kerneltrail.trajectory.new_user import NewUser
 
 
@@ -174,7 +174,7 @@ class _Speaker:
         return [float(self.values[i]) for i in self.layout.amplitude_index]
 
     def product(self, p: int, share: float | None, *, first: bool) -> str:
-        will = f"{_capitalised(self.target)} will {'' if first else 'also '}"
+        will = f"{capitalised(self.target)} will {'' if first else 'also '}"
         parts = self._parts(p)
         return f"{will}{_joined(parts)}. {self._size(p, _leader(parts))}{_percentage(share)}."
 
@@ -266,13 +266,6 @@ def _percentage(share: float | None) -> str:
     part = "less than 1%" if percent < 1.0 else "more than 99%" if 99.0 < percent < 100.0 else f"about {percent:.0f}%"
     # The size before is what the kernel allows, of any user; this is of these rows, so the two need not go together.
     return f"; in the rows seen it makes up {part} of the variation"
-
-
-def _capitalised(target: str) -> str:
-    """Capital letter at the start of a sentence, but names of columns (`log_steps`, `y`, `V1`) stay as they are."""
-    words = target.split()
-    plain = all(word.isalpha() and word.islower() for word in words) and len(target) > 1
-    return target[0].upper() + target[1:] if plain else target
 
 
 __all__ = ["Description", "Scale", "Sentence", "describe"]

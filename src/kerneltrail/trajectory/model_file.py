@@ -37,9 +37,15 @@ _LATER = (
 """Keys, with the values that change nothing, which files of before do not have."""
 
 
+NAMES = ("labels", "value_names")
+"""What a schema calls columns and values: for people alone, and not in files of before."""
+
 _NUMBERS = dict[str, float]
 LAYOUT: dict[str, Any] = {
-    "schema": {**get_type_hints(Schema), "batching": dict[str, Any]},
+    "schema": {
+        **{name: kind for name, kind in get_type_hints(Schema).items() if name not in NAMES},
+        "batching": dict[str, Any],
+    },
     "pool": {"products": list[str], "probabilities": list[float], "allow_empty": bool},
     "priors": {"by_kind": dict[str, Any], "by_covariate": list[Any]},
     "settings": Settings,
@@ -76,6 +82,8 @@ def fingerprint(model: LearntGraph) -> str:
     parts = ("schema", "pool", "priors", "settings", "batches", "nodes", "reward")
     facts = {name: content[name] for name in parts}
     facts["compositions"] = content["compositions"][: len(model.nodes)]  # those of the alternatives come after
+    # What people call things decides nothing.
+    facts["schema"] = {name: value for name, value in content["schema"].items() if name not in NAMES}
     # What came later is left out where it is as before: a user followed on an older model's file still fits it.
     facts["settings"] = {k: v for k, v in content["settings"].items() if (k, v) not in _LATER}
     facts["reward"] = content["reward"] and {k: v for k, v in content["reward"].items() if (k, v) not in _LATER}

@@ -1,0 +1,278 @@
+"""What was found of one user, in words: direction, size with a 90 % interval, over which span, and how sure it is.
+
+A sentence says what the rows of this user show. What a kernel would allow of any user is said by `describe`.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from kerneltrail.data import Schema
+from kerneltrail.gp.mixture import NormalMixture
+from kerneltrail.kernels.phrases import quantity
+from kerneltrail.report.description import Description, Sentence
+from kerneltrail.report.terms import Terms, chance, sureness
+from kerneltrail.trajectory.effects import SURE, Effect, Interaction
+from kerneltrail.trajectory.new_user import NewUser
+from kerneltrail.trajectory.treatment import FeatureAdvantage, TreatmentEffect
+
+LEANING = 0.9
+"""From this probability of a sign on, an effect that is not clear is said to lean to a side."""
+FEW = 5
+"""Up to so many values of a feature are all stated; of more, the two ends."""
+READ = 0.5
+"""Below this probability of the kernels that read a covariate, what is said of it rests on other users too."""
+
+
+def effect_sentence(effect: Effect, schema: Schema) -> str:
+    """What one covariate does to one user's target.
+
+    >>> from kerneltrail.data.batching import Batching
+    >>> schema = Schema("who", "day", "steps", ("hour",), Batching(size=5), units={"steps": "steps"})
+    >>> rising = NormalMixture([1.0], [[600.0]], [[100.0**2]])
+    >>> effect = Effect("hour", "line", np.array([8.0, 20.0]), rising, 8.0, 20.0, rising, 1.0)
+    >>> print(effect_sentence(effect, schema))
+    Steps rises with hour: by 50 steps for each unit of hour (90 % interval 36 to 64), so by 600 steps from 8 to 20 \
+(nearly all rows). That it rises is almost certain (probability above 0.99).
+    """
+    terms = Terms(schema)
+    silence = _silence(effect, terms)
+    if silence:
+        return silence
+    if not effect.clear:
+        return _unclear(effect, terms) + _rests(effect, terms)
+    if effect.shape in ("line", "trend"):
+        text = _direction(effect, terms)
+    elif effect.shape == "levels" and len(effect.x) == 2:
+        text = _two_levels(effect, terms)
+    else:
+        text = _turns(effect, terms)
+    return text + _rests(effect, terms)
+
+
+def _silence(effect: Effect, terms: Terms) -> str:
+    """Why nothing can be said of a covariate; empty if something can."""
+    name = terms.called(effect.covariate)
+    if effect.start == effect.end:
+        held = terms.at(effect.covariate, effect.start)
+        return f"An effect of {name} cannot be told: it is about {held} in most rows so far."
+    moves = effect.change.variances.max() > 0.0 or effect.change.means.any()
+    # A level that no row has: the curve is stated around the rows' average, so it is known to be 0 at the only one met.
+    if effect.shape == "levels" and moves and len(effect.x) == 2 and not effect.curve.variances[:, 0].any():
+        held = terms.at(effect.covariate, float(effect.x[0]))
+        return f"An effect of {name} cannot be told: in all rows so far it is {held}."
+    low, high = effect.interval()
+    # Nearly all kernels say that nothing changes.
+    if max(-low, high) <= 1e-6 * float((np.abs(effect.change.means) + np.sqrt(effect.change.variances)).max()):
+        return (
+            f"No effect of {name} was found: the probability that it plays a part for this user is "
+            f"{chance(effect.read)}."
+        )
+    return ""
+
+
+def _rests(effect: Effect, terms: Terms) -> str:
+    """What a sentence rests on where most kernels do not read the covariate."""
+    if effect.read >= READ:
+        return ""
+    name, change = terms.called(effect.covariate), effect.change
+    known = (change.variances == 0.0) & (change.means == 0.0)
+    # Without a population to differ from, kernels that do not read the covariate say that nothing changes.
+    apart = float(change.weights[~known[:, 0]].sum()) - effect.read > 1e-6
+    part = f"the probability that {name} plays a part of its own for this user is {chance(effect.read)}"
+    if apart:
+        return (
+            f" This rests mostly on what the pilot users share and on what the other covariates leave unexplained; "
+            f"{part}."
+        )
+    return f" {part[0].upper()}{part[1:]}."
+
+
+def _ordered(effect: Effect) -> tuple[float, float, float]:
+    """The lower and the higher of the two values compared, and the factor that makes the change go that way."""
+    return (effect.start, effect.end, 1.0) if effect.start <= effect.end else (effect.end, effect.start, -1.0)
+
+
+def _size(change: NormalMixture) -> tuple[float, float, float]:
+    """How large a change is, whatever its sign, with its 90 % interval."""
+    size = float(change.mean[0])
+    low, high = (float(end[0]) for end in change.interval())
+    return (size, low, high) if size >= 0 else (-size, -high, -low)
+
+
+def _direction(effect: Effect, terms: Terms) -> str:
+    low_end, high_end, factor = _ordered(effect)
+    verb = "rises" if factor * effect.size > 0 else "falls"
+    size, low, high = _size(effect.change)
+    span = f"{terms.span(effect.covariate, low_end, high_end)} ({_rows_within(effect)})"
+    total = terms.amount(size, high - low)
+    head = f"{terms.subject} {verb} with {terms.called(effect.covariate)}"
+    slope = effect.slope
+    rate = None if slope is None else _size(slope)
+    if rate is not None and rate[0] >= 1e-3:
+        each = f"{terms.amount(rate[0], rate[2] - rate[1])} {terms.per(effect.covariate)}"
+        text = f"{head}: by {each} (90 % interval {terms.interval(rate[1], rate[2])}), so by {total} {span}."
+    else:
+        bent = "" if effect.shape == "line" else ", in a curve without a turn"
+        text = f"{head}{bent}: by {total} (90 % interval {terms.interval(low, high)}) {span}."
+    return f"{text} That it {verb} is {sureness(effect.sign)}."
+
+
+def _rows_within(effect: Effect) -> str:
+    """Which rows lie between the two values that a line or a trend compares: method §8.5's percentiles."""
+    ends = {effect.start, effect.end}
+    return "nearly all rows" if ends == {float(effect.x[0]), float(effect.x[-1])} else "the middle 80 % of the rows"
+
+
+def _two_levels(effect: Effect, terms: Terms) -> str:
+    size, low, high = _size(effect.change)
+    word = "higher" if effect.size > 0 else "lower"
+    one, other = (terms.at(effect.covariate, value) for value in (effect.end, effect.start))
+    return (
+        f"{terms.subject} is {terms.amount(size, high - low)} {word} where {terms.called(effect.covariate)} is {one} "
+        f"than where it is {other} (90 % interval {terms.interval(low, high)}; probability {chance(effect.sign)} that "
+        f"it is {word})."
+    )
+
+
+def _turns(effect: Effect, terms: Terms) -> str:
+    size, low, high = _size(effect.change)
+    top, bottom = (effect.end, effect.start) if effect.size > 0 else (effect.start, effect.end)
+    width = float(np.ptp(effect.x))
+    about = "" if effect.shape == "levels" else "about "
+    peak, trough = (f"{about}{terms.at(effect.covariate, value, width)}" for value in (top, bottom))
+    name = terms.called(effect.covariate)
+    head = f"{terms.subject} is highest where {name} is {peak} and lowest where it is {trough}"
+    if effect.period is not None:
+        period = terms.period(effect.covariate, effect.period)
+        head = (
+            f"{terms.subject} goes up and down with {name} in a rhythm that comes back every {period}. In the rows so "
+            f"far it is highest where {name} is {peak} and lowest where it is {trough}"
+        )
+    return (
+        f"{head}: a difference of {terms.amount(size, high - low)} (90 % interval {terms.interval(low, high)}). That "
+        f"there is such a difference is {sureness(effect.sign)}."
+    )
+
+
+def _unclear(effect: Effect, terms: Terms) -> str:
+    name, column = terms.called(effect.covariate), effect.covariate
+    low, high = effect.interval()
+    if effect.shape in ("line", "trend"):
+        start, end, factor = _ordered(effect)
+        low, high = (low, high) if factor > 0 else (-high, -low)
+        text = (
+            f"No clear effect of {name}: {terms.span(column, start, end)} the change in {terms.target} lies between "
+            f"{terms.between(low, high)} (90 % interval)."
+        )
+        verb = "rise" if factor * effect.size > 0 else "fall"
+        return text + (f" A {verb} is likelier (probability {chance(effect.sign)})." if effect.sign >= LEANING else "")
+    width = float(np.ptp(effect.x))
+    one, other = (terms.at(column, value, width) for value in (effect.end, effect.start))
+    if effect.shape == "levels" and len(effect.x) == 2:
+        text = (
+            f"No clear difference by {name}: {terms.target} where it is {one} less that where it is {other} lies "
+            f"between {terms.between(low, high)} (90 % interval)."
+        )
+        word = "higher" if effect.size > 0 else "lower"
+        lean = f" That it is {word} where {name} is {one} is likelier (probability {chance(effect.sign)})."
+        return text + (lean if effect.sign >= LEANING else "")
+    return (
+        f"No clear effect of {name}: the difference in {terms.target} between {one}, where it seems highest, and "
+        f"{other}, where it seems lowest, lies between {terms.between(low, high)} (90 % interval)."
+    )
+
+
+def interaction_sentence(interaction: Interaction, schema: Schema) -> str:
+    """How the effect of one covariate depends on another, for one user."""
+    terms = Terms(schema)
+    (a, b), (first, second) = interaction.covariates, (interaction.first, interaction.second)
+    here, there = (terms.at(b, value, float(np.ptp(interaction.z))) for value in (second[1], second[0]))
+    span = terms.span(a, *first)
+    if interaction.sign < SURE:
+        low, high = (float(end[0]) for end in interaction.change.interval())
+        return (
+            f"Whether the effect of {terms.called(a)} depends on {terms.called(b)} is not clear: {span}, the change in "
+            f"{terms.target} where {terms.called(b)} is {here} less that where it is {there} lies between "
+            f"{terms.between(low, high)} (90 % interval)."
+        )
+    size, low, high = _size(interaction.change)
+    word = "more" if float(interaction.change.mean[0]) > 0 else "less"
+    return (
+        f"The effect of {terms.called(a)} depends on {terms.called(b)}: {span}, {terms.target} gains "
+        f"{terms.amount(size, high - low)} {word} (90 % interval {terms.interval(low, high)}) where {terms.called(b)} "
+        f"is {here} than where it is {there}. That it gains {word} is {sureness(interaction.sign)}."
+    )
+
+
+def treatment_sentences(treatment: TreatmentEffect, schema: Schema) -> tuple[str, ...]:
+    """What acting adds for one user: on average, along each feature, and what availability has to do with it."""
+    terms = Terms(schema)
+    sentences = [_average(treatment.average, terms)]
+    sentences += [_along(each, terms) for each in treatment.features]
+    if schema.available_only:
+        sentences.append("Rows at which the user was not available are left out.")
+    elif schema.availability is not None:
+        sentences.append(
+            f"Rows at which the user was not available say nothing of what {terms.action} adds; they count for all "
+            "else."
+        )
+    return tuple(sentences)
+
+
+def _average(average: NormalMixture, terms: Terms) -> str:
+    positive = float(average.positive[0])
+    sign = positive if float(average.mean[0]) >= 0 else 1.0 - positive
+    if sign < SURE:
+        low, high = (float(end[0]) for end in average.interval())
+        return (
+            f"Whether {terms.action} raises or lowers {terms.target} is not clear: on average over the recent rows the "
+            f"change lies between {terms.between(low, high)} (90 % interval; probability {chance(positive)} that it "
+            "raises it)."
+        )
+    size, low, high = _size(average)
+    verb = "raises" if float(average.mean[0]) > 0 else "lowers"
+    return (
+        f"On average over the recent rows, {terms.action} {verb} {terms.target} by {terms.amount(size, high - low)} "
+        f"(90 % interval {terms.interval(low, high)}). That it {verb} it is {sureness(sign)}."
+    )
+
+
+def _along(feature: FeatureAdvantage, terms: Terms) -> str:
+    """What acting adds at each of a feature's few values, or at the two ends of its rows, and whether that differs."""
+    name, width, gains = terms.called(feature.feature), float(np.ptp(feature.x)), feature.advantage
+    last = len(feature.x) - 1
+    shown = range(last + 1) if last < FEW else (0, last)
+    lows, highs = gains.interval()
+    parts: list[str] = []
+    for i in shown:
+        low, high = float(lows[i]), float(highs[i])
+        where = terms.at(feature.feature, float(feature.x[i]), width)
+        gain = terms.amount(float(gains.mean[i]), high - low)
+        head = f"Where {name} is {where}, {terms.action} adds {gain}" if not parts else f"where it is {where}, {gain}"
+        ends = terms.interval(low, high)
+        if not parts:
+            ends = f"90 % interval {ends}"
+        parts.append(f"{head} ({ends}; probability {chance(float(gains.positive[i]))} that it raises {terms.target})")
+    text = f"{'; '.join(parts)}."
+    if last == 0:
+        return text
+    positive = float(feature.change.positive[0])
+    more = float(feature.change.mean[0]) >= 0
+    sign = positive if more else 1.0 - positive
+    if sign < SURE:
+        return f"{text} Whether it depends on {name} is not clear."
+    at = terms.at(feature.feature, float(feature.x[-1]), width)
+    return f"{text} That it adds {'more' if more else 'less'} where {name} is {at} is {sureness(sign)}."
+
+
+def effects_description(user: NewUser) -> Description:
+    """What was found of a followed user: effects, the largest first, interactions, what acting adds, and the noise."""
+    schema, effects = user.model.schema, user.effects()
+    sentences = [Sentence(effect_sentence(effect, schema)) for effect in effects]
+    sentences += [Sentence(interaction_sentence(each, schema)) for each in effects.interactions]
+    if user.model.takes_action and user.rows:
+        sentences += [Sentence(text) for text in treatment_sentences(user.treatment(), schema)]
+    noise = quantity(effects.noise, schema.unit(schema.target))
+    sentences.append(Sentence(f"What remains unexplained varies by about ±{noise} from row to row."))
+    return Description(sentences)
