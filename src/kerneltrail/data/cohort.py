@@ -18,7 +18,7 @@ from kerneltrail.data.scaling import Scaler, Scaling, TargetScaling
 from kerneltrail.data.schema import Policy, Schema
 from kerneltrail.data.user import User
 from kerneltrail.errors import DataError
-from kerneltrail.names import nearest
+from kerneltrail.names import nearest, only_known
 from kerneltrail.store.atomic import write
 from kerneltrail.store.digest import digest
 
@@ -57,6 +57,7 @@ class Cohort:
             names.add(user.name)
 
     @classmethod
+    @only_known("option of Cohort.from_table", DataError)
     def from_table(
         cls,
         rows: Any,

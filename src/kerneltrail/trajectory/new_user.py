@@ -24,6 +24,7 @@ from kerneltrail.gp import LinearBlock, Prediction
 from kerneltrail.gp.mixture import NormalMixture
 from kerneltrail.gp.prediction import rows_of
 from kerneltrail.kernels import Array, Composition, Hyperparameters
+from kerneltrail.names import nearest
 from kerneltrail.store.atomic import write
 from kerneltrail.trajectory.advantage import Advantage
 from kerneltrail.trajectory.batch import assignment_of, covariate_rows, read_batch
@@ -36,6 +37,10 @@ from kerneltrail.trajectory.sampler.urn import ROOT
 from kerneltrail.trajectory.settings import Memory, Selection
 from kerneltrail.trajectory.treatment import TreatmentEffect, treatment_effect
 from kerneltrail.trajectory.user_state import RECENT, SelectionStep, UserState, newest
+
+
+CHANGEABLE = ("selection", "memory", "refine")
+"""Settings that one user may have otherwise than the model."""
 
 
 class NewUser:
@@ -58,8 +63,9 @@ class NewUser:
     def start(cls, model: LearntGraph, name: str, **changes: Any) -> NewUser:
         """A user without rows, followed as the model's settings say unless `changes` do."""
         for change in changes:
-            if change not in ("selection", "memory", "refine"):
-                raise TrajectoryError(f"{change!r} cannot be changed for a new user; selection, memory and refine can")
+            if change not in CHANGEABLE:
+                hint = nearest(change, CHANGEABLE, "these can:")
+                raise TrajectoryError(f"{change!r} cannot be changed for a new user; {hint}")
         settings = replace(model.settings, **changes)
         fits = tuple(map(NodeFit.start, model.nodes))
         state = UserState.start(name, settings, fits, model.transitions[0])
