@@ -6,13 +6,14 @@ from dataclasses import dataclass, field, replace
 
 from kerneltrail.data import Simulation, simulate
 from kerneltrail.kernels import Pool
+from kerneltrail.kernels.phrases import counted
 from kerneltrail.report import graph
 from kerneltrail.report.figures import NARROW, WIDE
 from kerneltrail.report.model_page import GraphBlock
 from kerneltrail.report.model_text import graph_lines
 from kerneltrail.report.page import Block, Lines, Paragraph, Section, Table
 from kerneltrail.studies.demo.newcomers import new_users
-from kerneltrail.studies.demo.parts import Part, Tick, counted, listed
+from kerneltrail.studies.demo.parts import Part, Tick, listed
 from kerneltrail.studies.figure_pair import FigurePair
 from kerneltrail.trajectory.fit import fit
 from kerneltrail.trajectory.model import TrajectoryModel
