@@ -18,9 +18,11 @@ from kerneltrail.data.scaling import Scaler, Scaling, TargetScaling
 from kerneltrail.data.schema import Policy, Schema
 from kerneltrail.data.user import User
 from kerneltrail.errors import DataError
-from kerneltrail.names import nearest, only_known
+from kerneltrail.kernels.phrases import counted
+from kerneltrail.names import nearest, only_known, shortened
 from kerneltrail.store.atomic import write
 from kerneltrail.store.digest import digest
+from kerneltrail.views import show
 
 
 @dataclass(frozen=True)
@@ -351,10 +353,11 @@ class Cohort:
         return digest(self.schema.to_json(), self.raw)
 
     def __repr__(self) -> str:
-        return (
-            f"Cohort({len(self)} users, {self.rows} rows; {self.target} from {', '.join(self.covariates)}; "
-            f"scaling {self.schema.scaling})"
-        )
+        users, rows = counted(len(self), "user"), counted(self.rows, "row")
+        return f"Cohort: {users}, {rows}, {self.target} from {shortened(self.covariates)}"
+
+    def _repr_html_(self) -> str:
+        return show("cohort.html", self)
 
 
 def _scaling_problem(schema: Schema, user: User) -> str:

@@ -75,7 +75,8 @@ def effects_of(model: LearntGraph, kernels: Sequence[KernelPosterior], recent: U
     finder = _Finder(model, kernels, recent)
     effects = sorted((finder.effect(name) for name in model.covariates), key=lambda effect: -abs(effect.size))
     noise = finder.weights @ [kernel.noise for kernel in finder.kernels]
-    return Effects(tuple(effects), finder.interactions(), rows, float(np.sqrt(noise)) * model.scaler.scale)
+    left = float(np.sqrt(noise)) * model.scaler.scale
+    return Effects(tuple(effects), finder.interactions(), rows, left, schema=model.schema)
 
 
 def _corners(model: LearntGraph) -> Array:

@@ -12,7 +12,7 @@ import threading
 from collections.abc import Mapping
 from dataclasses import replace
 from itertools import compress
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -24,6 +24,7 @@ from kerneltrail.gp import LinearBlock, Prediction
 from kerneltrail.gp.mixture import NormalMixture
 from kerneltrail.gp.prediction import rows_of
 from kerneltrail.kernels import Array, Composition, Hyperparameters
+from kerneltrail.kernels.phrases import brief_chance, counted
 from kerneltrail.names import nearest
 from kerneltrail.store.atomic import write
 from kerneltrail.trajectory.advantage import Advantage
@@ -37,6 +38,10 @@ from kerneltrail.trajectory.sampler.urn import ROOT
 from kerneltrail.trajectory.settings import Memory, Selection
 from kerneltrail.trajectory.treatment import TreatmentEffect, treatment_effect
 from kerneltrail.trajectory.user_state import RECENT, SelectionStep, UserState, newest
+from kerneltrail.views import show
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 
 CHANGEABLE = ("selection", "memory", "refine")
@@ -101,6 +106,23 @@ class NewUser:
 
     def __reduce__(self) -> tuple[Any, ...]:
         return NewUser, (self.model, self._state)  # a lock does not travel
+
+    def __repr__(self) -> str:
+        state = self._state
+        if not state.history:
+            return f"NewUser {state.name!r}: no rows yet"
+        rows, batches = counted(state.rows, "row"), counted(state.batches, "batch", "batches")
+        kernel, probability = state.history[-1].selected
+        # Greedy selection gives its choice all the probability, which says nothing of how sure it is.
+        sure = "greedy" if state.selection == "greedy" else brief_chance(probability)
+        return f"NewUser {state.name!r}: {rows} in {batches}, {kernel} ({sure})"
+
+    def _repr_html_(self) -> str:
+        return show("user.html", self)
+
+    def plot(self, *, width: float = 9.0) -> Figure:
+        """The user's effects as a Matplotlib figure: a panel for each covariate, with 90 % bands, in data units."""
+        return show("user.figure", self, width=width)
 
     @property
     def state(self) -> UserState:
