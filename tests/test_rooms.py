@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 PACKAGE = Path(__file__).parents[1] / "src" / "kerneltrail"
-GROUND = ("errors", "names", "registry", "plugins", "progress")
+GROUND = ("errors", "names", "registry", "plugins", "progress", "views")
 ROOMS = (
     "store", "engines", "kernels", "data", "gp", "trajectory", "methods", "evaluation", "report", "trial", "adapters",
     "studies", "cli",

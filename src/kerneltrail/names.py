@@ -5,9 +5,15 @@ from __future__ import annotations
 import difflib
 import heapq
 import itertools
-from collections.abc import Collection
+from collections.abc import Callable, Collection
+from functools import wraps
+from inspect import signature
+from typing import ParamSpec, TypeVar
 
-from kerneltrail.errors import DataError
+from kerneltrail.errors import DataError, KerneltrailError
+
+P = ParamSpec("P")
+R = TypeVar("R")
 
 _MANY = 50
 """No more names are listed in a message."""
@@ -57,6 +63,42 @@ def unused(name: str, taken: Collection[str]) -> str:
     ('row', 'mean__')
     """
     return unused(f"{name}_", taken) if name in taken else name
+
+
+def shortened(names: Collection[str], most: int = 8) -> str:
+    """Names in one line, of many the first ones.
+
+    >>> shortened(["hour", "temperature"]), shortened(["a", "b", "c", "d"], most=2)
+    ('hour, temperature', 'a, b, … (4 in all)')
+    """
+    listed = ", ".join(itertools.islice(names, most))
+    return listed if len(names) <= most else f"{listed}, … ({len(names)} in all)"
+
+
+def only_known(what: str, error: type[KerneltrailError]) -> Callable[[Callable[P, R]], Callable[P, R]]:
+    """A decorator: the function refuses an option that it does not have, with the nearest one that it has.
+
+    >>> @only_known("option of greet", DataError)
+    ... def greet(*, name): ...
+    >>> greet(nmae="Ann")
+    Traceback (most recent call last):
+        ...
+    kerneltrail.errors.DataError: no option of greet is called 'nmae'; did you mean 'name'?
+    """
+
+    def decorate(function: Callable[P, R]) -> Callable[P, R]:
+        known = tuple(name for name in signature(function).parameters if name not in ("self", "cls"))
+
+        @wraps(function)
+        def checked(*values: P.args, **options: P.kwargs) -> R:
+            for name in options:
+                if name not in known:
+                    raise error(f"no {what} is called {name!r}; {nearest(name, known, 'there are')}")
+            return function(*values, **options)
+
+        return checked
+
+    return decorate
 
 
 def unique(names: Collection[object], what: str) -> None:

@@ -35,7 +35,7 @@ def test_a_row_per_user_and_batch(fitted, tmp_path):
         assert row["composition"] == step.composition.text
         assert float(row["probability"]) == step.probabilities[step.composition]
         for node in model.nodes:
-            assert float(row[f"log_evidence {node.composition}"]) == step.log_evidence[node.composition]
+            assert float(row[f"log_evidence {node.composition}".rstrip()]) == step.log_evidence[node.composition]
         prediction = user.predict(after.X)
         assert float(row["next_rmse"]) == np.sqrt(np.mean((after.y - prediction.mean) ** 2))
         assert float(row["next_log_density"]) == prediction.log_density(after.y).mean()

@@ -35,7 +35,7 @@ def test_rows_are_sorted_coded_batched_and_scaled() -> None:
     assert len(cohort) == 2
     assert "ann" in cohort
     assert cohort.levels == {"activity": ("still", "active", "unknown")}
-    assert "2 users, 7 rows; steps from hour, activity" in repr(cohort)
+    assert repr(cohort) == "Cohort: 2 users, 7 rows, steps from hour, activity"
 
 
 def test_every_source_gives_the_same_cohort(tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 import json
 import pickle
-from dataclasses import FrozenInstanceError, replace
+from dataclasses import FrozenInstanceError, fields, replace
+from inspect import signature
 
 import pytest
 
@@ -81,6 +82,16 @@ def test_what_cannot_be_is_refused_by_name(given, said):
 def test_an_unknown_name_is_refused():
     with pytest.raises(TrajectoryError, match="no setting is called 'speed'"):
         Settings.from_json({"speed": 9})
+
+
+@pytest.mark.parametrize("make", [Settings, Settings.published, lambda **given: replace(Settings(), **given)])
+def test_a_misspelt_name_is_answered_with_the_nearest(make):
+    with pytest.raises(TrajectoryError, match=r"no setting is called 'chians'; did you mean 'chains'\?"):
+        make(chians=2)
+
+
+def test_the_signature_is_still_that_of_the_fields():
+    assert list(signature(Settings).parameters) == [field.name for field in fields(Settings)]
 
 
 def test_settings_are_values():

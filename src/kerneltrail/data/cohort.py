@@ -14,17 +14,19 @@ import numpy as np
 
 from kerneltrail.data.batching import Batching
 from kerneltrail.data.checks import DataCheck, PilotSummary, check
-from kerneltrail.data.intake import read_users
+from kerneltrail.data.intake import read_users, with_outcomes
 from kerneltrail.data.intake_report import IntakeReport
 from kerneltrail.data.scaling import Scaler, Scaling, TargetScaling
 from kerneltrail.data.schema import Policy, Schema
-from kerneltrail.data.table import Table, delimiter_of, read_table
+from kerneltrail.data.table import delimiter_of
 from kerneltrail.data.times import write_times
 from kerneltrail.data.user import User
 from kerneltrail.errors import DataError
-from kerneltrail.names import nearest, unused
+from kerneltrail.kernels.phrases import counted
+from kerneltrail.names import nearest, only_known, shortened, unused
 from kerneltrail.store.atomic import write
 from kerneltrail.store.digest import digest
+from kerneltrail.views import show
 
 
 @dataclass(frozen=True)
@@ -61,6 +63,7 @@ class Cohort:
             names.add(user.name)
 
     @classmethod
+    @only_known("option of Cohort.from_table", DataError)
     def from_table(
         cls,
         rows: Any,
@@ -157,7 +160,7 @@ class Cohort:
         """
         changes: dict[str, Any] = {"batching": batching, "labels": labels, "value_names": value_names}
         schema = replace(schema, **{name: change for name, change in changes.items() if change is not None})
-        rows = _with_outcomes(schema, read_table(rows, delimiter=schema.delimiter, decimal=schema.decimal))
+        rows = with_outcomes(schema, rows)
         users, report = read_users(schema, rows, skip_refused=skip_refused)
         schema = schema if schema.scaler is not None else schema.fitted(users)
         if skip_refused:
@@ -376,24 +379,11 @@ class Cohort:
         return digest(self.schema.to_json(), self.raw)
 
     def __repr__(self) -> str:
-        return (
-            f"Cohort({len(self)} users, {self.rows} rows; {self.target} from {', '.join(self.covariates)}; "
-            f"scaling {self.schema.scaling})"
-        )
+        users, rows = counted(len(self), "user"), counted(self.rows, "row")
+        return f"Cohort: {users}, {rows}, {self.target} from {shortened(self.covariates)}"
 
-
-def _with_outcomes(schema: Schema, table: Table) -> Table:
-    """The table, if it has outcomes; one without is a table of rows to predict, and refused as that."""
-    if schema.user not in table:  # another table altogether: the reader says what it lacks
-        return table
-    if schema.target in table and any(value is not None for value in table.column(schema.target)):
-        return table
-    lack = "no outcome in its column" if schema.target in table else "no column"
-    raise DataError(
-        f"{table.source} has {lack} {schema.target!r}, so nobody can be followed on it: its rows are yet to be "
-        f"predicted. `kerneltrail predict MODEL --rows {table.source} --out FILE` predicts them (in Python: "
-        "kerneltrail.evaluation.forecast). If the outcome is in a column of another name, rename that column"
-    )
+    def _repr_html_(self) -> str:
+        return show("cohort.html", self)
 
 
 def _scaling_problem(schema: Schema, user: User) -> str:

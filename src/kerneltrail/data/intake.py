@@ -79,6 +79,22 @@ def read_users(schema: Schema, rows: Any, *, skip_refused: bool = False) -> tupl
     return _Intake(schema, _table(schema, rows), schema.values, skip_refused).users()
 
 
+def with_outcomes(schema: Schema, rows: Any) -> Table:
+    """A table that users are followed on; one without outcomes is a table of rows to predict, and refused as that."""
+    table = _table(schema, rows)
+    # Before there is a scaler the table is the first one; another table altogether is for its reader to refuse.
+    if schema.scaler is None or schema.user not in table:
+        return table
+    if schema.target in table and any(value is not None for value in table.column(schema.target)):
+        return table
+    lack = "no outcome in its column" if schema.target in table else "no column"
+    raise DataError(
+        f"{table.source} has {lack} {schema.target!r}, so nobody can be followed on it: its rows are yet to be "
+        f"predicted. `kerneltrail predict MODEL --rows {table.source} --out FILE` predicts them (in Python: "
+        "kerneltrail.evaluation.forecast). If the outcome is in a column of another name, rename that column"
+    )
+
+
 def read_unlabelled(
     schema: Schema, rows: Any, *, skip_refused: bool = False
 ) -> tuple[tuple[UnlabelledRows, ...], IntakeReport]:

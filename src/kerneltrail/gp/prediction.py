@@ -14,6 +14,7 @@ from kerneltrail.data.arrays import finite_numbers, real_numbers
 from kerneltrail.data.frames import frame_like
 from kerneltrail.errors import DataError, NumericalError
 from kerneltrail.kernels.composition import Product
+from kerneltrail.kernels.phrases import counted, number
 
 Array = NDArray[np.float64]
 
@@ -36,6 +37,12 @@ class Prediction:
 
     def __len__(self) -> int:
         return len(self.mean)
+
+    def __repr__(self) -> str:
+        if not len(self):
+            return "Prediction at 0 rows"
+        spans = (_span(values) for values in (self.mean, self.sd))
+        return f"Prediction at {counted(len(self), 'row')}: mean {next(spans)}, sd {next(spans)}"
 
     @property
     def total(self) -> Array:
@@ -80,6 +87,12 @@ class Prediction:
             raise DataError(f"a prediction at {len(self.mean)} rows needs as many targets, got shape {target.shape}")
         residual = target - self.mean
         return -0.5 * (np.log(2.0 * np.pi * self.total) + residual**2 / self.total)
+
+
+def _span(values: Array) -> str:
+    """From the least to the greatest of some values."""
+    low, high = number(float(values.min())), number(float(values.max()))
+    return low if low == high else f"{low} to {high}"
 
 
 @dataclass(frozen=True)

@@ -92,6 +92,17 @@ def rounded(value: float, width: float) -> str:
     return _trim(f"{near + 0.0:.{max(decimals, 0)}f}").replace("-", "−")
 
 
+def brief_chance(probability: float) -> str:
+    """A probability where there is little room.
+
+    >>> brief_chance(0.999), brief_chance(0.91), brief_chance(0.002)
+    ('> 0.99', '0.91', '< 0.01')
+    """
+    if probability > 0.99:
+        return "> 0.99"
+    return "< 0.01" if probability < 0.01 else f"{probability:.2f}"
+
+
 def capitalised(text: str) -> str:
     """Capital letter at the start of a sentence, but names of columns (`log_steps`, `y`, `V1`) stay as they are.
 
@@ -134,6 +145,15 @@ def quantity(value: float, unit: str) -> str:
     ('3.06 hours', '1 hour', '16%', '2.5')
     """
     return with_unit(number(value), unit)
+
+
+def counted(count: int, one: str, several: str = "") -> str:
+    """A count with its noun.
+
+    >>> counted(1, "new user"), counted(2, "chain"), counted(2, "batch", "batches")
+    ('1 new user', '2 chains', '2 batches')
+    """
+    return f"{count} {one if count == 1 else several or one + 's'}"
 
 
 def every(value: float, unit: str) -> str:

@@ -117,11 +117,18 @@ def grid(panels: Sequence[Panel], *, columns: int, width: float = WIDE, height: 
     return figure
 
 
+class NotebookFigure(Figure):
+    """A figure that a notebook shows even if nobody has loaded pyplot, without which a plain `Figure` is but a text."""
+
+    def _repr_png_(self) -> bytes:
+        return png(self)
+
+
 @contextmanager
 def styled(width: float, height: float) -> Iterator[Figure]:
     """An empty figure, in inches, to be drawn on inside the block, where our style holds."""
     with matplotlib.rc_context(STYLE):
-        yield Figure(figsize=(width, height), layout="constrained")
+        yield NotebookFigure(figsize=(width, height), layout="constrained")
 
 
 def rule(ax: Axes, *, below: bool = True) -> None:

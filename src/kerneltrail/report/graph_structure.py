@@ -6,9 +6,10 @@ from collections import Counter
 from dataclasses import dataclass
 
 from kerneltrail.kernels import Composition, Pool
+from kerneltrail.trajectory.graph import NOTHING
 from kerneltrail.trajectory.sampler.urn import ROOT, Counts, Paths
 
-ROOT_TEXT, NOTHING = "root", "noise alone"
+ROOT_TEXT = "root"
 LONG = 18
 """Letters beyond which a product is broken at its ``*`` as well."""
 KEY = 0.2

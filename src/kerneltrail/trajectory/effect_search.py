@@ -83,7 +83,8 @@ def effects_of(
     every = [finder.effect(name) for name in model.covariates]
     effects = sorted(every, key=lambda effect: (-abs(effect.size), effect.covariate))
     noise = finder.weights @ [kernel.noise for kernel in finder.kernels]
-    return Effects(tuple(effects), finder.interactions(), rows, float(np.sqrt(noise)) * model.scaler.scale)
+    left = float(np.sqrt(noise)) * model.scaler.scale
+    return Effects(tuple(effects), finder.interactions(), rows, left, schema=model.schema)
 
 
 def _corners(model: LearntGraph) -> Array:
@@ -228,7 +229,10 @@ class _Finder:
         period = next((period for kernel in readers[:1] for period in kernel.periods(name)), None)
         if period is not None:
             return "rhythm", self.model.scaler.length(name, period)
-        bent = self.model.mean is not None and self.model.mean.curves > 0
+        shared = self.model.mean
+        # What users share may be curved, and so may be how this one differs where a kernel does not read the covariate.
+        differs = shared is not None and shared.between is not None and len(readers) < len(self.kernels)
+        bent = differs or (shared is not None and shared.curves > 0)
         if not bent and all(kernel.straight(name) for kernel in readers):
             return "line", None
         inside = mean[(x >= span[0]) & (x <= span[1])]

@@ -10,11 +10,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
+from kerneltrail.data import Schema
 from kerneltrail.data.frames import frame_like
 from kerneltrail.gp.mixture import NormalMixture
 from kerneltrail.kernels import Array
+from kerneltrail.kernels.phrases import brief_chance, counted, rounded
+from kerneltrail.views import show
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 Shape = Literal["line", "trend", "curve", "rhythm", "levels"]
 """How an effect runs: a straight line; up or down without a turn; with turns; coming back; between a few values."""
@@ -28,6 +34,10 @@ PILOT_ROW: dict[str, Any] = {
     "period": float | None, "levels": int | None, "read": float,
 }  # fmt: skip
 """What a model keeps of one pilot user's effect of one covariate: who, how many rows, and `Effect.to_json`."""
+
+
+COLUMNS = ("covariate", "shape", "from", "to", "change", "90 % interval", "probability of sign")
+"""Of a table of effects, as people read it."""
 
 
 @dataclass(frozen=True)
@@ -81,6 +91,20 @@ class Effect:
     def slope(self) -> NormalMixture | None:
         """Of a line, the change per unit of the covariate; else None."""
         return self.change.scaled(1.0 / (self.end - self.start)) if self.shape == "line" else None
+
+    def cells(self, schema: Schema | None = None) -> tuple[str, ...]:
+        """A row of a table for people, as texts in the order of `COLUMNS`; a schema knows names of values."""
+        low, high = self.interval()
+        span = abs(self.end - self.start)
+        named = (None if schema is None else schema.name_of(self.covariate, value) for value in (self.start, self.end))
+        ends = (name or rounded(at, 0.5 * span) for name, at in zip(named, (self.start, self.end), strict=True))
+        change, *interval = (rounded(value, high - low) for value in (self.size, low, high))
+        change = f"+{change}" if self.size > 0 and change != "0" else change
+        return self.covariate, self.shape, *ends, change, f"{interval[0]} to {interval[1]}", brief_chance(self.sign)
+
+    def __repr__(self) -> str:
+        covariate, shape, start, end, change, interval, sure = self.cells()
+        return f"Effect of {covariate} ({shape}): {change} ({interval}) from {start} to {end}, probability {sure}"
 
     def to_json(self) -> dict[str, Any]:
         """A row of a table."""
@@ -140,6 +164,8 @@ class Effects(Sequence[Effect]):
         interactions: one for each pair of covariates that the most probable kernel multiplies.
         rows: number of rows that they rest on.
         noise: standard deviation of what is left unexplained, in the target's units.
+        given: the frame whose kind `to_frame` answers in, if there was one.
+        schema: of the model that found them, with the names and units for views; None if they are not known.
     """
 
     effects: tuple[Effect, ...]
@@ -147,6 +173,7 @@ class Effects(Sequence[Effect]):
     rows: int
     noise: float
     given: Any = field(default=None, compare=False, repr=False)
+    schema: Schema | None = field(default=None, compare=False, repr=False)
 
     @cached_property
     def _by_name(self) -> Mapping[str, Effect]:
@@ -160,6 +187,19 @@ class Effects(Sequence[Effect]):
 
     def __iter__(self) -> Iterator[Effect]:
         return iter(self.effects)
+
+    def __repr__(self) -> str:
+        rows = [COLUMNS, *(effect.cells(self.schema) for effect in self.effects)]
+        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+        lines = ["  ".join(map(str.ljust, row, widths)).rstrip() for row in rows]
+        return "\n".join([f"Effects after {counted(self.rows, 'row')}", *lines])
+
+    def _repr_html_(self) -> str:
+        return show("effects.html", self)
+
+    def plot(self, *, width: float = 9.0) -> Figure:
+        """A Matplotlib figure: a panel for each covariate, with 90 % bands, in data units."""
+        return show("effects.figure", self, width=width)
 
     def to_json(self) -> list[dict[str, Any]]:
         """A row for each effect, as plain values."""

@@ -12,11 +12,16 @@ from kerneltrail.errors import DataError
 from kerneltrail.gp import Reward
 from kerneltrail.gp.population import PopulationMean
 from kerneltrail.kernels import Array, Composition, Pool, Priors
+from kerneltrail.kernels.phrases import counted
+from kerneltrail.names import shortened
 from kerneltrail.trajectory.evidence import EVIDENCES, PathEvidence
 from kerneltrail.trajectory.map_table import Group
 from kerneltrail.trajectory.sampler.joint import Structure
 from kerneltrail.trajectory.sampler.urn import ROOT, Counts, Paths, Urn
 from kerneltrail.trajectory.settings import Settings
+
+NOTHING = "noise alone"
+"""What people read for the empty composition."""
 
 
 @dataclass(frozen=True)
@@ -111,6 +116,13 @@ class LearntGraph:
     provenance: Mapping[str, Any]
     mean: PopulationMean | None = None
     pilot_effects: tuple[Mapping[str, Any], ...] = ()
+
+    def __repr__(self) -> str:
+        kernels = [node.composition.text or NOTHING for node in self.nodes]
+        return (
+            f"{type(self).__name__} of {counted(len(self.users), 'pilot user')}: {self.schema.target} from "
+            f"{shortened(self.covariates)}; {counted(len(kernels), 'kernel')}: {shortened(kernels)}"
+        )
 
     @property
     def paths(self) -> Paths:

@@ -12,8 +12,9 @@ from dataclasses import replace
 
 import numpy as np
 
+from kerneltrail import gp
 from kerneltrail.data import User
-from kerneltrail.gp import Posterior, Reward
+from kerneltrail.gp import Reward
 from kerneltrail.kernels import Hyperparameters
 from kerneltrail.trajectory.effect_search import KernelPosterior
 from kerneltrail.trajectory.graph import LearntGraph
@@ -41,6 +42,6 @@ def posteriors(
     """The kernels that count, given a user's rows, under a model's linear block."""
     block = block_of(rows, model.reward)
     return [
-        KernelPosterior(float(weight), Posterior.fit(rows, hyperparameters, block=block))
+        KernelPosterior(float(weight), gp.Posterior.fit(rows, hyperparameters, block=block))
         for hyperparameters, weight in zip(fitted, weights, strict=True)
     ]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from kerneltrail.errors import ModelFileError
 from kerneltrail.store.atomic import read, write
@@ -11,6 +11,10 @@ from kerneltrail.store.cache import Format
 from kerneltrail.trajectory import model_file
 from kerneltrail.trajectory.graph import LearntGraph
 from kerneltrail.trajectory.new_user import NewUser
+from kerneltrail.views import show
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 
 class TrajectoryModel(LearntGraph):
@@ -19,6 +23,13 @@ class TrajectoryModel(LearntGraph):
     def new_user(self, name: str = "new", **changes: Any) -> NewUser:
         """Somebody whose rows are yet to come; `changes` override the settings of selection."""
         return NewUser.start(self, name, **changes)
+
+    def plot(self, *, width: float = 9.0) -> Figure:
+        """The learnt graph as a Matplotlib figure, at least `width` inches wide."""
+        return show("model.figure", self, width=width)
+
+    def _repr_html_(self) -> str:
+        return show("model.html", self)
 
     def load_user(self, path: str | os.PathLike[str]) -> NewUser:
         """The user in a file, to be followed further on this model: as if never stopped, bit for bit.

@@ -12,7 +12,7 @@ import threading
 from collections.abc import Mapping
 from dataclasses import replace
 from itertools import compress
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -24,6 +24,8 @@ from kerneltrail.gp import LinearBlock, Prediction
 from kerneltrail.gp.mixture import NormalMixture
 from kerneltrail.gp.prediction import rows_of
 from kerneltrail.kernels import Array, Composition, Hyperparameters
+from kerneltrail.kernels.phrases import brief_chance, counted
+from kerneltrail.names import nearest
 from kerneltrail.store.atomic import write
 from kerneltrail.trajectory.advantage import Advantage
 from kerneltrail.trajectory.batch import assignment_of, covariate_rows, read_batch
@@ -37,6 +39,14 @@ from kerneltrail.trajectory.sampler.urn import ROOT
 from kerneltrail.trajectory.settings import Memory, Selection
 from kerneltrail.trajectory.treatment import TreatmentEffect, treatment_effect
 from kerneltrail.trajectory.user_state import RECENT, SelectionStep, UserState, newest
+from kerneltrail.views import show
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+
+CHANGEABLE = ("selection", "memory", "refine")
+"""Settings that one user may have otherwise than the model."""
 
 
 class NewUser:
@@ -59,8 +69,9 @@ class NewUser:
     def start(cls, model: LearntGraph, name: str, **changes: Any) -> NewUser:
         """A user without rows, followed as the model's settings say unless `changes` do."""
         for change in changes:
-            if change not in ("selection", "memory", "refine"):
-                raise TrajectoryError(f"{change!r} cannot be changed for a new user; selection, memory and refine can")
+            if change not in CHANGEABLE:
+                hint = nearest(change, CHANGEABLE, "these can:")
+                raise TrajectoryError(f"{change!r} cannot be changed for a new user; {hint}")
         settings = replace(model.settings, **changes)
         fits = tuple(map(NodeFit.start, model.nodes))
         state = UserState.start(name, settings, fits, model.transitions[0])
@@ -96,6 +107,23 @@ class NewUser:
 
     def __reduce__(self) -> tuple[Any, ...]:
         return NewUser, (self.model, self._state)  # a lock does not travel
+
+    def __repr__(self) -> str:
+        state = self._state
+        if not state.history:
+            return f"NewUser {state.name!r}: no rows yet"
+        rows, batches = counted(state.rows, "row"), counted(state.batches, "batch", "batches")
+        kernel, probability = state.history[-1].selected
+        # Greedy selection gives its choice all the probability, which says nothing of how sure it is.
+        sure = "greedy" if state.selection == "greedy" else brief_chance(probability)
+        return f"NewUser {state.name!r}: {rows} in {batches}, {kernel} ({sure})"
+
+    def _repr_html_(self) -> str:
+        return show("user.html", self)
+
+    def plot(self, *, width: float = 9.0) -> Figure:
+        """The user's effects as a Matplotlib figure: a panel for each covariate, with 90 % bands, in data units."""
+        return show("user.figure", self, width=width)
 
     @property
     def state(self) -> UserState:

@@ -8,7 +8,7 @@ from typing import Any, Literal, get_args, get_type_hints
 
 from kerneltrail.data.frozen_dict import FrozenDict
 from kerneltrail.errors import TrajectoryError
-from kerneltrail.names import nearest
+from kerneltrail.names import only_known
 from kerneltrail.trajectory.candidates import Scope
 from kerneltrail.trajectory.evidence import EVIDENCES
 from kerneltrail.trajectory.map_table import MapSettings
@@ -155,10 +155,6 @@ class Settings:
 
     def changed(self, changes: Mapping[str, Any]) -> Settings:
         """With single settings changed, by name; one that there is not is refused with the nearest."""
-        for name in changes:
-            if name not in self.__dataclass_fields__:
-                hint = nearest(name, tuple(self.__dataclass_fields__), "there are")
-                raise TrajectoryError(f"no setting is called {name!r}; {hint}")
         return replace(self, **changes)
 
     def to_json(self) -> dict[str, Any]:
@@ -172,10 +168,10 @@ class Settings:
     @classmethod
     def from_json(cls, stored: Mapping[str, Any]) -> Settings:
         """From plain values; an unknown name is refused."""
-        unknown = sorted(set(stored) - set(cls.__dataclass_fields__))
-        if unknown:
-            hint = nearest(unknown[0], tuple(cls.__dataclass_fields__), "there are")
-            raise TrajectoryError(f"no setting is called {unknown[0]!r}; {hint}")
         maps = MapSettings(**dict(stored.get("maps", {})))
         before = {"mean": "none", "constant": 0.0}  # of files that do not state them
         return cls(**{**before, **dict(stored), "maps": maps})
+
+
+# A dataclass would answer a misspelt name with a TypeError that does not say which one was meant.
+Settings.__init__ = only_known("setting", TrajectoryError)(Settings.__init__)  # type: ignore[method-assign]

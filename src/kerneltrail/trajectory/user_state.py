@@ -18,9 +18,10 @@ from kerneltrail.data import User
 from kerneltrail.data.assignment import Assignment
 from kerneltrail.errors import ModelFileError
 from kerneltrail.kernels import Array, Composition, Hyperparameters, layout_of
+from kerneltrail.kernels.phrases import brief_chance, counted
 from kerneltrail.store.container import Arrays, pack, unpack
 from kerneltrail.store.validate import Malformed, array, conform, reading
-from kerneltrail.trajectory.graph import LearntGraph, Node
+from kerneltrail.trajectory.graph import NOTHING, LearntGraph, Node
 from kerneltrail.trajectory.model_file import fingerprint
 from kerneltrail.trajectory.node_fit import NodeFit
 from kerneltrail.trajectory.settings import Memory, Selection, Settings
@@ -57,6 +58,16 @@ class SelectionStep:
     composition: Composition
     log_evidence: Mapping[Composition, float]
     probabilities: Mapping[Composition, float]
+
+    @property
+    def selected(self) -> tuple[str, float]:
+        """The selected kernel as text, and its probability."""
+        return self.composition.text or NOTHING, self.probabilities[self.composition]
+
+    def __repr__(self) -> str:
+        kernel, probability = self.selected
+        rows, sure = counted(self.rows, "row"), brief_chance(probability)
+        return f"SelectionStep: batch {self.batch}, {rows} so far, {kernel} ({sure})"
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,18 @@ from matplotlib.figure import Figure
 from matplotlib.patches import FancyBboxPatch, PathPatch, Polygon
 from matplotlib.path import Path
 
-from kerneltrail.report.figures import BLUE, FAINT, GREEN, INK, ORANGE, PURPLE, STYLE, VERMILION, WIDE
+from kerneltrail.report.figures import (
+    BLUE,
+    FAINT,
+    GREEN,
+    INK,
+    ORANGE,
+    PURPLE,
+    STYLE,
+    VERMILION,
+    WIDE,
+    NotebookFigure,
+)  # fmt: skip
 from kerneltrail.report.graph.layout import Array, GraphLayout, graph_layout
 from kerneltrail.report.graph_structure import Graph, wrapped
 from kerneltrail.report.templating import render
@@ -48,7 +59,7 @@ def draw(graph: Graph, *, width: float = WIDE, colours: Mapping[str, str] | None
     """The graph as a figure of at least that width, in inches; `colours` are by the box's name, else by its number."""
     layout = graph_layout(graph, width=width)
     with matplotlib.rc_context(STYLE):
-        figure = Figure(figsize=(layout.width, layout.height))
+        figure = NotebookFigure(figsize=(layout.width, layout.height))
         draw_on(figure.add_axes((0.0, 0.0, 1.0, 1.0)), graph, layout, colours)
     return figure
 
@@ -75,8 +86,9 @@ def draw_on(ax: Axes, graph: Graph, layout: GraphLayout, colours: Mapping[str, s
         ax.add_patch(rounded)
         weight = "bold" if key else "normal"
         ax.text(
-            box.x, box.y, wrapped(name), size=size, weight=weight, linespacing=1.2, ha="center", va="center", zorder=5
-        )
+            box.x, box.y, wrapped(name), size=size, weight=weight, linespacing=1.2, ha="center", va="center", zorder=5,
+            parse_math=False,  # a column's name may hold dollars
+        )  # fmt: skip
     for text, x, y in layout.headings:
         ax.text(x, y, text, size=size - 1.0, color="#666666", ha="center", va="center")
 

@@ -52,15 +52,6 @@ def duration(seconds: float, *, sign: bool = False) -> str:
     return f"+{text}" if sign and seconds > 0.0 else text
 
 
-def counted(count: int, thing: str) -> str:
-    """So many things.
-
-    >>> counted(1, "new user"), counted(2, "chain")
-    ('1 new user', '2 chains')
-    """
-    return f"{count} {thing}" if count == 1 else f"{count} {thing}s"
-
-
 def percent(share: float) -> str:
     """A share as a percentage.
 

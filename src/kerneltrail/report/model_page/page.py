@@ -6,12 +6,11 @@ from collections import Counter
 from collections.abc import Sequence
 from importlib.metadata import version
 
-from kerneltrail.kernels.phrases import listing
+from kerneltrail.kernels.phrases import counted, listing
 from kerneltrail.report.model_page.calibration import calibration
 from kerneltrail.report.model_page.comparison import Comparison, comparison_section
 from kerneltrail.report.model_page.followed_user import UserView
 from kerneltrail.report.model_page.graph import GraphBlock
-from kerneltrail.report.model_page.numbers import counted
 from kerneltrail.report.model_page.paths import PathsBlock, path_table, with_unit
 from kerneltrail.report.model_page.sampling import alternatives, chains_section
 from kerneltrail.report.page import Block, Paragraph, Section, Sentences, Static, page

@@ -9,10 +9,11 @@ import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
+from kerneltrail.kernels.phrases import counted
 from kerneltrail.report import figures
 from kerneltrail.report.figures import FAINT, INK, TICKS
 from kerneltrail.report.graph import COLOURS, Graph, colour_of, draw, name_of
-from kerneltrail.report.model_page.numbers import counted, fixed, percent, signed
+from kerneltrail.report.model_page.numbers import fixed, percent, signed
 from kerneltrail.report.page import Beside, Block, Paragraph, Picture, Section, Table
 from kerneltrail.trajectory.model import TrajectoryModel
 from kerneltrail.trajectory.sampler.joint import Structure

@@ -13,6 +13,7 @@ from kerneltrail.data import Simulation, User
 from kerneltrail.evaluation import coverage, follow, rmse
 from kerneltrail.gp import Prediction
 from kerneltrail.kernels import Composition
+from kerneltrail.kernels.phrases import counted
 from kerneltrail.methods.trajectory import TrajectoryMethod
 from kerneltrail.progress import Progress, Tell
 from kerneltrail.report import figures, graph
@@ -20,7 +21,7 @@ from kerneltrail.report.explanation import explain
 from kerneltrail.report.figures import NARROW, STYLE, WIDE, Curve, Dots, Panel
 from kerneltrail.report.page import Block, Paragraph, Section, Sentences, Table
 from kerneltrail.studies import selection_figures
-from kerneltrail.studies.demo.parts import Part, across, counted, listed
+from kerneltrail.studies.demo.parts import Part, across, listed
 from kerneltrail.studies.figure_pair import FigurePair
 from kerneltrail.studies.selection_figures import Chances, Tally
 from kerneltrail.trajectory.model import TrajectoryModel

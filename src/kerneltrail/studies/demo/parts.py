@@ -57,8 +57,3 @@ def listed(numbers: Sequence[int]) -> str:
     """Numbers in a sentence."""
     *most, last = map(str, numbers)
     return f"{', '.join(most)} and {last}" if most else last
-
-
-def counted(number: int, one: str, several: str = "") -> str:
-    """A number with its noun."""
-    return f"{number} {one if number == 1 else several or one + 's'}"

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 
 from kerneltrail.data import Simulation, simulate
 from kerneltrail.kernels import Pool
+from kerneltrail.kernels.phrases import counted
 from kerneltrail.progress import Tell
 from kerneltrail.report import graph
 from kerneltrail.report.figures import NARROW, WIDE
@@ -13,7 +14,7 @@ from kerneltrail.report.model_page import GraphBlock
 from kerneltrail.report.model_text import graph_lines
 from kerneltrail.report.page import Block, Lines, Paragraph, Section, Table
 from kerneltrail.studies.demo.newcomers import FOLLOWING, new_users
-from kerneltrail.studies.demo.parts import Part, counted, listed
+from kerneltrail.studies.demo.parts import Part, listed
 from kerneltrail.studies.figure_pair import FigurePair
 from kerneltrail.trajectory.fit import STAGES as FIT_STAGES
 from kerneltrail.trajectory.fit import fit

@@ -9,13 +9,13 @@ import numpy as np
 
 from kerneltrail.report import figures, graph
 from kerneltrail.report.figures import NARROW, WIDE, Curve, Dots, Panel
-from kerneltrail.report.graph_structure import NOTHING
 from kerneltrail.studies import selection_figures
 from kerneltrail.studies.experiments.page import graph_figure
 from kerneltrail.studies.experiments.simulated.compute import Findings
 from kerneltrail.studies.experiments.simulated.design import PRESETS
 from kerneltrail.studies.figure_pair import FigurePair
 from kerneltrail.studies.selection_figures import Shares, Tally, confusion, shares
+from kerneltrail.trajectory.graph import NOTHING
 from kerneltrail.trajectory.sampler.joint import Structure
 
 Row = Mapping[str, Any]
