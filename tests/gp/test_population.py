@@ -7,7 +7,7 @@ from scipy import optimize, stats
 from kerneltrail.data import User
 from kerneltrail.errors import DataError
 from kerneltrail.gp import Reward
-from kerneltrail.gp.population import PopulationMean, spread
+from kerneltrail.gp.population import PopulationMean, bumps, spread
 
 REWARD = Reward(("x",), advantage_variance=0.5, constant_variance=4.0)
 TRUE = np.array([2.0, 0.5, 1.5])
@@ -74,3 +74,7 @@ def test_a_population_mean_is_subtracted_and_knows_the_actions_part():
 def test_learnt_variances_are_as_many_as_features_and_positive(variances):
     with pytest.raises(DataError, match="as many variances above 0"):
         Reward(("x",), variances=variances)
+
+
+def test_no_rows_have_no_bumps():
+    assert bumps(np.zeros((0, 2)), 7).shape == (0, 14)

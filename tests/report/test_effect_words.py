@@ -1,6 +1,7 @@
 """What was found of one user, in words: every shape and sign, what is unclear, labels, names of values."""
 
 import re
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -12,7 +13,7 @@ from kerneltrail.data.batching import Batching
 from kerneltrail.gp.mixture import NormalMixture
 from kerneltrail.report.effect_words import effect_sentence, effects_description, interaction_sentence
 from kerneltrail.report.effect_words import treatment_sentences as said_of
-from kerneltrail.trajectory.effects import Effect, Interaction
+from kerneltrail.trajectory.effects import Effect, Effects, Interaction
 from kerneltrail.trajectory.treatment import FeatureAdvantage, TreatmentEffect
 from trajectory.small import COVARIATES, follow, mean_model, rewarded_model, rows, small_model
 
@@ -154,10 +155,15 @@ def test_covariates_that_are_not_read():
 
 def test_covariates_that_did_not_vary():
     still = effect("hour", "curve", 12.0, 12.0, normal(0.0, 0.0), x=[11.0, 12.0, 13.0])
-    assert effect_sentence(still, SCHEMA) == "An effect of hour cannot be told: it is about 12 in most rows so far."
+    assert (
+        effect_sentence(still, SCHEMA) == "The effect of hour cannot be told yet: it is about 12 in most rows so far."
+    )
     curve = NormalMixture([1.0], [[0.0, 0.3]], [[0.0, 0.2]])  # stated around the only level that was met
     one = Effect("tod", "levels", np.array([0.0, 1.0]), curve, 0.0, 1.0, normal(0.3, 0.4), 1.0)
-    assert effect_sentence(one, SCHEMA) == "An effect of time of day cannot be told: in all rows so far it is morning."
+    assert (
+        effect_sentence(one, SCHEMA)
+        == "The effect of time of day cannot be told yet: in all rows so far it is morning."
+    )
 
 
 mixtures = st.integers(1, 3).flatmap(
@@ -263,3 +269,30 @@ def test_the_order_of_covariates_does_not_matter():
 def test_before_any_row_a_population_is_described():
     found = effects_description(mean_model().new_user("ann"))
     assert len(found) == 3
+
+
+def test_what_several_covariates_rest_on_is_said_once():
+    shared = NormalMixture([0.8, 0.2], [[0.1], [0.2]], [[0.05], [0.1]])
+    found = [
+        effect("before", "line", 2.0, 4.7, normal(2.1, 0.4)),
+        effect("hour", "line", 8.0, 20.0, shared, read=0.2),
+        effect("weather", "levels", 2.0, 0.0, shared, x=[0.0, 1.0, 2.0], read=0.001),
+    ]
+
+    def told(*effects):
+        user = SimpleNamespace(
+            rows=40,
+            model=SimpleNamespace(schema=SCHEMA, takes_action=False),
+            effects=lambda: Effects(effects, (), 40, 1.0),
+        )
+        return [sentence.text for sentence in effects_description(user)]
+
+    together = told(*found)
+    assert together[3] == (
+        "What is said of hour and weather rests mostly on what users share and on what is left unexplained: for each "
+        "of them, the probability that it plays a part of its own for this user is 0.20 at most."
+    )
+    assert sum("rests mostly" in text for text in together) == 1
+    alone = told(found[0], found[2])
+    assert len(alone) == 3
+    assert alone[1].endswith("weather plays a part of its own for this user is below 0.01.")

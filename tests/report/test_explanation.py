@@ -25,7 +25,7 @@ def test_a_known_slope_is_found_with_its_sign_and_within_its_interval(slope, mea
 def test_the_lead_says_how_sure_the_selection_is_without_kernel_code():
     user = after(lines(), person("ann", 0.8, seed=7))
     first = kt.explain(user)[0].text
-    assert first.startswith("After 60 rows, ann is described best by a straight line in x")
+    assert first.startswith("After 60 rows, user ann is described best by a straight line in x")
     assert not re.search(r"LIN|SE|PER|\[", str(kt.explain(user)))
 
 
@@ -55,14 +55,14 @@ def test_labels_are_used_everywhere():
 def test_before_any_row_it_is_what_is_typical_of_the_pilot_users():
     model = lines()
     found = kt.explain(model.new_user("ann"))
-    assert found[0].text == "No rows of ann have been seen yet. Typical of the pilot users is this:"
+    assert found[0].text == "No rows of user ann have been seen yet. Typical of the pilot users is this:"
     assert [s.text for s in found[1:-1]] == [s.text for s in group_description(model)]
     assert "rises for 3 of 4 pilot users" in found[1].text
     assert "falls for 1 (by" in found[1].text
 
 
 def test_before_any_row_of_models_without_pilot_effects():
-    assert [s.text for s in kt.explain(small_model().new_user("ann"))] == ["No rows of ann have been seen yet."]
+    assert [s.text for s in kt.explain(small_model().new_user("ann"))] == ["No rows of user ann have been seen yet."]
     assert len(kt.explain(mean_model().new_user("ann"))) == 4  # the population's own effects
 
 

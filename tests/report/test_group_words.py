@@ -88,7 +88,7 @@ def test_what_is_unclear_or_not_read():
     both = "Hour has no clear effect for any of the 4 pilot users; for 2 of them it plays no part."
     assert words([*unclear, *unread]) == [both]
     one = row("p9", "hour", "line", 8.0, 20.0, 1.0)
-    assert words([one, *unread])[0].endswith("falls for none, and does not depend on it for 2.")
+    assert words([one, *unread])[0].endswith("falls for none, and hour plays no part for 2.")
 
 
 def test_the_largest_effects_come_first():

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from kerneltrail.errors import ModelFileError
+from kerneltrail.errors import ModelFileError, NumericalError
 from kerneltrail.gp import Posterior
 from kerneltrail.kernels import Hyperparameters
 from kerneltrail.store.container import pack, unpack
@@ -103,3 +103,17 @@ def test_before_any_row_named_values_are_compared_and_nothing_between():
     found = replace(small, schema=schema).new_user("ann").effects()["hour"]
     assert found.shape == "levels"
     assert found.x.tolist() == pytest.approx([low, high])
+
+
+def test_a_user_whose_effects_fail_is_named_and_the_others_stay(monkeypatch):
+    def broken(model, kernels, recent, count, over):
+        if recent.name == "pilot 1":
+            raise NumericalError("no square root")
+        return effects_of(model, kernels, recent, count, over)
+
+    monkeypatch.setattr("kerneltrail.trajectory.pilot_effects.effects_of", broken)
+    fitted, users = model(), cohort().users
+    thetas = [next(n for n in fitted.nodes if n.mask == path[-1]).group.mean for path in fitted.paths]
+    with pytest.warns(UserWarning, match="the effects of pilot user 'pilot 1' could not be computed: no square root"):
+        found = pilot_effects(fitted, users, thetas)
+    assert [row["user"] for row in found] == ["pilot 0", "pilot 2"]

@@ -5,13 +5,15 @@ A sentence says what the rows of this user show. What a kernel would allow of an
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 
 from kerneltrail.data import Schema
 from kerneltrail.gp.mixture import NormalMixture
-from kerneltrail.kernels.phrases import quantity
+from kerneltrail.kernels.phrases import listing, quantity
 from kerneltrail.report.description import Description, Sentence
-from kerneltrail.report.terms import Terms, chance, sureness
+from kerneltrail.report.terms import CERTAIN, Terms, chance, sureness
 from kerneltrail.trajectory.effects import SURE, Effect, Interaction
 from kerneltrail.trajectory.new_user import NewUser
 from kerneltrail.trajectory.treatment import FeatureAdvantage, TreatmentEffect
@@ -24,8 +26,8 @@ READ = 0.5
 """Below this probability of the kernels that read a covariate, what is said of it rests on other users too."""
 
 
-def effect_sentence(effect: Effect, schema: Schema) -> str:
-    """What one covariate does to one user's target.
+def effect_sentence(effect: Effect, schema: Schema, *, rests: bool = True) -> str:
+    """What one covariate does to one user's target; with what that `rests` on, where few kernels read the covariate.
 
     >>> from kerneltrail.data.batching import Batching
     >>> schema = Schema("who", "day", "steps", ("hour",), Batching(size=5), units={"steps": "steps"})
@@ -40,14 +42,14 @@ def effect_sentence(effect: Effect, schema: Schema) -> str:
     if silence:
         return silence
     if not effect.clear:
-        return _unclear(effect, terms) + _rests(effect, terms)
-    if effect.shape in ("line", "trend"):
+        text = _unclear(effect, terms)
+    elif effect.shape in ("line", "trend"):
         text = _direction(effect, terms)
     elif effect.shape == "levels" and len(effect.x) == 2:
         text = _two_levels(effect, terms)
     else:
         text = _turns(effect, terms)
-    return text + _rests(effect, terms)
+    return text + _rests(effect, terms) if rests else text
 
 
 def _silence(effect: Effect, terms: Terms) -> str:
@@ -55,12 +57,12 @@ def _silence(effect: Effect, terms: Terms) -> str:
     name = terms.called(effect.covariate)
     if effect.start == effect.end:
         held = terms.at(effect.covariate, effect.start)
-        return f"An effect of {name} cannot be told: it is about {held} in most rows so far."
+        return f"The effect of {name} cannot be told yet: it is about {held} in most rows so far."
     moves = effect.change.variances.max() > 0.0 or effect.change.means.any()
     # A level that no row has: the curve is stated around the rows' average, so it is known to be 0 at the only one met.
     if effect.shape == "levels" and moves and len(effect.x) == 2 and not effect.curve.variances[:, 0].any():
         held = terms.at(effect.covariate, float(effect.x[0]))
-        return f"An effect of {name} cannot be told: in all rows so far it is {held}."
+        return f"The effect of {name} cannot be told yet: in all rows so far it is {held}."
     low, high = effect.interval()
     # Nearly all kernels say that nothing changes.
     if max(-low, high) <= 1e-6 * float((np.abs(effect.change.means) + np.sqrt(effect.change.variances)).max()):
@@ -75,14 +77,19 @@ def _rests(effect: Effect, terms: Terms) -> str:
     """What a sentence rests on where most kernels do not read the covariate."""
     if effect.read >= READ:
         return ""
-    name, change = terms.called(effect.covariate), effect.change
-    known = (change.variances == 0.0) & (change.means == 0.0)
-    # Without a population to differ from, kernels that do not read the covariate say that nothing changes.
-    apart = float(change.weights[~known[:, 0]].sum()) - effect.read > 1e-6
+    name = terms.called(effect.covariate)
     part = f"the probability that {name} plays a part of its own for this user is {chance(effect.read)}"
-    if apart:
+    if rests_on_others(effect):
         return f" This rests mostly on what users share and on what is left unexplained; {part}."
     return f" {part[0].upper()}{part[1:]}."
+
+
+def rests_on_others(effect: Effect) -> bool:
+    """Whether what is said of a covariate rests mostly on other users, and on what the kernels leave unexplained."""
+    change = effect.change
+    # Without a population to differ from, kernels that do not read the covariate say that nothing changes.
+    moves = (change.variances[:, 0] > 0.0) | (change.means[:, 0] != 0.0)
+    return effect.read < READ and float(change.weights[moves].sum()) - effect.read > 1e-6
 
 
 def _ordered(effect: Effect) -> tuple[float, float, float]:
@@ -266,7 +273,14 @@ def _along(feature: FeatureAdvantage, terms: Terms) -> str:
 def effects_description(user: NewUser) -> Description:
     """What was found of a followed user: effects, the largest first, interactions, what acting adds, and the noise."""
     schema, effects = user.model.schema, user.effects()
-    sentences = [Sentence(effect_sentence(each, schema), covariates=(each.covariate,)) for each in effects]
+    others = {effect.covariate: effect.read for effect in effects if rests_on_others(effect)}
+    together = others if len(others) > 1 else {}
+    sentences = [
+        Sentence(effect_sentence(each, schema, rests=each.covariate not in together), covariates=(each.covariate,))
+        for each in effects
+    ]
+    if together:
+        sentences.append(Sentence(_rest_together(together, schema), covariates=tuple(together)))
     sentences += [
         Sentence(interaction_sentence(each, schema), covariates=each.covariates) for each in effects.interactions
     ]
@@ -274,6 +288,16 @@ def effects_description(user: NewUser) -> Description:
         sentences.append(Sentence(f"All this is without {Terms(schema).action}."))
         sentences += [Sentence(text) for text in treatment_sentences(user.treatment(), schema)]
     return Description((*sentences, noise_sentence(effects.noise, schema)))
+
+
+def _rest_together(read: Mapping[str, float], schema: Schema) -> str:
+    """What several covariates rest on, said once; `read` is the probability of the kernels that read each."""
+    most = max(read.values())
+    return (
+        f"What is said of {listing(map(schema.label, read))} rests mostly on what users share and on what is left "
+        f"unexplained: for each of them, the probability that it plays a part of its own for this user is "
+        f"{chance(most)}{'' if most < 1.0 - CERTAIN else ' at most'}."
+    )
 
 
 def noise_sentence(noise: float, schema: Schema) -> Sentence:

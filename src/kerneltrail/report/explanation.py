@@ -25,20 +25,20 @@ def explain(user: NewUser) -> Description:
 
 
 def _before_any_row(user: NewUser) -> Description:
-    lead = Sentence(f"No rows of {user.name} have been seen yet. Typical of the pilot users is this:")
+    lead = Sentence(f"No rows of user {user.name} have been seen yet. Typical of the pilot users is this:")
     typical = group_description(user.model)
     if typical:
         return Description((lead, *typical, noise_sentence(user.effects().noise, user.model.schema)))
     if user.model.mean is not None:
         return Description((lead, *effects_description(user)))
-    return Description((Sentence(f"No rows of {user.name} have been seen yet."),))
+    return Description((Sentence(f"No rows of user {user.name} have been seen yet."),))
 
 
 def _lead(user: NewUser) -> str:
     """How many rows there are, what describes them best, and how sure that is."""
     rows = "1 row" if user.rows == 1 else f"{user.rows} rows"
     best, *others = user.probabilities.items()
-    head = f"After {rows}, {user.name} is described best by {_noun(user, user.composition)}."
+    head = f"After {rows}, user {user.name} is described best by {_noun(user, user.composition)}."
     if user.selection == "greedy":
         return f"{head} It was selected step by step, so there is no probability to say how sure that is."
     if not others:

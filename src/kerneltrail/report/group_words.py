@@ -65,7 +65,7 @@ def _sentence(name: str, rows: Sequence[Row], terms: Terms) -> str:
     if unclear:
         parts.append(f"is not clear for {len(unclear)}")
     if unused:
-        parts.append(f"does not depend on it for {len(unused)}")
+        parts.append(f"{called} plays no part for {len(unused)}")
     text = f"{_condition(name, directed, terms)}, {terms.target} {_joined(parts)}."
     return f"{text} {_turning_points(name, turning, terms)}" if turning else text
 

@@ -105,7 +105,7 @@ class _Apart:
         for j in unread if mean is not None else ():
             assert mean is not None
             total += mean.difference(j, X[:, j], X[:, j])
-        self.lower = np.linalg.cholesky(total)
+        self.lower: Array = np.asarray(np.linalg.cholesky(total), dtype=np.float64)
 
     def effect(self, j: int, x: Array) -> tuple[Array, Array]:
         """Mean (g,) and covariance (g, g) of d_j at x; nothing without a population to differ from."""
@@ -114,8 +114,8 @@ class _Apart:
         prior = self.mean.difference(j, x, x)
         if not len(self.rest):
             return np.zeros(len(x)), prior
-        cross = np.linalg.solve(self.lower, self.mean.difference(j, self.X[:, j], x))
-        return cross.T @ np.linalg.solve(self.lower, self.rest), prior - cross.T @ cross
+        cross = gp.numerics.solve_lower(self.lower, self.mean.difference(j, self.X[:, j], x))
+        return cross.T @ gp.numerics.solve_lower(self.lower, self.rest), prior - cross.T @ cross
 
 
 class _Finder:

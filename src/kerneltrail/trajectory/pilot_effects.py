@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from kerneltrail.data import User
+from kerneltrail.engines import one_blas_thread
 from kerneltrail.errors import NumericalError
 from kerneltrail.kernels import Array, Hyperparameters
 from kerneltrail.trajectory.effect_search import effects_of
@@ -32,14 +33,15 @@ def pilot_effects(model: LearntGraph, users: Sequence[User], thetas: Sequence[Ar
         return ()  # scaled user by user, there is no common span
     over = np.concatenate([user.X for user in users])
     rows: list[dict[str, Any]] = []
-    for user, path, theta in zip(users, model.paths, thetas, strict=True):
-        fitted = Hyperparameters(model.pool.composition(path[-1]), tuple(theta))
-        try:
-            level = with_level(model, user)
-            effects = effects_of(level, posteriors(level, user, [fitted], [1.0]), newest(user), user.rows, over)
-        except (NumericalError, np.linalg.LinAlgError) as problem:
-            # A finished fit is worth more than one user's effects.
-            warnings.warn(f"the effects of pilot user {user.name!r} could not be computed: {problem}", stacklevel=2)
-            continue
-        rows += [{"user": user.name, "rows": user.rows, **row} for row in effects.to_json()]
+    with one_blas_thread():
+        for user, path, theta in zip(users, model.paths, thetas, strict=True):
+            fitted = Hyperparameters(model.pool.composition(path[-1]), tuple(theta))
+            try:
+                level = with_level(model, user)
+                effects = effects_of(level, posteriors(level, user, [fitted], [1.0]), newest(user), user.rows, over)
+            except (NumericalError, np.linalg.LinAlgError) as problem:
+                # A finished fit is worth more than one user's effects.
+                warnings.warn(f"the effects of pilot user {user.name!r} could not be computed: {problem}", stacklevel=2)
+                continue
+            rows += [{"user": user.name, "rows": user.rows, **row} for row in effects.to_json()]
     return tuple(rows)
