@@ -15,6 +15,9 @@ if TYPE_CHECKING:
     from kerneltrail.trajectory.model import TrajectoryModel
 
 
+Mean = StrEnum("Mean", ["automatic", "none", "population", "smooth"])
+
+
 class Preset(StrEnum):
     """Which procedure."""
 
@@ -37,6 +40,12 @@ def fit(
     config: ConfigFile = None,
     preset: Annotated[
         Preset | None, typer.Option("--preset", help="The measured default, or the paper's procedure.")
+    ] = None,
+    mean: Annotated[
+        Mean | None,
+        typer.Option(
+            "--mean", help="What users vary around: what pilot users share (population, smooth), or zero (none)."
+        ),
     ] = None,
     chains: Annotated[int | None, typer.Option("--chains", min=1, help="Number of chains.")] = None,
     sweeps: Annotated[int | None, typer.Option("--sweeps", min=4, help="Most sweeps of each chain.")] = None,
@@ -73,7 +82,7 @@ def fit(
             if preset is not None:
                 chosen = chosen.with_preset(preset.value)
             chosen = _with_reward(chosen, features, table.action)
-            given = {"chains": chains, "sweeps": sweeps, "seed": seed}
+            given = {"mean": mean and mean.value, "chains": chains, "sweeps": sweeps, "seed": seed}
             changes = {name: value for name, value in given.items() if value is not None}
             chosen.settings_value(**changes)
             rows = table.table(data)
