@@ -49,7 +49,7 @@ def compare_presets(
     Presets are the methods of the evaluation, seeds its runs; each run's ``models`` say what graph was learnt.
 
     Args:
-        simulate: a simulation from a seed.
+        simulate: a simulation, from ``seed=``.
         presets: settings by name; those that differ in selection alone share one model.
         seeds: of the simulations.
         pool: products on offer.
@@ -59,7 +59,7 @@ def compare_presets(
     """
     every = []
     for seed in seeds:
-        simulation = simulate(seed)
+        simulation = simulate(seed=seed)
         models: dict[str, TrajectoryModel] = {}
         specs: dict[str, Spec] = {}
         graphs: dict[str, Any] = {}
