@@ -44,6 +44,9 @@ class Effect:
         change: the effect at `end` less that at `start`: a mixture at one place.
         read: probability of the kernels that read the covariate.
         period: of a rhythm, in the covariate's units; else None.
+        fitted: what the kernels themselves have of the effect at x, (g,): the curve's mean without what those that do
+            not read the covariate leave to how users differ. Added to what is left of a row (`Effects.rest`), it is the
+            row's partial residual.
     """
 
     covariate: str
@@ -55,6 +58,7 @@ class Effect:
     change: NormalMixture
     read: float
     period: float | None = None
+    fitted: Array | None = field(default=None, compare=False, repr=False)
 
     @property
     def size(self) -> float:
@@ -140,12 +144,14 @@ class Effects(Sequence[Effect]):
         interactions: one for each pair of covariates that the most probable kernel multiplies.
         rows: number of rows that they rest on.
         noise: standard deviation of what is left unexplained, in the target's units.
+        rest: what is left unexplained of each of the user's newest rows, in the target's units; None before any row.
     """
 
     effects: tuple[Effect, ...]
     interactions: tuple[Interaction, ...]
     rows: int
     noise: float
+    rest: Array | None = field(default=None, compare=False, repr=False)
     given: Any = field(default=None, compare=False, repr=False)
 
     @cached_property
