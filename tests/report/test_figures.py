@@ -51,6 +51,34 @@ def test_truth_and_zero_are_drawn_where_asked():
     assert "truth" not in labels(plain)
 
 
+def test_points_that_do_not_belong_together_are_joined_by_no_line():
+    (ax,) = figures.grid([panel(apart=True)], columns=1, share=False).axes
+    total, band, dots = ax.lines
+    assert dots.get_linestyle() == "None"
+    for bars, sd in ((total, 0.5), (band, 0.2)):
+        ends = bars.get_ydata().reshape(-1, 3)
+        assert np.isnan(ends[:, 2]).all()  # a gap after every bar
+        assert ends[:, 1] == pytest.approx(np.sin(X) + figures.WITHIN_95 * sd)
+
+
+def test_bands_need_not_be_as_wide_on_either_side():
+    curve = Curve(X, np.zeros(30), np.ones(30), ends=(np.full(30, -1.0), np.full(30, 3.0)))
+    (ax,) = figures.grid([Panel("a", "x", "y", curve)], columns=1, share=False).axes
+    heights = ax.collections[0].get_paths()[0].vertices[:, 1]
+    assert (heights.min(), heights.max()) == (-1.0, 3.0)
+
+
+def test_names_and_dates_stand_at_the_axis():
+    levels = Curve(np.array([0.0, 1.0]), np.zeros(2), np.ones(2))
+    named = Panel("a", "part", "y", levels, apart=True, names=((0.0, "morning"), (1.0, "evening")))
+    dated = Panel("b", "time", "y", Curve(19786.0 + X, np.sin(X), np.ones(30)), dates=True)
+    figure = figures.grid([named, dated], columns=2, share=False)
+    figures.svg(figure)  # ticks are chosen when it is drawn
+    first, second = ([tick.get_text() for tick in ax.get_xticklabels()] for ax in figure.axes)
+    assert first == ["morning", "evening"]
+    assert "Mar" in figure.axes[1].xaxis.get_offset_text().get_text() + "".join(second)
+
+
 def test_estimates_name_the_rows_on_the_axis():
     value = np.array([2.0, 3.0])
     figure = figures.estimates((3, 187), value, value - 1, value + 1, truth=2.9, xlabel="rows", ylabel="period")

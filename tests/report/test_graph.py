@@ -59,6 +59,13 @@ class TestPlans:
         assert not any(a.overlaps(b) for a, b in combinations(labels, 2))
         assert not any(label.overlaps(box) for label in labels for box in plan.boxes)
 
+    def test_no_label_lies_on_another_arrow(self, plans, name):
+        arrows = plans[name].arrows
+        assert plans[name].crossed == 0
+        for a, b in combinations(arrows, 2):
+            assert not a.label.holds(b.points) + b.label.holds(a.points)
+        assert not any(a.label.holds(b.head) for a in arrows for b in arrows)
+
     def test_every_link_has_an_arrow_from_box_to_box(self, plans, name):
         plan, graph = plans[name], Graph.of(POOL, CASES[name])
         assert [arrow.link for arrow in plan.arrows] == list(graph.links)

@@ -2,7 +2,7 @@
 
 from html.parser import HTMLParser
 
-from kerneltrail.report.page import Lines, Paragraph, Picture, Section, Sentences, Table, page
+from kerneltrail.report.page import Expert, Lines, Paragraph, Picture, Section, Sentences, Table, page
 
 NASTY = "<script>alert('x')</script> & \"quotes\""
 
@@ -73,3 +73,15 @@ def test_tables_of_words_and_preformatted_lines():
     assert ("class", "words") in reader.attributes
     assert "a\n  <b>" in reader.text
     assert ("class", "words") not in Reader(whole()).attributes
+
+
+def test_what_is_behind_a_click_is_on_the_page_with_the_scripts_that_it_needs():
+    reader = Reader(page("t", "l", [Section("s", [Expert("Why?", [Paragraph("because")])])]))
+    assert reader.tags.count("details") == reader.tags.count("summary") == 1
+    assert "because" in reader.text
+
+
+def test_no_line_breaks_before_a_percent_sign():
+    text = page("t", "90 % of rows", [Section("s", [Paragraph("50 % & more"), Table("c", ["a"], [["7 %"]])])])
+    assert text.count("\u00a0%") == 3
+    assert " %" not in Reader(text).text

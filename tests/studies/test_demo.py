@@ -62,7 +62,7 @@ def test_the_model_beside_the_page_is_the_one_it_shows(made, text):
     model = TrajectoryModel.load(made[0].parent / demo.MODEL)
     assert model.users == ("train-01", "train-02", "train-03", "train-04")
     for node in model.nodes:
-        assert f"<h3>{node.composition.text} " in text
+        assert f'<p class="code">{node.composition.text}</p>' in text
         assert f'aria-label="key kernel {node.composition.text}, passed by {len(node.users)} pilot users"' in text
     for name, path in model.table():
         cells = "".join(f"<td>{composition.text}</td>" for composition in path)

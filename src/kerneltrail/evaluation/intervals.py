@@ -1,4 +1,4 @@
-"""Means and paired differences over users, with bootstrap intervals."""
+"""Means, shares and paired differences over users, with intervals."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
+from scipy.stats import beta, t
 
 from kerneltrail.evaluation.tables import Row
 
@@ -16,7 +17,7 @@ DRAWS = 2000
 
 @dataclass(frozen=True)
 class Interval(Row):
-    """A mean over `users` persons, with the ends of a bootstrap interval of nominal coverage `level`."""
+    """A mean over `users` persons, with the ends of an interval of nominal coverage `level`."""
 
     mean: float
     low: float
@@ -71,3 +72,50 @@ def paired(first: ArrayLike, second: ArrayLike, *, level: float = 0.9, draws: in
     """
     difference = np.asarray(first, dtype=np.float64) - np.asarray(second, dtype=np.float64)
     return over_users(difference, level=level, draws=draws, seed=seed)
+
+
+def mean_over_users(values: ArrayLike, *, level: float = 0.9) -> Interval:
+    """The mean of one value for each user, with Student's t interval: for users too few to be resampled.
+
+    >>> few = mean_over_users([-1.0, -2.0, -3.0])
+    >>> few.mean, round(few.low, 2), round(few.high, 2)
+    (-2.0, -3.69, -0.31)
+    """
+    every = np.asarray(values, dtype=np.float64)
+    n = len(every)
+    if n < 2:  # nothing is known of how users differ
+        return Interval(float(every.mean()), -np.inf, np.inf, level, n)
+    reach = float(t.ppf(0.5 + level / 2.0, n - 1) * every.std(ddof=1) / np.sqrt(n))
+    return Interval(float(every.mean()), float(every.mean()) - reach, float(every.mean()) + reach, level, n)
+
+
+def share_over_users(hits: Sequence[NDArray[np.bool_]], *, level: float = 0.95) -> Interval:
+    """The share of rows that are hits, with an interval that allows for a user's rows being alike.
+
+    Rows of one user go together, so it is users who are counted: Student's t with one degree of freedom less than
+    users, on the users' own shares weighted by their rows. Where users happen to agree more than chance allows, the
+    exact binomial interval of Clopper and Pearson, as if rows were independent, is wider; the wider ends are given. Of
+    one user only the latter can be said.
+
+    >>> alike = share_over_users([np.array([True] * 18 + [False] * 2)] * 5)
+    >>> round(alike.mean, 2), round(alike.low, 2), round(alike.high, 2), alike.users
+    (0.9, 0.82, 0.95, 5)
+
+    Args:
+        hits: for each user, whether each row is a hit; users without rows are left out.
+        level: nominal coverage.
+    """
+    counted = [np.asarray(each, dtype=bool) for each in hits if len(each)]
+    rows, inside = np.array([len(each) for each in counted]), np.array([each.sum() for each in counted])
+    users, n, k = len(counted), int(rows.sum()), int(inside.sum())
+    if not users:
+        raise ValueError("a share needs at least one row")
+    share, tail = k / n, (1.0 - level) / 2.0
+    low = float(beta.ppf(tail, k, n - k + 1)) if k else 0.0
+    high = float(beta.ppf(1.0 - tail, k + 1, n - k)) if k < n else 1.0
+    if users > 1:
+        # The share is a ratio of sums over users: linearised, its error is the mean of (hits - share·rows).
+        error = float(np.sqrt(users / (users - 1) * np.sum((inside - share * rows) ** 2))) / n
+        reach = float(t.ppf(1.0 - tail, users - 1)) * error
+        low, high = min(low, max(share - reach, 0.0)), max(high, min(share + reach, 1.0))
+    return Interval(share, low, high, level, users)

@@ -84,6 +84,8 @@ class NormalMixture:
         each = self.means + float(scipy.special.ndtri(probability)) * np.sqrt(self.variances)
         low, high = each.min(axis=0), each.max(axis=0)
         for _ in range(HALVINGS):
+            if not np.any(high > low):  # one Normal, or several that agree
+                break
             middle = 0.5 * (low + high)
             beyond = self.above(middle) > 1.0 - probability
             low, high = np.where(beyond, middle, low), np.where(beyond, high, middle)

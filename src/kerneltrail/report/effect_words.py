@@ -14,7 +14,7 @@ from kerneltrail.gp.mixture import NormalMixture
 from kerneltrail.kernels.phrases import listing, quantity
 from kerneltrail.report.description import Description, Sentence
 from kerneltrail.report.terms import CERTAIN, Terms, chance, sureness
-from kerneltrail.trajectory.effects import SURE, Effect, Interaction
+from kerneltrail.trajectory.effects import SURE, Effect, Effects, Interaction
 from kerneltrail.trajectory.new_user import NewUser
 from kerneltrail.trajectory.treatment import FeatureAdvantage, TreatmentEffect
 
@@ -38,9 +38,9 @@ def effect_sentence(effect: Effect, schema: Schema, *, rests: bool = True) -> st
 (nearly all rows). That it rises is almost certain (probability above 0.99).
     """
     terms = Terms(schema)
-    silence = _silence(effect, terms)
-    if silence:
-        return silence
+    unknown = silence(effect, terms)
+    if unknown:
+        return unknown
     if not effect.clear:
         text = _unclear(effect, terms)
     elif effect.shape in ("line", "trend"):
@@ -52,7 +52,7 @@ def effect_sentence(effect: Effect, schema: Schema, *, rests: bool = True) -> st
     return text + _rests(effect, terms) if rests else text
 
 
-def _silence(effect: Effect, terms: Terms) -> str:
+def silence(effect: Effect, terms: Terms) -> str:
     """Why nothing can be said of a covariate; empty if something can."""
     name = terms.called(effect.covariate)
     if effect.start == effect.end:
@@ -272,25 +272,40 @@ def _along(feature: FeatureAdvantage, terms: Terms) -> str:
 
 def effects_description(user: NewUser) -> Description:
     """What was found of a followed user: effects, the largest first, interactions, what acting adds, and the noise."""
-    schema, effects = user.model.schema, user.effects()
-    others = {effect.covariate: effect.read for effect in effects if rests_on_others(effect)}
-    together = others if len(others) > 1 else {}
+    treatment = user.treatment() if user.model.takes_action and user.rows else None
+    return found_description(user.effects(), treatment, user.model.schema)
+
+
+def found_description(effects: Effects, treatment: TreatmentEffect | None, schema: Schema) -> Description:
+    """The same of effects and of what acting adds, if there is an action."""
+    together = resting_together(effects)
     sentences = [
         Sentence(effect_sentence(each, schema, rests=each.covariate not in together), covariates=(each.covariate,))
         for each in effects
     ]
     if together:
-        sentences.append(Sentence(_rest_together(together, schema), covariates=tuple(together)))
+        sentences.append(Sentence(rest_sentence(together, schema), covariates=tuple(together)))
     sentences += [
         Sentence(interaction_sentence(each, schema), covariates=each.covariates) for each in effects.interactions
     ]
-    if user.model.takes_action and user.rows:
-        sentences.append(Sentence(f"All this is without {Terms(schema).action}."))
-        sentences += [Sentence(text) for text in treatment_sentences(user.treatment(), schema)]
+    if treatment is not None:
+        sentences.append(Sentence(without_action(schema)))
+        sentences += [Sentence(text) for text in treatment_sentences(treatment, schema)]
     return Description((*sentences, noise_sentence(effects.noise, schema)))
 
 
-def _rest_together(read: Mapping[str, float], schema: Schema) -> str:
+def without_action(schema: Schema) -> str:
+    """What effects leave aside where there is an action."""
+    return f"All this is without {Terms(schema).action}."
+
+
+def resting_together(effects: Effects) -> dict[str, float]:
+    """Covariates of which is said once what rests on other users, with how probable kernels are that read them."""
+    others = {effect.covariate: effect.read for effect in effects if rests_on_others(effect)}
+    return others if len(others) > 1 else {}
+
+
+def rest_sentence(read: Mapping[str, float], schema: Schema) -> str:
     """What several covariates rest on, said once; `read` is the probability of the kernels that read each."""
     most = max(read.values())
     return (

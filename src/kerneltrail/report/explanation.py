@@ -21,7 +21,7 @@ def explain(user: NewUser) -> Description:
     """
     if not user.rows:
         return _before_any_row(user)
-    return Description((Sentence(_lead(user)), *effects_description(user)))
+    return Description((Sentence(best_description(user)), *effects_description(user)))
 
 
 def _before_any_row(user: NewUser) -> Description:
@@ -34,7 +34,7 @@ def _before_any_row(user: NewUser) -> Description:
     return Description((Sentence(f"No rows of user {user.name} have been seen yet."),))
 
 
-def _lead(user: NewUser) -> str:
+def best_description(user: NewUser) -> str:
     """How many rows there are, what describes them best, and how sure that is."""
     rows = "1 row" if user.rows == 1 else f"{user.rows} rows"
     best, *others = user.probabilities.items()

@@ -13,6 +13,7 @@ from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.backends.backend_svg import FigureCanvasSVG
+from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 from numpy.typing import NDArray
@@ -48,12 +49,20 @@ WIDE, NARROW = 9.0, 4.2
 
 @dataclass(frozen=True)
 class Curve:
-    """A function at increasing x, and how sure it is, all (m,); `total_sd` is that of a new observation, if shown."""
+    """A function at increasing x, and how sure it is, all (m,).
+
+    Attributes:
+        x: where it is known.
+        mean, sd: of the function.
+        total_sd: of a new observation, if shown.
+        ends: of the band of the function, low and high, where it is not as wide on either side.
+    """
 
     x: Array
     mean: Array
     sd: Array
     total_sd: Array | None = None
+    ends: tuple[Array, Array] | None = None
 
 
 @dataclass(frozen=True)
@@ -80,6 +89,10 @@ class Panel:
         zero: whether the line at zero is drawn and in view: for effects, whose sign matters.
         mean_label, band_label, total_label: in the legend.
         reach: standard deviations on either side that the bands hold; the labels have to say the same.
+        apart: whether the points of the curve do not belong together, so that no line joins them: rows in time whose
+            covariates jump, levels of a covariate.
+        dates: whether x is a time, in days as matplotlib counts them.
+        names: of values of x, which then stand at the axis instead of numbers.
     """
 
     title: str
@@ -94,6 +107,9 @@ class Panel:
     band_label: str = "95% of the function"
     total_label: str = "95% of new observations"
     reach: float = WITHIN_95
+    apart: bool = False
+    dates: bool = False
+    names: tuple[tuple[float, str], ...] = ()
 
 
 def grid(panels: Sequence[Panel], *, columns: int, width: float = WIDE, height: float = 2.3, share: bool) -> Figure:
@@ -140,11 +156,25 @@ def rule(ax: Axes, *, below: bool = True) -> None:
 
 def _draw(panel: Panel, ax: Axes) -> None:
     curve, colour = panel.curve, panel.colour
+    # Levels are few and their intervals matter most; rows are many, and their observations do.
+    wide, size = (3.0, 6.5) if panel.names else (1.6, 2.4)
     for sd, alpha, label in ((curve.total_sd, 0.12, panel.total_label), (curve.sd, 0.30, panel.band_label)):
-        if sd is not None:
-            low, high = curve.mean - panel.reach * sd, curve.mean + panel.reach * sd
+        if sd is None:
+            continue
+        low, high = curve.mean - panel.reach * sd, curve.mean + panel.reach * sd
+        if sd is curve.sd and curve.ends is not None:
+            low, high = curve.ends
+        if panel.apart:
+            ax.plot(*_bars(curve.x, low, high), color=colour, alpha=1.5 * alpha, linewidth=wide, label=label)
+        else:
             ax.fill_between(curve.x, low, high, color=colour, alpha=alpha, linewidth=0, label=label)
-    ax.plot(curve.x, curve.mean, color=colour, linewidth=1.8, label=panel.mean_label)
+    if panel.apart:
+        ax.plot(
+            curve.x, curve.mean, color=colour, linestyle="none", marker="o", markersize=size, markeredgewidth=0,
+            zorder=4, label=panel.mean_label,
+        )  # fmt: skip
+    else:
+        ax.plot(curve.x, curve.mean, color=colour, linewidth=1.8, label=panel.mean_label)
     if panel.truth is not None:
         ax.plot(*panel.truth, color=INK, linewidth=1.2, linestyle=(0, (4, 2)), label="truth")
     for dots in panel.dots:
@@ -154,8 +184,24 @@ def _draw(panel: Panel, ax: Axes) -> None:
         ax.axhline(0.0, color=FAINT, linewidth=1.0, zorder=1)
     ax.set_title(panel.title)
     rule(ax)
-    ax.xaxis.set_major_locator(MaxNLocator(6, steps=TICKS))
     ax.yaxis.set_major_locator(MaxNLocator(5, steps=TICKS))
+    if panel.names:
+        places = [at for at, _ in panel.names]
+        room = 0.5 * (max(places) - min(places) or 1.0)
+        ax.set_xlim(min(places) - room, max(places) + room)
+        ax.set_xticks(places, [name for _, name in panel.names])
+    elif panel.dates:
+        locator = AutoDateLocator(maxticks=5)
+        ax.xaxis.set_major_locator(locator)
+        ax.xaxis.set_major_formatter(ConciseDateFormatter(locator))
+    else:
+        ax.xaxis.set_major_locator(MaxNLocator(6, steps=TICKS))
+
+
+def _bars(x: Array, low: Array, high: Array) -> tuple[Array, Array]:
+    """Upright bars as one line with gaps: one element of a file, however many there are."""
+    gap = np.full(len(x), np.nan)
+    return np.column_stack([x, x, gap]).ravel(), np.column_stack([low, high, gap]).ravel()
 
 
 def legend(figure: Figure, *, columns: int) -> None:

@@ -12,7 +12,7 @@ from markupsafe import Markup
 from kerneltrail.data import Scaler
 from kerneltrail.data.units import in_data_units
 from kerneltrail.kernels import Hyperparameters, Pool
-from kerneltrail.report.description import Description, Sentence, describe_by_schema
+from kerneltrail.report.description import Description, Sentence, describe_by_schema, noun_of
 from kerneltrail.report.graph_structure import Graph, wrapped
 from kerneltrail.report.group_words import group_description
 from kerneltrail.report.templating import render
@@ -95,6 +95,11 @@ def describe_node(model: TrajectoryModel, node: Node) -> Description:
     centre = Hyperparameters(node.composition, tuple(node.group.mean))
     lead = Sentence("This is what the kernel allows, in general, of any user.")
     return Description((lead, *describe_by_schema(centre, model.schema, common_scaler(model))))
+
+
+def node_noun(model: TrajectoryModel, node: Node) -> str:
+    """A node as a noun within a sentence, at the centre of its group: "a straight line in temperature"."""
+    return noun_of(Hyperparameters(node.composition, tuple(node.group.mean)), model.schema, common_scaler(model))
 
 
 def model_json(model: TrajectoryModel) -> dict[str, Any]:

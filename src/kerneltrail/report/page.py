@@ -13,6 +13,9 @@ from matplotlib.figure import Figure
 from kerneltrail.report import figures
 from kerneltrail.report.templating import render
 
+BROAD = 12.0
+"""Inches of a figure that fills a broad page."""
+
 
 class Block:
     """Something that a section holds: values, and the template that shows them as ``block``.
@@ -73,19 +76,23 @@ class Table(Block):
 
 @dataclass(frozen=True)
 class Picture(Block):
-    """A figure as SVG, drawn twice: for a desktop page and for a telephone, unless the wide drawing serves both."""
+    """A figure as SVG, drawn twice: for a desktop page and for a telephone, unless the wide drawing serves both.
+
+    A `broad` one fills a broad page.
+    """
 
     template: ClassVar[str] = "picture.html.jinja"
     wide: bytes
     narrow: bytes | None
     alt: str
     caption: str
+    broad: bool = False
 
     @classmethod
-    def of(cls, draw: Callable[[float], Figure], alt: str, caption: str) -> Picture:
+    def of(cls, draw: Callable[[float], Figure], alt: str, caption: str, *, broad: bool = False) -> Picture:
         """A figure in both widths by a function of the width in inches."""
-        wide, narrow = (figures.svg(draw(width)) for width in (figures.WIDE, figures.NARROW))
-        return cls(wide, narrow, alt, caption)
+        wide, narrow = (figures.svg(draw(width)) for width in (BROAD if broad else figures.WIDE, figures.NARROW))
+        return cls(wide, narrow, alt, caption, broad)
 
     @staticmethod
     def address(svg: bytes) -> str:
@@ -99,6 +106,15 @@ class Beside(Block):
 
     template: ClassVar[str] = "group.html.jinja"
     css_class: ClassVar[str] = "beside"
+    blocks: Sequence[Block]
+
+
+@dataclass(frozen=True)
+class Expert(Block):
+    """Blocks behind a click, for those who want to know how something was computed; open on paper."""
+
+    template: ClassVar[str] = "expert.html.jinja"
+    summary: str
     blocks: Sequence[Block]
 
 

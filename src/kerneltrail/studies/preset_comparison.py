@@ -35,7 +35,7 @@ def learn(cohort: Cohort, pool: Pool, priors: Priors, settings: Settings) -> Tra
 
 
 def compare_presets(
-    simulate: Callable[[int], Simulation],
+    simulate: Callable[..., Simulation],
     presets: Mapping[str, Settings],
     seeds: Iterable[int],
     *,

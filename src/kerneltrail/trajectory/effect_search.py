@@ -83,8 +83,11 @@ def effects_of(
     every = [finder.effect(name) for name in model.covariates]
     effects = sorted(every, key=lambda effect: (-abs(effect.size), effect.covariate))
     noise = finder.weights @ [kernel.noise for kernel in finder.kernels]
-    left = float(np.sqrt(noise)) * model.scaler.scale
-    return Effects(tuple(effects), finder.interactions(), rows, left, schema=model.schema)
+    scale = model.scaler.scale
+    rest = None if recent is None else scale * finder.rest
+    return Effects(
+        tuple(effects), finder.interactions(), rows, float(np.sqrt(noise)) * scale, rest, schema=model.schema
+    )
 
 
 def _corners(model: LearntGraph) -> Array:
@@ -160,7 +163,7 @@ class _Finder:
             x = np.unique(np.concatenate([np.linspace(low, high, POINTS - 2), [tenth, ninetieth]]))
         nearest = np.searchsorted(0.5 * (x[1:] + x[:-1]), seen)
         share = np.bincount(nearest, minlength=len(x)) / len(seen)
-        means, covariances = self._parts(name, x)
+        means, covariances, fitted = self._parts(name, x)
         shape, period = self._shape(name, x, self.weights @ means, leveled, (tenth, ninetieth))
         start, end = self._compared(shape, x, self.weights @ means, (tenth, ninetieth))
         centred = np.eye(len(x)) - share
@@ -182,6 +185,7 @@ class _Finder:
             self._contrast(means, covariances, contrast),
             float(read),
             period,
+            scale * centred @ (self.weights @ fitted),
         )
 
     def _contrast(self, means: Array, covariances: Array, contrast: Array) -> NormalMixture:
@@ -189,11 +193,14 @@ class _Finder:
         variance = np.maximum(np.einsum("i,sij,j->s", contrast, covariances, contrast), 0.0)
         return NormalMixture(self.weights, scale * (means @ contrast)[:, None], scale**2 * variance[:, None])
 
-    def _parts(self, name: str, x: Array) -> tuple[Array, Array]:
-        """For each kernel mean (S, g) and covariance (S, g, g) of the effect at x, scaled."""
+    def _parts(self, name: str, x: Array) -> tuple[Array, Array, Array]:
+        """For each kernel mean (S, g) and covariance (S, g, g) of the effect at x, scaled; and its mean in the kernel.
+
+        How far a user is from the others, where a kernel does not read the covariate, is not in the kernel.
+        """
         mean, j = self.model.mean, self.column(name)
         shared = np.zeros(len(x)) if mean is None else mean.along(j, x)
-        means, covariances = [], []
+        means, covariances, fitted = [], [], []
         for kernel, apart in zip(self.kernels, self._apart, strict=True):
             products = kernel.reads(name)
             if products:
@@ -204,7 +211,8 @@ class _Finder:
                 part, covariance = apart.effect(j, x)
             means.append(part + shared)
             covariances.append(covariance)
-        return np.array(means), np.array(covariances)
+            fitted.append(part + shared if products else shared)
+        return np.array(means), np.array(covariances), np.array(fitted)
 
     @cached_property
     def _apart(self) -> list[_Apart]:
@@ -219,6 +227,11 @@ class _Finder:
                 rest = self.recent.y - kernel.posterior.predict(X, linear=linear).mean
             every.append(_Apart(self.model.mean, unread, self.contexts[: len(rest)], rest, kernel.noise))
         return every
+
+    @property
+    def rest(self) -> Array:
+        """What the average over kernels leaves unexplained of each of the user's newest rows, scaled."""
+        return self.weights @ np.array([apart.rest for apart in self._apart])
 
     def _shape(
         self, name: str, x: Array, mean: Array, leveled: bool, span: tuple[float, float]

@@ -54,6 +54,9 @@ class Effect:
         change: the effect at `end` less that at `start`: a mixture at one place.
         read: probability of the kernels that read the covariate.
         period: of a rhythm, in the covariate's units; else None.
+        fitted: what the kernels themselves have of the effect at x, (g,): the curve's mean without what those that do
+            not read the covariate leave to how users differ. Added to what is left of a row (`Effects.rest`), it is the
+            row's partial residual.
     """
 
     covariate: str
@@ -65,6 +68,7 @@ class Effect:
     change: NormalMixture
     read: float
     period: float | None = None
+    fitted: Array | None = field(default=None, compare=False, repr=False)
 
     @property
     def size(self) -> float:
@@ -166,12 +170,14 @@ class Effects(Sequence[Effect]):
         noise: standard deviation of what is left unexplained, in the target's units.
         given: the frame whose kind `to_frame` answers in, if there was one.
         schema: of the model that found them, with the names and units for views; None if they are not known.
+        rest: what is left unexplained of each of the user's newest rows, in the target's units; None before any row.
     """
 
     effects: tuple[Effect, ...]
     interactions: tuple[Interaction, ...]
     rows: int
     noise: float
+    rest: Array | None = field(default=None, compare=False, repr=False)
     given: Any = field(default=None, compare=False, repr=False)
     schema: Schema | None = field(default=None, compare=False, repr=False)
 

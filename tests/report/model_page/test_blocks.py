@@ -13,10 +13,10 @@ from kerneltrail.evaluation import Evaluation
 from kerneltrail.kernels import Hyperparameters, Pool
 from kerneltrail.report.graph import Graph, graph_layout, inline_svg, key_masks
 from kerneltrail.report.model_page import Comparison, GraphBlock, PathsBlock, trail_page
+from kerneltrail.report.model_page.axes import brief
 from kerneltrail.report.model_page.comparison import comparison_section
 from kerneltrail.report.model_page.facts import facts
 from kerneltrail.report.model_page.followed_user import follow_users
-from kerneltrail.report.model_page.paths import brief
 from kerneltrail.report.templating import ENVIRONMENT, asset
 from kerneltrail.trajectory.settings import Settings
 from trajectory.small import rows, small_model

@@ -8,8 +8,8 @@ import pytest
 from kerneltrail.data import Cohort
 from kerneltrail.gp import Posterior
 from kerneltrail.gp.population import PopulationMean
+from kerneltrail.report.explanation import best_description
 from kerneltrail.report.model_page import follow_users
-from kerneltrail.report.model_page.calibration import calibration, coverages, pooled
 from kerneltrail.trajectory.fit import fit
 from trajectory.small import rewarded_model, rows, small_model
 from trajectory.tiny import POOL, pilots, settings
@@ -55,6 +55,12 @@ def test_a_new_user_is_what_the_selector_says(rewarded):
         assert np.array_equal(step.fit.mean, fit.mean)
         assert step.probabilities == pytest.approx([state.probabilities[node.composition] for node in model.nodes])
         assert new.sure[t - 1] == max(step.probabilities)
+        for found, wanted in zip(step.findings.effects, state.effects(), strict=True):
+            assert found.covariate == wanted.covariate
+            assert np.array_equal(found.curve.mean, wanted.curve.mean)
+        assert step.findings.treatment.average.mean == pytest.approx(state.treatment().average.mean)
+        assert step.lead == best_description(state)
+    assert new.findings is new.steps[-1].findings
 
 
 @pytest.mark.parametrize("around", [False, True], ids=["zero", "a population mean"])
@@ -78,7 +84,7 @@ def test_the_parts_are_those_of_the_posterior_in_data_units(rewarded, around):
     rest = centred.y - sum(part.mean for part in here)
     whole = sum(part.mean for part in here) + (user.y - centred.y)
     assert np.allclose(step.fit.mean, scaler.inverse_target(whole))
-    *parts, gain = step.parts
+    parts = step.parts
     assert {part.title for part in parts} == {str(product) for product in step.composition}
     for part in parts:
         own = next(p for p in here if str(p.product) == part.title)
@@ -86,12 +92,6 @@ def test_the_parts_are_those_of_the_posterior_in_data_units(rewarded, around):
         assert np.array_equal(part.x, one.user.X[:, one.user.column_index(part.covariate)])
         assert part.share == pytest.approx(posterior.shares()[own.product])
     assert [part.share for part in parts] == sorted((part.share for part in parts), reverse=True)
-    at = np.tile(np.median(user.X, axis=0), (len(gain.curve.x), 1))
-    at[:, 0] = scaler.transform(np.column_stack([gain.curve.x, np.zeros(len(gain.curve.x))]))[:, 0]
-    mean, variance = posterior.advantage(at, model.reward)
-    mean = mean if model.mean is None else mean + model.mean.advantage(at)
-    assert np.allclose(gain.curve.mean, scaler.scale * mean)
-    assert np.allclose(gain.curve.sd, scaler.scale * np.sqrt(variance))
 
 
 def test_one_covariate_is_the_axis_and_greedy_selection_works_too():
@@ -104,7 +104,7 @@ def test_one_covariate_is_the_axis_and_greedy_selection_works_too():
             assert last.x.min() < one.user.X.min() < one.user.X.max() < last.x.max()
 
 
-def test_of_users_beyond_those_detailed_only_predictions_are_kept(rewarded):
+def test_of_users_beyond_those_detailed_predictions_and_what_was_found_last_are_kept(rewarded):
     model = rewarded[0]
     told = []
     one, two = follow_users(model, [rows("a", seed=1), rows("b", seed=2)], detailed=1, progress=told.append)
@@ -113,37 +113,34 @@ def test_of_users_beyond_those_detailed_only_predictions_are_kept(rewarded):
     assert [now.said for now in told][2:4] == ["a, batch 3 of 3", "b, batch 1 of 3"]
     assert (len(one.steps), len(two.steps)) == (3, 0)
     assert len(two.ahead) == len(two.sure) == 3
+    assert two.findings.effects.rows == two.findings.treatment.rows == 12
 
 
-def test_coverage_is_counted_row_by_row(rewarded):
-    model = rewarded[0]
-    users = follow_users(model, [rows(f"u{i}", n=8 + 4 * (i % 2), seed=20 + i) for i in range(4)])
-    found = coverages(users)
-    assert [own.users for own in found] == [4, 4, 2]
-    for t, own in enumerate(found):
-        inside, errors, logs = [], [], []
-        for one in users:
-            if t < len(one.ahead):
-                ahead = one.ahead[t]
-                for mean, sd, y in zip(ahead.mean, ahead.sd, ahead.y, strict=True):
-                    inside.append(mean - 1.6448536 * sd <= y <= mean + 1.6448536 * sd)
-                    errors.append((y - mean) ** 2)
-                    logs.append(-((y - mean) ** 2) / (2 * sd**2) - np.log(sd * np.sqrt(2 * np.pi)))
-        assert own.rows == len(inside)
-        assert own.ninety == pytest.approx(np.mean(inside))
-        assert own.rmse == pytest.approx(np.sqrt(np.mean(errors)))
-        assert own.log_density == pytest.approx(np.mean(logs))
-    assert len(pooled(users)) == sum(own.rows for own in found[1:])
+def test_the_fit_of_a_centred_action_knows_its_probability_and_who_was_available():
+    """Where nobody could act, and with whatever probability somebody did, the fit is what the user's state predicts."""
+    model = rewarded_model()
+    model = replace(model, reward=replace(model.reward, typical=0.4))
+    rng, plain = np.random.default_rng(0), rows("new", seed=9)
+    could = np.array([1.0, 0.0] * 6)
+    user = replace(plain, action=plain.action * could, availability=could, probability=rng.uniform(0.2, 0.8, 12))
+    (one,) = follow_users(model, [user])
+    state = model.new_user("new")
+    for t in (1, 2, 3):
+        state.update(user.batch(t).X, user.batch(t).y, action=user.batch(t).assignment)
+    wanted = state.predict(user.X, action=user.assignment).mean
+    assert np.allclose(one.steps[-1].fit.mean, wanted)
+    assert not np.allclose(wanted, state.predict(user.X, action=user.action).mean, atol=1e-3)
 
 
-@pytest.mark.parametrize(("times", "said"), [(0.3, "too wide"), (1.0, "about what they promise"), (3.0, "too narrow")])
-def test_the_verdict_on_intervals(rewarded, times, said):
-    # 400 standard normal errors: outside of the margin of ±3 % with probability 0.05, so the seed is fixed.
-    one = rewarded[1][1]
-    errors = times * np.random.default_rng(0).standard_normal(400)
-    ahead = replace(one.ahead[0], mean=np.zeros(400), sd=np.ones(400), y=errors)
-    section = calibration([replace(one, ahead=(one.ahead[0], ahead), sure=(1.0, 1.0))])
-    assert said in section.blocks[0].text
+def test_simple_rules_stand_beside_every_batch_but_the_first():
+    scaled = [small_model().scaler.apply(rows(f"pilot {i}", seed=i)) for i in range(3)]
+    model = replace(small_model(), mean=PopulationMean.train(scaled, None))
+    (one,) = follow_users(model, [rows("new", seed=4)])
+    assert [sorted(ahead.simple) for ahead in one.ahead] == [[], *[["running mean", "what users share"]] * 2]
+    seen, batch = one.user.upto(2), one.user.batch(3)
+    shared = [model.scaler.inverse_target(model.mean.at(model.scaler.transform(u.X), None)) for u in (seen, batch)]
+    assert one.ahead[2].simple["what users share"] == pytest.approx(shared[1] + np.mean(seen.y - shared[0]))
+    assert sorted(follow_users(small_model(), [rows("new", seed=4)])[0].ahead[1].simple) == ["running mean"]
 
 
 def test_small_models_without_rewards_and_with_scaled_targets():

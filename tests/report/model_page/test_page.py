@@ -9,12 +9,12 @@ import pytest
 
 from kerneltrail.data import simulate
 from kerneltrail.kernels import Pool
+from kerneltrail.report.effect_words import effect_sentence
 from kerneltrail.report.model_page import Comparison, follow_users, trail_page
 from kerneltrail.trajectory.fit import fit
 from kerneltrail.trajectory.map_table import MapSettings
 from kerneltrail.trajectory.settings import Settings
-from report.browser import Browser, needed
-from trajectory.small import rewarded_model, rows, small_model
+from trajectory.small import rows, small_model
 
 A4, LETTER = 8.27, 8.5
 MARGINS = 2 * 14 / 25.4
@@ -34,14 +34,6 @@ RESULTS = {
 
 
 @pytest.fixture(scope="module")
-def browser(tmp_path_factory):
-    needed()
-    browser = Browser(tmp_path_factory.mktemp("profile"))
-    yield browser
-    browser.close()
-
-
-@pytest.fixture(scope="module")
 def simulated():
     simulation = simulate.paper(train=4, test=2, seed=0, batches=(4, 8, 24))
     settings = Settings(chains=2, sweeps=32, check=8, largest=2, maps=MapSettings(starts=1, screen=4))
@@ -55,16 +47,6 @@ def page(simulated, tmp_path_factory):
     path = tmp_path_factory.mktemp("page") / "index.html"
     model, users = simulated
     path.write_text(trail_page(None, model, users, Comparison.from_results(RESULTS)), encoding="utf-8")
-    return path
-
-
-@pytest.fixture(scope="module")
-def several(tmp_path_factory):
-    """Two covariates and a reward model."""
-    path = tmp_path_factory.mktemp("page") / "several.html"
-    model = rewarded_model()
-    users = follow_users(model, [rows("pilot 0", seed=0), rows("someone </script><b>", seed=9)])
-    path.write_text(trail_page("Two & more", model, users), encoding="utf-8")
     return path
 
 
@@ -89,7 +71,9 @@ def large(tmp_path_factory):
     return path
 
 
-PAGES = ("page", "several", "bare", "large")
+PAGES = ("page", "several", "bare", "large", "brushing")
+OPEN = "document.querySelectorAll('details').forEach(one => { one.open = true; })"
+"""Opens all that stands behind a click."""
 OUTSIDE = """
 [...document.querySelectorAll('.plot text')].filter(text => {
   const [a, b] = [text, text.closest('svg')].map(e => e.getBoundingClientRect());
@@ -119,6 +103,8 @@ def test_it_opens_without_complaint_draws_the_graph_and_fits_the_screen(browser,
     )
     assert len(shown) == 1
     assert shown[0] >= 2
+    assert browser.run("document.documentElement.scrollWidth") <= width
+    browser.run(OPEN)
     assert browser.run("document.documentElement.scrollWidth") <= width
     for place in range(browser.run("document.querySelector('[data-user]').length")):
         browser.run(CHOOSE.format(place))
@@ -205,6 +191,7 @@ def test_a_user_is_followed_batch_by_batch(browser, page, simulated):
     browser.size(1280)
     browser.open(page)
     one = users[0]
+    browser.click("[data-expert] > summary")
     assert browser.run("document.querySelector('[data-user]').selectedOptions[0].textContent") == one.user.name
     assert browser.run("document.querySelector('[data-standing]').textContent") == "batch 3 of 3, 36 rows"
     browser.run("document.querySelector('[data-batch]').focus()")
@@ -221,6 +208,12 @@ def test_a_user_is_followed_batch_by_batch(browser, page, simulated):
         )
         assert dots == step.rows
         assert browser.run("document.querySelectorAll('[data-parts] svg').length") == len(step.parts)
+        said = browser.run("[...document.querySelectorAll('[data-effects] figcaption')].map(c => c.textContent)")
+        assert [text.replace("\u00a0", " ") for text in said] == [
+            effect_sentence(effect, model.schema) for effect in step.findings.effects
+        ]
+        assert browser.run("document.querySelector('[data-found]').textContent").endswith(one.user.name)
+        assert browser.run("document.querySelector('[data-lead]').textContent") == step.lead
         nodes = [0, *(1 + [n.composition for n in model.nodes].index(s.composition) for s in one.steps[: t + 1])]
         on = browser.run(
             "[...document.querySelectorAll('[data-mini] svg.wide-only .edge.on')].map(e => e.dataset.edge)"
@@ -261,6 +254,7 @@ def test_on_paper_everything_is_shown_and_nothing_is_cut(browser, request, name)
     browser.size(round((A4 - MARGINS) * 96))
     browser.open(request.getfixturevalue(name))
     browser.media("print")
+    browser.run(OPEN)
     try:
         room = browser.run("document.documentElement.clientWidth")
         cut = browser.run(
@@ -291,6 +285,9 @@ def test_without_scripts_the_graph_the_words_and_the_fits_are_there(browser, pag
         shown = browser.run("[...document.querySelectorAll('.card')].filter(c => c.offsetHeight > 0).length")
         assert shown == len(simulated[0].nodes) + 1
         assert browser.run("document.querySelector('.static img').offsetHeight") > 100
+        said = browser.run("document.querySelector('.static .said').innerText").replace("\u00a0", " ")
+        one = simulated[1][0]
+        assert effect_sentence(one.findings.effects[0], simulated[0].schema) in said
         assert browser.run("document.querySelector('.explorer').offsetHeight") == 0
     finally:
         browser.call("Emulation.setScriptExecutionDisabled", value=False)

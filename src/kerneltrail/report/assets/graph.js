@@ -2,6 +2,15 @@
 (function () {
   "use strict";
   document.documentElement.classList.add("js");
+  // On paper there is no click: what stands behind one is opened for printing.
+  let opened = [];
+  window.addEventListener("beforeprint", () => {
+    opened = [...document.querySelectorAll("details:not([open])")];
+    for (const one of opened) one.open = true;
+  });
+  window.addEventListener("afterprint", () => {
+    for (const one of opened) one.open = false;
+  });
 
   function zoomable(stage) {
     const views = new Map();

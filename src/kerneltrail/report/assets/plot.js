@@ -35,6 +35,36 @@ window.kerneltrail = (function () {
     return found.map((value) => ({ value, text: written(value, step, Math.max(Math.abs(low), Math.abs(high))) }));
   }
 
+  // Times are in seconds, and told as the table tells them, without a time zone.
+  const MONTHS = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
+  const STEPS = [60, 300, 900, 1800, 3600, 10800, 21600, 43200, 86400, 172800, 604800, 1209600];
+  const MONTHLY = [1, 2, 3, 6, 12, 24, 60, 120];
+  function dated(seconds, step) {
+    const date = new Date(1000 * seconds);
+    const two = (number) => String(number).padStart(2, "0");
+    const day = `${date.getUTCDate()} ${MONTHS[date.getUTCMonth()]}`;
+    if (step < 86400) return seconds % 86400 ? `${two(date.getUTCHours())}:${two(date.getUTCMinutes())}` : day;
+    if (step < 2.6e6) return day;
+    return step < 3.1e7 ? `${MONTHS[date.getUTCMonth()]} ${date.getUTCFullYear()}` : String(date.getUTCFullYear());
+  }
+  function dateTicks(low, high, about) {
+    const rough = (high - low) / about;
+    const step = STEPS.find((seconds) => seconds >= rough);
+    const found = [];
+    if (step) {
+      const week = step % 604800 === 0 ? 345600 : 0;  // 1 January 1970 was a Thursday; weeks begin on Mondays
+      for (let at = Math.ceil((low - week) / step) * step + week; at <= high; at += step) found.push({ value: at, text: dated(at, step) });
+      return found;
+    }
+    const months = MONTHLY.find((count) => count * 2.63e6 >= rough) || MONTHLY[MONTHLY.length - 1];
+    const first = new Date(1000 * low);
+    for (let month = Math.floor(first.getUTCMonth() / months) * months, at = 0; at <= high; month += months) {
+      at = Date.UTC(first.getUTCFullYear(), month) / 1000;
+      if (at >= low && at <= high) found.push({ value: at, text: dated(at, months * 2.63e6) });
+    }
+    return found;
+  }
+
   function extent(lists) {
     let low = Infinity;
     let high = -Infinity;
@@ -54,8 +84,9 @@ window.kerneltrail = (function () {
   const widened = ([low, high], share) => [low - share * (high - low), high + share * (high - low)];
   const around = (mean, sd, sign) => mean.map((value, i) => value + sign * WITHIN_90 * sd[i]);
 
-  // A layer: {kind: "band"|"line"|"dots"|"bars"|"cross", x, y, low, high, colour, opacity, width, dash}.
-  function plot({ label, xlabel, ylabel, layers, xrange, yrange, zero, width = 560, height = 330 }) {
+  // A layer: {kind: "band"|"line"|"dots"|"bars", x, y, low, high, colour, opacity, width, dash}. At the x axis stand
+  // numbers, or with `dates` times, or `names`, [{value, text}].
+  function plot({ label, xlabel, ylabel, layers, xrange, yrange, zero, dates, names, width = 560, height = 330 }) {
     const margin = { left: 52, right: 14, top: 10, bottom: 42 };
     const svg = document.createElementNS(SVG, "svg");
     svg.setAttribute("viewBox", `0 0 ${width} ${height}`);
@@ -76,7 +107,8 @@ window.kerneltrail = (function () {
       put(axes, "line", { x1: margin.left, x2: width - margin.right, y1: py(tick.value), y2: py(tick.value) });
       put(axes, "text", { x: margin.left - 7, y: py(tick.value), dy: ".35em", "text-anchor": "end" }, tick.text);
     }
-    for (const tick of ticks(x0, x1, (width - margin.left) / 75)) {
+    const across = names || (dates ? dateTicks : ticks)(x0, x1, (width - margin.left) / 75);
+    for (const tick of across) {
       put(axes, "line", { class: "tick", x1: px(tick.value), x2: px(tick.value), y1: height - margin.bottom, y2: height - margin.bottom + 4 });
       put(axes, "text", { x: px(tick.value), y: height - margin.bottom + 17, "text-anchor": "middle" }, tick.text);
     }
@@ -110,5 +142,5 @@ window.kerneltrail = (function () {
     return svg;
   }
 
-  return { plot, put, extent, widened, around };
+  return { plot, put, extent, widened, around, dated };
 })();

@@ -1,4 +1,4 @@
-// One user at a time: the path over the graph, and after every batch the fit, its parts and its words.
+// One user at a time: after every batch the rows with the fit, what was found, and for experts the kernel and its parts.
 (function () {
   "use strict";
   const source = document.getElementById("trail-data");
@@ -8,20 +8,13 @@
   const data = JSON.parse(source.textContent);
   const BLUE = "#0072B2";
   const ORANGE = "#E69F00";
-  const PURPLE = "#CC79A7";
   const INK = "#222222";
+  const { make, effects, treatment } = window.kerneltrail.effects;
   const find = (name) => root.querySelector(`[data-${name}]`);
   const [select, slider, standing, strip, mini, fitted, words, parts] =
     ["user", "batch", "standing", "strip", "mini", "fit", "words", "parts"].map(find);
 
-  function make(name, text, attributes = {}) {
-    const made = document.createElement(name);
-    if (text !== undefined) made.textContent = text;
-    for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, value);
-    return made;
-  }
   const percent = (share) => (share > 0.995 && share < 1 ? "> 99 %" : share > 0 && share < 0.005 ? "< 1 %" : `${Math.round(100 * share)} %`);
-  const figures = (value) => Number(value.toPrecision(3)).toString().replace("-", "−");
 
   // --- the graph, a copy without its own controls -------------------------------------------------------------------
   const drawings = [...document.querySelectorAll("[data-trail] svg.drawing")].map((svg) => {
@@ -77,6 +70,12 @@
     return { xrange: widened(extent([user.x]), 0.05), yrange: widened(extent(lists), 0.06) };
   }
 
+  // Rows in time whose covariates jump: points with intervals, which no line joins.
+  function overRows(x, mean, ends, colour, thick) {
+    const bars = ends.map(([sd, opacity]) => ({ kind: "bars", x, low: around(mean, sd, -1), high: around(mean, sd, 1), colour, opacity, width: thick }));
+    return [...bars, { kind: "dots", x, y: mean, colour, width: 3.6 }];
+  }
+
   function drawFit(user, step) {
     fitted.replaceChildren();
     if (!step.fit) return;
@@ -84,27 +83,28 @@
     const x = step.fit.x || user.x.slice(0, seen);
     const { mean, sd, total } = step.fit;
     const narrow = root.clientWidth < 560;
-    const layers = [
-      { kind: "band", x, low: around(mean, total, -1), high: around(mean, total, 1), colour: BLUE, opacity: 0.12 },
-      { kind: "band", x, low: around(mean, sd, -1), high: around(mean, sd, 1), colour: BLUE, opacity: 0.3 },
-    ];
+    const width = narrow ? 360 : 560;
     const upto = step.next ? seen + step.next.mean.length : seen;
-    if (user.byRow && step.next) {
-      const ahead = user.x.slice(seen, upto);
-      layers.push(
-        { kind: "band", x: ahead, low: around(step.next.mean, step.next.sd, -1), high: around(step.next.mean, step.next.sd, 1), colour: ORANGE, opacity: 0.22 },
-        { kind: "line", x: ahead, y: step.next.mean, colour: ORANGE, dash: "5 3" },
-      );
+    const [seenDots, nextDots] = [[0, seen, INK, 0.8], [seen, upto, "#8a8a8a", 0.8]].map(([from, to, colour, opacity]) => (
+      { kind: "dots", x: user.x.slice(from, to), y: user.y.slice(from, to), colour, opacity, width: user.byRow ? 3.6 : 4.5 }
+    ));
+    const thick = Math.min(Math.max((0.8 * (width - 70)) / user.x.length, 1), 5);
+    let layers;
+    if (user.byRow) {
+      layers = overRows(x, mean, [[total, 0.16], [sd, 0.35]], BLUE, thick);
+      if (step.next) layers.push(...overRows(user.x.slice(seen, upto), step.next.mean, [[step.next.sd, 0.4]], ORANGE, thick));
+    } else {
+      layers = [
+        { kind: "band", x, low: around(mean, total, -1), high: around(mean, total, 1), colour: BLUE, opacity: 0.12 },
+        { kind: "band", x, low: around(mean, sd, -1), high: around(mean, sd, 1), colour: BLUE, opacity: 0.3 },
+        { kind: "line", x, y: mean, colour: BLUE },
+      ];
     }
-    layers.push(
-      { kind: "line", x, y: mean, colour: BLUE },
-      { kind: "dots", x: user.x.slice(seen, upto), y: user.y.slice(seen, upto), colour: "#8a8a8a", opacity: 0.75, width: 4 },
-      { kind: "dots", x: user.x.slice(0, seen), y: user.y.slice(0, seen), colour: INK, opacity: 0.8 },
-    );
+    layers.push(nextDots, seenDots);
     fitted.append(plot({
       label: `Observations of ${user.name} and the fit after ${seen} rows`,
-      xlabel: user.xlabel, ylabel: data.target, layers, ...ranges(user),
-      width: narrow ? 360 : 560, height: narrow ? 270 : 340,
+      xlabel: user.xlabel, ylabel: data.target, layers, dates: user.dates, ...ranges(user),
+      width, height: narrow ? 270 : 340,
     }));
     const legend = make("figcaption");
     const key = (colour, text) => {
@@ -114,24 +114,42 @@
     };
     key(INK, "seen");
     if (step.next) key("#8a8a8a", "next batch");
-    key(BLUE, "fit, with 90 % of the function and of observations");
+    key(BLUE, "fit, with 90 % of the function (dark) and of observations (light)");
     if (user.byRow && step.next) key(ORANGE, "prediction of the next batch, with 90 %");
     if (step.next) {
-      const { mean: m, sd: s } = step.next;
+      const { mean: m, sd: s, simple } = step.next;
       const y = user.y.slice(seen, upto);
       const inside = y.filter((value, i) => Math.abs(value - m[i]) <= 1.644854 * s[i]).length;
-      legend.append(make("br"), `Next batch, predicted before it was seen: error (RMSE) ${figures(step.next.rmse)}; ${inside} of ${y.length} inside the 90 % interval.`);
+      const others = Object.entries(simple).map(([name, error]) => `${name} ${error}`).join(", ");
+      legend.append(make("br"), `Next batch, predicted before it was seen: typical error (RMSE) ${step.next.rmse}${others ? ` (${others})` : ""}; ${inside} of ${y.length} inside the 90 % interval.`);
     }
+    if (user.errors) legend.append(make("br"), user.errors);
     fitted.append(legend);
+  }
+
+  function drawFound(user, step) {
+    find("findings").hidden = !step.fit;
+    if (!step.fit) return;
+    find("found").textContent = `What was found of ${user.name}`;
+    find("lead").textContent = step.lead;
+    const dots = step.rest.length < step.rows ? `the newest ${step.rest.length} rows` : "the rows seen";
+    const note = `Each curve is all that changes with one covariate, less its average, with its 90 % band. Dots are ${dots}, less everything else.${step.interactions.length ? " In a table of two covariates: what they add together beyond what each adds by itself." : ""} ${step.notes.join(" ")}`;
+    find("effects").replaceChildren(...effects(user, step, data.target), make("p", note, { class: "quiet note" }));
+    const place = find("treatment");
+    place.replaceChildren();
+    if (!step.treatment) return;
+    const panels = make("div", undefined, { class: "effects" });
+    panels.append(...treatment(step.treatment, data.action, data.target));
+    place.append(make("h3", `What ${data.action} adds for ${user.name}`), panels);
   }
 
   function drawParts(user, step) {
     parts.replaceChildren();
     for (const part of step.parts || []) {
       const { x, mean, sd } = part.curve;
-      const colour = part.share === null ? PURPLE : BLUE;
+      const colour = BLUE;
       const figure = make("figure");
-      figure.append(make("h4", part.share === null ? part.title : `${part.title}: ${percent(part.share)} of the variation`));
+      figure.append(make("h4", `${part.title}: ${percent(part.share)} of the variation`));
       figure.append(plot({
         label: `${part.title} against ${part.xlabel}`, xlabel: part.xlabel, ylabel: data.target,
         layers: [
@@ -156,6 +174,10 @@
     for (const text of step.words) list.append(make("li", text));
     words.append(list);
     if (!step.probabilities || user.pilot) return;
+    if (data.nodes.length === 2) {
+      words.append(make("p", "The graph has this kernel only, so its probability is 100 % by construction.", { class: "quiet" }));
+      return;
+    }
     const chances = make("div", undefined, { class: "chances" });
     chances.append(make("h4", "How probable each kernel is"));
     const order = step.probabilities.map((share, i) => [share, i + 1]).sort((a, b) => b[0] - a[0]).slice(0, 6);
@@ -193,6 +215,7 @@
     }));
     walk(user.steps.slice(0, batch).map((own) => own.node));
     drawFit(user, step);
+    drawFound(user, step);
     drawWords(user, step);
     drawParts(user, step);
   }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from math import ceil, sqrt
@@ -23,8 +24,10 @@ HIGHEST = 8.0
 MARGIN, LOOP, HEAD, PORT, APART, SLACK = 0.12, 0.24, 0.13, 0.15, 0.2, 0.16
 """Inches: around everything; then, at the full size of letters: how far a loop reaches, the length of an arrow's head,
 what an arrow needs of a box's side, and what boxes and passing arrows need of a layer."""
-ALONG = (0.5, 0.42, 0.58, 0.34, 0.66, 0.27, 0.73, 0.2, 0.8, 0.14, 0.86)
+ALONG = tuple(0.5 + 0.03 * side * step for step in range(13) for side in ((1,) if not step else (1, -1)))
 """Where along an arrow its label may stand, best first."""
+CROSSED = 1000.0
+"""What it costs a label to lie on another arrow: more than any place along its own, so it is the last resort."""
 ATTEMPTS = (
     (False, 9.0, 1.0), (False, 8.0, 1.0),
     (True, 9.0, 1.0), (True, 8.0, 1.0), (True, 8.0, 0.7), (True, 7.0, 0.7), (True, 7.0, 0.5),
@@ -86,6 +89,7 @@ class GraphLayout:
         arrows: one for every link.
         headings: text, x and y of what stands at each layer.
         clear: whether no label overlaps a box or another label.
+        crossed: labels that lie on another arrow than their own.
     """
 
     width: float
@@ -95,6 +99,7 @@ class GraphLayout:
     arrows: tuple[Arrow, ...]
     headings: tuple[tuple[str, float, float], ...]
     clear: bool
+    crossed: int
 
 
 def graph_layout(graph: Graph, *, width: float = WIDE) -> GraphLayout:
@@ -117,9 +122,14 @@ def _roomy(arrangement: _Arrangement, width: float) -> GraphLayout:
             break
         gap *= 1.3
     spare = width - arrangement.length(gap)
-    if not arrangement.down and layout.clear and spare > 0:
-        wider = arrangement.layout(gap + min(spare / max(len(arrangement.thick) - 1, 1), 1.1), width)
-        layout = wider if wider.clear else layout
+    if arrangement.down:
+        wider = [gap * 1.3**step for step in range(1, 4)] if layout.crossed else []
+    else:
+        each = min(spare / max(len(arrangement.thick) - 1, 1), 1.1)
+        wider = [gap + share * each for share in (1.0, 0.75, 0.5, 0.25)] if spare > 0 else []
+    if layout.clear:  # with room to spare: as many labels as can be lie on their own arrow alone, then what is widest
+        layouts = [arrangement.layout(more, width) for more in wider]
+        layout = min([each for each in layouts if each.clear] + [layout], key=lambda each: each.crossed)
     return layout
 
 
@@ -216,7 +226,7 @@ class _Arrangement:
         centres = np.column_stack([((starts + ends) / 2)[self.rank], self.cross.boxes])
         lines = [self._line(i, centres, starts, ends, gap) for i in range(len(self.edges))]
         boxes = [Box(*centre, *size) for centre, size in zip(centres.tolist(), self.sizes, strict=True)]
-        labels, clear = self._placed(boxes, lines)
+        labels, clear, crossed = self._placed(boxes, lines)
         paper = np.array([self.length(gap), self.cross.extent + 2 * MARGIN + self.heading])[self.turn]
         by = max(width - paper[0], 0.0) / 2.0
         shift = np.array([MARGIN, MARGIN + self.heading])[self.turn] + [by, 0.0]
@@ -240,7 +250,7 @@ class _Arrangement:
             headings.append((_heading(batch), float(x), float(y)))
         return GraphLayout(
             max(float(paper[0]), width), float(paper[1]), self.size, tuple(map(on_paper, boxes)), tuple(arrows),
-            tuple(headings), clear,
+            tuple(headings), clear, crossed,
         )  # fmt: skip
 
     def _line(self, i: int, centres: Array, starts: Array, ends: Array, gap: float) -> tuple[Array, Array]:
@@ -277,28 +287,55 @@ class _Arrangement:
         to(face + goal * head, into)
         return np.array(curve), np.array([face, into])
 
-    def _placed(self, boxes: list[Box], lines: list[tuple[Array, Array]]) -> tuple[list[Box], bool]:
-        """Labels where they overlap no box and no other label, and cover little of other arrows; whether they do."""
+    def _placed(self, boxes: list[Box], lines: list[tuple[Array, Array]]) -> tuple[list[Box], bool, int]:
+        """Labels where they overlap no box and no other label, whether they do, and how many lie on another arrow."""
+        points, heads = [sampled(curve) for curve, _ in lines], [_head_points(curve, tip) for curve, tip in lines]
         labels: dict[int, Box] = {}
-        for i, (parent, child) in enumerate(self.edges):
-            if parent == child:
-                up = boxes[parent].height / 2 + LOOP * self.scale + self.labels[i][1] / 2 + 0.07
-                labels[i] = Box(boxes[parent].x, boxes[parent].y - up, *self.labels[i])
-        points = [sampled(curve) for curve, _ in lines]
-        taken, clear = [*boxes, *labels.values()], True
-        for i in range(len(lines)):
-            if i in labels:
-                continue
-            others = np.concatenate([np.empty((0, 2)), *points[:i], *points[i + 1 :]])
-            choices = []
-            for preferred, share in enumerate(ALONG):
-                box = Box(*point_at(points[i], share), *(self.labels[i] + np.array([0.06, 0.02])[self.turn]))
-                cost = preferred + 3.0 * box.holds(others) + 1e6 * sum(box.overlaps(other) for other in taken)
-                choices.append((cost, preferred, box))
-            cost, _, labels[i] = min(choices)
-            clear = clear and cost < 1e6
+        taken, clear, crossed = list(boxes), True, 0
+        loops = [i for i, (parent, child) in enumerate(self.edges) if parent == child]
+        for i in sorted(range(len(lines)), key=lambda i: i not in loops):
+            others = np.concatenate([*heads, *points[:i], *points[i + 1 :]])
+            least = float("inf")
+            for preferred, box in enumerate(self._choices(i, boxes, lines[i][0])):
+                cost = preferred + CROSSED * (box.holds(others) > 0) + 1e6 * sum(box.overlaps(each) for each in taken)
+                if cost < least:
+                    least, labels[i] = cost, box
+                if cost < CROSSED:  # nothing is wrong with it, and those after it are worse
+                    break
+            clear, crossed = clear and least < 1e6, crossed + (least % 1e6 >= CROSSED)
             taken.append(labels[i])
-        return [labels[i] for i in range(len(lines))], clear
+        return [labels[i] for i in range(len(lines))], clear, crossed
+
+    def _choices(self, i: int, boxes: list[Box], curve: Array) -> Iterator[Box]:
+        """Places of a label, best first: along its arrow; of a loop, above it or at its sides."""
+        parent, child = self.edges[i]
+        size = self.labels[i]
+        if parent != child:
+            line = sampled(curve)
+            paper = size + np.array([0.06, 0.02])[self.turn]
+            for share in ALONG:
+                yield Box(*point_at(line, share), *paper)
+            for share in ALONG[::2]:  # or beside it
+                (x, y), (near, far) = point_at(line, share), (point_at(line, share + by) for by in (-0.03, 0.03))
+                way = np.array([far[0] - near[0], far[1] - near[1]])
+                across = np.array([-way[1], way[0]]) / (float(np.hypot(*way)) or 1.0)
+                off = 0.5 * float(np.abs(across) @ paper) + 0.03
+                for side in (1, -1):
+                    yield Box(x + side * off * across[0], y + side * off * across[1], *paper)
+            return
+        box, loop = boxes[parent], LOOP * self.scale
+        up = box.height / 2 + loop + size[1] / 2 + 0.07
+        yield Box(box.x, box.y - up, *size)
+        for side in (1, -1):
+            yield Box(box.x + side * (0.14 * self.scale + size[0] / 2 + 0.05), box.y - box.height / 2 - loop, *size)
+
+
+def _head_points(curve: Array, tip: Array) -> Array:
+    """Points of an arrow's head, as broad as heads are at most."""
+    base = curve[-1]
+    across = 0.62 * np.array([tip[1] - base[1], base[0] - tip[0]])
+    corners = np.array([tip, base + across, base - across])
+    return np.concatenate([corners, 0.5 * (corners + np.roll(corners, 1, axis=0))])
 
 
 def _heading(batch: int) -> str:

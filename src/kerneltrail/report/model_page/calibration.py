@@ -11,16 +11,22 @@ import scipy
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
+from kerneltrail.evaluation.intervals import Interval, share_over_users
+from kerneltrail.kernels.phrases import counted
 from kerneltrail.report.figures import BLUE, FAINT, INK, rule, styled
-from kerneltrail.report.model_page.followed_user import UserView
-from kerneltrail.report.model_page.numbers import digits, fixed, percent
-from kerneltrail.report.page import Block, Paragraph, Picture, Section, Table
+from kerneltrail.report.model_page.followed_user import UserView, caution
+from kerneltrail.report.model_page.numbers import fixed, percent
+from kerneltrail.report.page import Block, Expert, Paragraph, Picture, Section, Sentences, Table
 
 Array = NDArray[np.float64]
 
 LEVELS = np.linspace(0.05, 0.95, 19)
 """Nominal coverages of the curve."""
 BINS = 10
+SURE = 0.95
+"""Coverage of the intervals by which the words are chosen: one in twenty verdicts on good predictions is wrong."""
+LITTLE = 0.04
+"""A coverage that is off by less is off by a little, however sure that is."""
 
 
 @dataclass(frozen=True)
@@ -55,102 +61,146 @@ def coverages(users: Sequence[UserView]) -> tuple[Coverage, ...]:
         error = float(np.sqrt(np.mean((z * sd) ** 2)))
         density = float(np.mean(-0.5 * z**2 - np.log(sd) - 0.5 * np.log(2.0 * np.pi)))
         sure = float(np.mean([one.sure[t] for one in users if t < len(one.sure)]))
-        half, ninety = _inside(z, 0.5), _inside(z, 0.9)
+        half, ninety = (float(np.mean(_inside(z, level))) for level in (0.5, 0.9))
         batches.append(Coverage(t + 1, len(predicted), len(z), half, ninety, error, density, sure))
     return tuple(batches)
 
 
-def _inside(z: Array, level: float) -> float:
-    """Share of standardised errors inside the central interval of that level."""
-    return float(np.mean(np.abs(z) <= scipy.special.ndtri(0.5 + level / 2.0)))
+def _inside(z: Array, level: float) -> NDArray[np.bool_]:
+    """Which standardised errors lie inside the central interval of that level."""
+    return np.asarray(np.abs(z) <= scipy.special.ndtri(0.5 + level / 2.0))
 
 
-def pooled(users: Sequence[UserView]) -> Array:
-    """Standardised errors of all rows from the second batch on."""
-    every = [ahead.z for one in users for ahead in one.ahead[1:]]
-    return np.concatenate(every) if every else np.empty(0)
+def standardised(users: Sequence[UserView]) -> list[Array]:
+    """Standardised errors of each user's rows from the second batch on; users with one batch are left out."""
+    return [np.concatenate([ahead.z for ahead in one.ahead[1:]]) for one in users if len(one.ahead) > 1]
 
 
 def calibration(users: Sequence[UserView]) -> Section | None:
     """The section on calibration; None where nobody has a second batch."""
-    z = pooled(users)
-    if not len(z):
+    errors = standardised(users)
+    if not errors:
         return None
-    table = coverages(users)
-    half, ninety = _inside(z, 0.5), _inside(z, 0.9)
+    rows = sum(map(len, errors))
+    intro = (
+        "Each batch was predicted before it was seen, with intervals that promise to hold 50 % and 90 % of the rows. "
+        f"Counted are {rows:,} rows of {counted(len(errors), 'user')}, from the second batch on.{caution(users)}"
+    )
+    tenths = [share_over_users(hits, level=1.0 - (1.0 - SURE) / BINS) for hits in _tenths(errors)]
     blocks: list[Block] = [
-        Paragraph(
-            f"Each batch was predicted before it was seen. Of {len(z):,} rows from the second batch on, "
-            f"{percent(ninety)} fell inside their 90 % interval and {percent(half)} inside their 50 % interval: "
-            f"{_verdict(z)}.{_caution(users)}"
-        ),
+        Paragraph(intro),
+        Sentences("What the rows say", [*verdicts(errors), _flatness(tenths, errors)]),
         Picture.of(
-            partial(_figure, z),
-            f"Nominal against observed coverage, and a histogram of where observations fell; {percent(ninety)} of rows "
-            "lie inside their 90 % interval.",
+            partial(_figure, np.concatenate(errors), tenths),
+            "Nominal against observed coverage, and a histogram of where observations fell.",
             "Left (above, on a narrow screen): the share of rows inside intervals of every level; on the dashed line, "
             "intervals hold what they promise. Right: where observations fell in their predicted distribution, in "
-            "tenths; flat is right, a hump in the middle says that intervals are too wide, high ends that they are too "
-            "narrow.",
+            "tenths. Flat is right; a hump in the middle says that intervals are too wide, high ends that they are too "
+            f"narrow, a slope that predictions are too high or too low. Thin bars: {_basis(errors)}.",
+            broad=True,
         ),
-        Table(
-            "Batches predicted before they were seen; last, how probable the kernel is that is selected once they are",
-            ("batch", "users", "rows", "in 50 % interval", "in 90 % interval", "RMSE", "log density", "then how sure"),
-            [
-                [
-                    f"{row.batch}" + (", from the pilot users alone" if row.batch == 1 else ""),
-                    str(row.users),
-                    f"{row.rows:,}",
-                    percent(row.half),
-                    percent(row.ninety),
-                    digits(row.rmse),
-                    fixed(row.log_density),
-                    percent(row.sure),
-                ]
-                for row in table
-            ],
-        ),
+        Expert("Batch by batch", [_table(users)]),
     ]
-    return Section("Are the predictions well calibrated?", blocks, "calibration")
+    return Section("Do the intervals keep their word?", blocks, "calibration")
 
 
-def _verdict(z: Array) -> str:
-    """What the coverage of 90 % intervals says, allowing for chance in so many rows."""
-    covered = _inside(z, 0.9)
-    # Rows of one user are not independent, so this margin of two standard errors is, if anything, too small.
-    margin = max(2.0 * float(np.sqrt(0.9 * 0.1 / len(z))), 0.02)
-    if covered < 0.9 - margin:
-        return "the intervals are too narrow"
-    if covered > 0.9 + margin:
-        return "the intervals are too wide"
-    return "the intervals hold about what they promise"
+def _basis(errors: Sequence[Array]) -> str:
+    if len(errors) == 1:
+        return "what chance allows if the rows of this one user were independent, which they hardly are"
+    return f"what chance allows, from how much the {len(errors)} users differ"
 
 
-def _caution(users: Sequence[UserView]) -> str:
-    pilots = sum(one.pilot for one in users)
-    if not pilots:
-        return ""
-    who = "All of these users" if pilots == len(users) else f"{pilots} of these {len(users)} users"
-    return f" {who} taught the model, so this flatters it: new users are the real test."
+def verdicts(errors: Sequence[Array]) -> list[str]:
+    """What the coverages say, by whether their intervals over users contain what was promised; and the balance."""
+    found = {level: share_over_users([_inside(z, level) for z in errors], level=SURE) for level in (0.9, 0.5)}
+    sentences = [_kept(level, share, errors) for level, share in found.items()]
+    return [*sentences, _balance(share_over_users([z > 0.0 for z in errors], level=SURE))]
 
 
-def _figure(z: Array, width: float) -> Figure:
+def _kept(level: float, share: Interval, errors: Sequence[Array]) -> str:
+    rows, promised = sum(map(len, errors)), percent(level)
+    inside = f"{percent(share.mean)} of the rows fell inside their {promised} interval"
+    if share.low <= level <= share.high:
+        told = f"as promised, as far as {rows:,} rows of {counted(share.users, 'user')} can tell"
+    else:
+        little = "a little " if abs(share.mean - level) < LITTLE else ""
+        told = f"the intervals are {little}too {'wide' if share.mean > level else 'narrow'}"
+    return f"{inside}: {told} ({_range(share)})."
+
+
+def _balance(share: Interval) -> str:
+    above = f"{percent(share.mean)} of the rows lay above their prediction ({_range(share)})"
+    if share.low <= 0.5 <= share.high:
+        return f"{above}: no sign that predictions are too high or too low."
+    return f"{above}: predictions tend to be too {'low' if share.mean > 0.5 else 'high'}."
+
+
+def _flatness(tenths: Sequence[Interval], errors: Sequence[Array]) -> str:
+    """Whether observations are spread over their predicted distribution as they should be."""
+    off = [i for i, share in enumerate(tenths) if not share.low <= 1.0 / BINS <= share.high]
+    rows = sum(map(len, errors))
+    if not off:
+        return (
+            "Observations are spread over their predicted distribution as they should be, as far as "
+            f"{rows:,} rows of {counted(len(errors), 'user')} can tell (all tenths together)."
+        )
+    worst = max(off, key=lambda i: abs(tenths[i].mean - 1.0 / BINS))
+    more = "more" if tenths[worst].mean > 1.0 / BINS else "fewer"
+    return (
+        f"Observations are not spread over their predicted distribution as they should be: {more} than a tenth of the "
+        f"rows ({percent(tenths[worst].mean)}, {_range(tenths[worst])}) fell into tenth {worst + 1} of {BINS}, counted "
+        "from the lowest."
+    )
+
+
+def _range(share: Interval) -> str:
+    return f"{100.0 * share.low:.0f}–{100.0 * share.high:.0f} %"
+
+
+def _tenths(errors: Sequence[Array]) -> list[list[NDArray[np.bool_]]]:
+    """For each tenth of the predicted distribution, which rows of each user fell into it."""
+    places = [np.minimum((BINS * scipy.special.ndtr(z)).astype(int), BINS - 1) for z in errors]
+    return [[place == i for place in places] for i in range(BINS)]
+
+
+def _table(users: Sequence[UserView]) -> Table:
+    return Table(
+        "Batches predicted before they were seen; last, how probable the kernel is that is selected once they are",
+        ("batch", "users", "rows", "in 50 % interval", "in 90 % interval", "log density", "then how sure"),
+        [
+            [
+                f"{row.batch}" + (", from the pilot users alone" if row.batch == 1 else ""),
+                str(row.users),
+                f"{row.rows:,}",
+                percent(row.half),
+                percent(row.ninety),
+                fixed(row.log_density),
+                percent(row.sure),
+            ]
+            for row in coverages(users)
+        ],
+    )
+
+
+def _figure(z: Array, tenths: Sequence[Interval], width: float) -> Figure:
     narrow = width < 6
     with styled(width, 5.6 if narrow else 3.0) as figure:
         first, second = figure.subplots(2, 1) if narrow else figure.subplots(1, 2)
-        observed = [_inside(z, float(level)) for level in LEVELS]
+        observed = [float(np.mean(_inside(z, float(level)))) for level in LEVELS]
         first.plot([0, 1], [0, 1], color=INK, linewidth=1.0, linestyle=(0, (4, 3)))
         first.plot([0.0, *LEVELS, 1.0], [0.0, *observed, 1.0], color=BLUE, linewidth=2.0)
-        first.scatter([0.5, 0.9], [_inside(z, 0.5), _inside(z, 0.9)], color=BLUE, s=28, zorder=3)
+        first.scatter([0.5, 0.9], [np.mean(_inside(z, level)) for level in (0.5, 0.9)], color=BLUE, s=28, zorder=3)
         first.set(xlabel="interval (%)", ylabel="rows inside (%)", xlim=(0, 1), ylim=(0, 1))
         for set_ticks in (first.set_xticks, first.set_yticks):
             set_ticks([0.0, 0.25, 0.5, 0.75, 1.0], ["0", "25", "50", "75", "100"])
         first.set_title("coverage")
-        shares, edges = np.histogram(scipy.special.ndtr(z), bins=BINS, range=(0.0, 1.0))
-        look = {"color": BLUE, "alpha": 0.75, "edgecolor": "white"}
-        second.bar(edges[:-1], shares / len(z), width=1.0 / BINS, align="edge", **look)
+        shares, places = np.array([share.mean for share in tenths]), (np.arange(BINS) + 0.5) / BINS
+        second.bar(places, shares, width=1.0 / BINS, color=BLUE, alpha=0.55, edgecolor="white")
+        second.vlines(places, [s.low for s in tenths], [s.high for s in tenths], color=INK, linewidth=1.1)
         second.axhline(1.0 / BINS, color=INK, linewidth=1.0, linestyle=(0, (4, 3)))
-        second.set(xlabel="place in the predicted distribution", ylabel="share of rows", xlim=(0, 1))
+        # Intervals of few users may reach far; the bars are what is to be seen.
+        top = max(2.2 / BINS, 1.25 * float(shares.max()))
+        second.set(xlabel="place in the predicted distribution", ylabel="share of rows", xlim=(0, 1), ylim=(0, top))
         second.set_title("where observations fell")
         for ax in (first, second):
             rule(ax)

@@ -14,7 +14,7 @@ from kerneltrail.kernels.hyperparameters import Slot
 from kerneltrail.kernels.phrases import number, quantity, singular
 from kerneltrail.report.figures import WITHIN_90
 from kerneltrail.report.graph import name_of
-from kerneltrail.report.model_text import common_scaler, describe_node
+from kerneltrail.report.model_text import common_scaler, describe_node, node_noun
 from kerneltrail.trajectory.graph import Node
 from kerneltrail.trajectory.model import TrajectoryModel
 from kerneltrail.trajectory.sampler.urn import ROOT
@@ -50,6 +50,7 @@ class Fact:
     Attributes:
         number: of the box.
         name: the composition in text.
+        noun: the composition in words; of the root, where it is.
         key: whether it is one of the key compositions.
         words: sentences in data units; of the root, what it is.
         values: hyperparameters.
@@ -59,6 +60,7 @@ class Fact:
 
     number: int
     name: str
+    noun: str
     key: bool
     words: tuple[str, ...]
     values: tuple[Value, ...]
@@ -69,7 +71,7 @@ class Fact:
 def facts(model: TrajectoryModel, key: Sequence[int]) -> tuple[Fact, ...]:
     """One for every box of the graph, the root's first; `key` holds the numbers of the key boxes."""
     start = ("Where every user starts, before the first batch of rows.",)
-    boxes = [Fact(0, "root", False, start, (), (), _ways(model, ROOT))]
+    boxes = [Fact(0, "root", "the start", False, start, (), (), _ways(model, ROOT))]
     for box, node in enumerate(model.nodes, start=1):
         passed = tuple(
             (name, batches([t for t, mask in enumerate(path, start=1) if mask == node.mask]))
@@ -78,7 +80,8 @@ def facts(model: TrajectoryModel, key: Sequence[int]) -> tuple[Fact, ...]:
         )
         name, words = name_of(node.composition), tuple(map(str, describe_node(model, node)))
         ways = _ways(model, node.mask)
-        boxes.append(Fact(box, name, box in key, words, _values(model, node), passed, ways))
+        noun = node_noun(model, node)
+        boxes.append(Fact(box, name, noun, box in key, words, _values(model, node), passed, ways))
     return tuple(boxes)
 
 

@@ -7,13 +7,18 @@ from collections.abc import Sequence
 from importlib.metadata import version
 
 from kerneltrail.kernels.phrases import counted, listing
+from kerneltrail.report.group_words import group_description
+from kerneltrail.report.model_page.axes import with_unit
 from kerneltrail.report.model_page.calibration import calibration
 from kerneltrail.report.model_page.comparison import Comparison, comparison_section
+from kerneltrail.report.model_page.errors import errors_section
+from kerneltrail.report.model_page.everybody import effects_section, pilot_picture, treatment_section
 from kerneltrail.report.model_page.followed_user import UserView
 from kerneltrail.report.model_page.graph import GraphBlock
-from kerneltrail.report.model_page.paths import PathsBlock, path_table, with_unit
-from kerneltrail.report.model_page.sampling import alternatives, chains_section
-from kerneltrail.report.page import Block, Paragraph, Section, Sentences, Static, page
+from kerneltrail.report.model_page.paths import PathsBlock, path_table
+from kerneltrail.report.model_page.sampling import alternatives, chains_section, firmness
+from kerneltrail.report.model_page.static_users import static_users
+from kerneltrail.report.page import Block, Expert, Paragraph, Section, Sentences, Static, page
 from kerneltrail.trajectory.model import TrajectoryModel
 
 
@@ -29,14 +34,15 @@ def trail_page(
     lead: str | None = None,
     footer: str | None = None,
 ) -> str:
-    """The page as HTML: opening, graph, users on it, calibration, comparison, further sections, alternatives, chains.
+    """The page as HTML: opening, users, all side by side, errors, graph, comparison, further sections, chains.
 
-    Every argument adds its part; what is left out is left out of the page.
+    Every argument adds its part; what is left out is left out of the page. What was found of users comes first, since
+    that is what most readers look for; without users, the graph.
 
     Args:
         title: heading; by default what was learnt about what.
         model: adds the interactive graph, the pilot users' paths, the alternatives and the chains.
-        users: of that model, from `follow_users`: adds fits after every batch, parts, and calibration.
+        users: of that model, from `follow_users`: adds effects, what acting adds, fits, errors and calibration.
         comparison: adds methods side by side, with intervals.
         sections: further ones, shown after those on users and methods; give them names to have them in the menu.
         opening: further sections, shown before all others.
@@ -47,9 +53,13 @@ def trail_page(
     heading, about = _title_and_lead(model)
     parts: list[Section] = [*opening]
     if model is not None:
-        parts += [_graph(model), _users(model, users, left_out)]
-        calibrated = calibration(users)
-        parts += [] if calibrated is None else [calibrated]
+        graph, one_by_one = _graph(model), _users(model, users, left_out)
+        judged = (
+            effects_section(model, users), treatment_section(model, users), errors_section(users, model.schema),
+            calibration(users),
+        )  # fmt: skip
+        found = [section for section in judged if section is not None]
+        parts += [one_by_one, *found, graph] if users else [graph, one_by_one]
     if comparison is not None:
         parts.append(comparison_section(comparison))
     parts += sections
@@ -70,29 +80,35 @@ def _title_and_lead(model: TrajectoryModel | None) -> tuple[str, str]:
     schema = model.schema
     names = listing(with_unit(name, schema) for name in schema.covariates)
     return (
-        f"What {counted(len(model.users), 'pilot user')} showed about {schema.target}",
+        f"What {counted(len(model.users), 'pilot user')} showed about {schema.label(schema.target)}",
         f"How {with_unit(schema.target, schema)} depends on {names}, and how what can be said of it changes as a "
         "user's rows come in: learnt from pilot users, to be used for new ones.",
     )
 
 
 def _graph(model: TrajectoryModel) -> Section:
-    """Where users end, in words, since that matters most; then the graph."""
+    """What was found of the pilot users, and where they end, in words, since that matters most; then the graph."""
     block = GraphBlock(model)
+    found = [sentence.text for sentence in group_description(model)]
+    blocks: list[Block] = [Sentences("What was found of them", found)] if found else []
+    picture = pilot_picture(model)
+    blocks += [] if picture is None else [picture]
+    blocks += [Sentences("What describes them best", _ends(model, block)), Paragraph(firmness(model)), block]
+    return Section("What the pilot users showed", blocks, "graph")
+
+
+def _ends(model: TrajectoryModel, block: GraphBlock) -> list[str]:
+    """Where users end: the key kernels in words, and how many end elsewhere."""
     ends = Counter(path[-1] for path in model.paths if path)
     others = total = sum(ends.values())
     facts = {node.mask: fact for node, fact in zip(model.nodes, block.facts[1:], strict=True)}
     items = []
     for mask, count in ends.most_common():
-        fact = facts[mask]
-        if fact.key:
+        if facts[mask].key:
             who = f"all {total}" if count == total else f"{count} of {total}"
-            # Without the noise, which is said of every kernel alike.
-            items.append(f"{fact.name}, where {who} pilot users end: {' '.join(fact.words[:-1] or fact.words)}")
+            items.append(f"In the end, {who} pilot users are described best by {facts[mask].noun}.")
             others -= count
-    items += [f"The other {others} end elsewhere."] if others else []
-    blocks = [Sentences("Where the pilot users end, in words", items), block]
-    return Section("What the pilot users showed", blocks, "graph")
+    return items + ([f"The other {others} end elsewhere."] if others else [])
 
 
 def _users(model: TrajectoryModel, users: Sequence[UserView], left_out: Sequence[str]) -> Section:
@@ -107,7 +123,7 @@ def _users(model: TrajectoryModel, users: Sequence[UserView], left_out: Sequence
             sentences.append("A pilot user is shown on the learnt path, with the fit of its kernel.")
         if new:
             sentences.append(
-                "For a new user the kernel is selected after every batch, without learning again, and the fit is "
+                "For a new user the kernel is selected after every batch, without learning again, and what is shown is "
                 "averaged over kernels by their probability."
             )
         blocks.append(Paragraph(" ".join(sentences)))
@@ -115,14 +131,14 @@ def _users(model: TrajectoryModel, users: Sequence[UserView], left_out: Sequence
         blocks.append(
             Paragraph(
                 "The pilot users' ways over the graph. A model file keeps no rows; with --data, the pilot users' table "
-                "or one of new users, the page also shows each user's rows and fit after every batch, the parts of the "
-                "fit, and whether predictions are calibrated."
+                "or one of new users, the page also shows what was found of each user, the rows with the fit after "
+                "every batch, and how good the predictions were."
             )
         )
     if left_out:
         blocks.append(Sentences("Users of the table who are not shown", left_out))
     blocks.append(block)
-    fits = block.last_fits()
-    if fits is not None:
-        blocks.append(Static([fits]))
-    return Section("One user at a time", [*blocks, path_table(model, users)], "users")
+    fixed = static_users(users, model.schema)
+    blocks += [Static(fixed)] if fixed else []
+    everybody = Expert("Everybody's kernels, batch by batch", [path_table(model, users)])
+    return Section("One user at a time", [*blocks, everybody], "users")

@@ -14,7 +14,7 @@ from kerneltrail.report import figures
 from kerneltrail.report.figures import FAINT, INK, TICKS
 from kerneltrail.report.graph import COLOURS, Graph, colour_of, draw, name_of
 from kerneltrail.report.model_page.numbers import fixed, percent, signed
-from kerneltrail.report.page import Beside, Block, Paragraph, Picture, Section, Table
+from kerneltrail.report.page import Beside, Block, Expert, Paragraph, Picture, Section, Table
 from kerneltrail.trajectory.model import TrajectoryModel
 from kerneltrail.trajectory.sampler.joint import Structure
 
@@ -26,11 +26,53 @@ WIDTH = 4.6
 """Inches of one graph where two stand side by side."""
 
 
+MANY, MOST = 0.1, 0.5
+"""Shares of draws: below the first, many graphs are nearly as good; from the second on, most draws agree."""
+
+
+def draws_of(model: TrajectoryModel) -> int:
+    """How many graphs the chains drew after warm-up, which is half of the sweeps."""
+    chains, sweeps = model.diagnostics.log_joint.shape
+    return int(chains * (sweeps - sweeps // 2))
+
+
+def firmness(model: TrajectoryModel) -> str:
+    """How firm the chosen graph is: how often it was drawn, and how far other draws agree with it."""
+    visits, draws = model.structures[0].visits, draws_of(model)
+    if len(model.nodes) == 1:
+        alone = (
+            "The graph has one kernel only, so everybody goes the same way: shares of 100 % on its arrows, and a "
+            "probability of 100 % for a user's kernel, are so by construction and say nothing about how sure it is."
+        )
+        return f"{alone} {_drawn(visits, draws)}.{_agreeing(model)}"
+    share = visits / draws
+    if share >= MOST:
+        words = "most draws are this very graph"
+    elif share >= MANY:
+        words = "other graphs are nearly as good, so read single arrows with care"
+    else:
+        words = "many graphs are nearly as good; do not read much into single arrows"
+    return f"{_drawn(visits, draws)}: {words}.{_agreeing(model)}"
+
+
+def _drawn(visits: int, draws: int) -> str:
+    return f"This very graph, with every pilot user on the same way, was sampled in {visits:,} of {draws:,} draws"
+
+
+def _agreeing(model: TrajectoryModel) -> str:
+    """How much of the pilot users' batches have the same kernel in an average draw."""
+    trace = model.diagnostics.traces.get("agreement")
+    if trace is None:
+        return ""
+    late = float(np.mean(trace[:, trace.shape[1] // 2 :]))
+    return f" An average draw gives {percent(late)} of the pilot users' batches the same kernel as this graph."
+
+
 def alternatives(model: TrajectoryModel) -> Section:
     """The section on alternative structures."""
     chosen, *others = model.structures
     if not others:
-        text = "None: every sample that the chains kept has this one graph."
+        text = "None: every sample that the chains kept has these arrows."
         return Section("Which other graphs are near?", [Paragraph(text)], "alternatives")
     colours = {name_of(node.composition): colour_of(i) for i, node in enumerate(model.nodes)}
     blocks: list[Block] = [
@@ -52,8 +94,8 @@ def _picture(model: TrajectoryModel, structure: Structure, rank: int, colours: d
 
 
 def _caption(model: TrajectoryModel, structure: Structure, rank: int, names: tuple[str, ...]) -> str:
-    often = "once" if structure.visits == 1 else f"{structure.visits} times"
-    counts = f"{counted(structure.nodes, 'kernel')}, {counted(structure.edges, 'arrow')}, sampled {often}"
+    often = f"sampled in {structure.visits:,} of {draws_of(model):,} draws"
+    counts = f"{counted(structure.nodes, 'kernel')}, {counted(structure.edges, 'arrow')}, {often}"
     if rank == 0:
         return f"The chosen graph: {counts}."
     gain = structure.log_joint - model.structures[0].log_joint
@@ -89,7 +131,11 @@ def chains_section(model: TrajectoryModel) -> Section:
     ]
     if diagnostics.acceptance:
         rows = [[name, percent(share)] for name, share in diagnostics.acceptance.items()]
-        blocks.append(Table("Proposals accepted, by move", ("move", "accepted"), rows))
+        caption = (
+            "Proposals accepted, by move. A move proposes another way for some users; a share near 0 says that the "
+            "chains hardly get away from where they are, one near 100 % that nothing speaks against most proposals"
+        )
+        blocks.append(Expert("Proposals accepted", [Table(caption, ("move", "accepted"), rows)]))
     return Section("Can the sampling be trusted?", blocks, "chains")
 
 

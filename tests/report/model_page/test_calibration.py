@@ -1,0 +1,106 @@
+"""Coverage of intervals and the words that are chosen by it, from users made by hand."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from kerneltrail.report.model_page import follow_users
+from kerneltrail.report.model_page.calibration import calibration, coverages, standardised, verdicts
+from trajectory.small import rewarded_model, rows
+
+
+@pytest.fixture(scope="module")
+def followed():
+    model = rewarded_model()
+    return follow_users(model, [rows(f"u{i}", n=8 + 4 * (i % 2), seed=20 + i) for i in range(4)])
+
+
+def with_errors(one, *errors):
+    """The user with these standardised errors from the second batch on."""
+    later = tuple(replace(one.ahead[0], mean=np.zeros(len(z)), sd=np.ones(len(z)), y=z) for z in errors)
+    return replace(one, ahead=(one.ahead[0], *later), sure=(1.0,) * (1 + len(errors)))
+
+
+def test_coverage_is_counted_row_by_row(followed):
+    found = coverages(followed)
+    assert [own.users for own in found] == [4, 4, 2]
+    for t, own in enumerate(found):
+        inside, errors, logs = [], [], []
+        for one in followed:
+            if t < len(one.ahead):
+                ahead = one.ahead[t]
+                for mean, sd, y in zip(ahead.mean, ahead.sd, ahead.y, strict=True):
+                    inside.append(mean - 1.6448536 * sd <= y <= mean + 1.6448536 * sd)
+                    errors.append((y - mean) ** 2)
+                    logs.append(-((y - mean) ** 2) / (2 * sd**2) - np.log(sd * np.sqrt(2 * np.pi)))
+        assert own.rows == len(inside)
+        assert own.ninety == pytest.approx(np.mean(inside))
+        assert own.rmse == pytest.approx(np.sqrt(np.mean(errors)))
+        assert own.log_density == pytest.approx(np.mean(logs))
+    assert [len(z) for z in standardised(followed)] == [4, 8, 4, 8]
+
+
+@pytest.mark.parametrize(
+    ("times", "said"),
+    [(0.5, "the intervals are too wide"), (1.0, "as promised, as far as 600 rows of 6 users can tell"),
+     (2.0, "the intervals are too narrow")],
+)  # fmt: skip
+def test_words_are_chosen_by_whether_the_interval_over_users_holds_what_was_promised(followed, times, said):
+    # Good predictions are called otherwise once in 20 times, so the seed is fixed.
+    rng = np.random.default_rng(0)
+    errors = [times * rng.standard_normal(100) for _ in range(6)]
+    ninety, half, balance = verdicts(errors)
+    assert said in ninety
+    assert said in half
+    assert "no sign that predictions are too high or too low" in balance
+    section = calibration([with_errors(followed[0], z) for z in errors])
+    assert section.blocks[1].items[:3] == [ninety, half, balance]
+    assert "600 rows of 6 users" in section.blocks[0].text
+
+
+def test_users_who_differ_make_the_same_share_less_sure():
+    """95 % inside for each of six users is too much; all rows of five and seven in ten of the sixth's may be chance."""
+    z = np.linspace(-1.6, 1.6, 200)  # all inside the 90 % interval
+    alike, unlike = (
+        [np.concatenate([z[: 200 - out], [9.0] * out]) for out in outside]
+        for outside in ((10,) * 6, (0, 0, 0, 0, 0, 60))
+    )
+    for errors in (alike, unlike):
+        assert "95 % of the rows" in verdicts(errors)[0]
+    assert "too wide" in verdicts(alike)[0]
+    assert "as promised, as far as 1,200 rows of 6 users can tell" in verdicts(unlike)[0]
+
+
+def test_a_small_deviation_that_is_sure_is_a_little_one():
+    z = np.concatenate([np.linspace(-1.6, 1.6, 920), np.full(80, 5.0)])
+    assert "the intervals are a little too wide" in verdicts([z] * 10)[0]
+
+
+def test_predictions_that_are_too_high_are_called_so():
+    rng = np.random.default_rng(1)
+    assert "predictions tend to be too high" in verdicts([rng.standard_normal(100) - 0.6 for _ in range(5)])[2]
+
+
+def test_where_observations_fell_is_judged_by_all_tenths(followed):
+    rng = np.random.default_rng(2)
+    good = [rng.standard_normal(200) for _ in range(6)]
+    assert (
+        "as they should be, as far as 1,200 rows"
+        in calibration([with_errors(followed[0], z) for z in good]).blocks[1].items[-1]
+    )
+    # A tenth of the rows sits where nothing is expected.
+    odd = [np.concatenate([rng.standard_normal(180), np.full(40, 0.4)]) for _ in range(6)]
+    said = calibration([with_errors(followed[0], z) for z in odd]).blocks[1].items[-1]
+    assert "not spread" in said
+    assert "into tenth 7 of 10" in said
+
+
+def test_one_user_s_rows_are_taken_for_independent_and_the_page_says_so(followed):
+    section = calibration([with_errors(followed[0], np.linspace(-2.0, 2.0, 40))])
+    assert "which they hardly are" in section.blocks[2].caption
+    assert "40 rows of 1 user can tell" in section.blocks[1].items[0]
+
+
+def test_nobody_with_a_second_batch_is_no_section(followed):
+    assert calibration([replace(one, ahead=one.ahead[:1]) for one in followed]) is None

@@ -1,0 +1,68 @@
+"""Users on the page, in a headless Chromium: rows in time, effects, what acting adds, and what is behind a click."""
+
+import re
+
+
+def test_rows_in_time_have_dates_and_no_line_joins_them(browser, brushing):
+    browser.size(1280)
+    browser.open(brushing)
+    ticks = browser.run("[...document.querySelectorAll('[data-fit] .axes text')].map(t => t.textContent)")
+    assert [tick for tick in ticks if re.fullmatch(r"\d+ Mar", tick)]
+    assert "time" in ticks
+    assert browser.run("document.querySelectorAll('[data-fit] path[stroke-linejoin]').length") == 0
+    bars = browser.run(
+        "[...document.querySelectorAll('[data-fit] path')].map(p => p.getAttribute('d').split('M').length - 1)"
+    )
+    assert bars.count(28) == 4  # two intervals, the fit and the row itself, for each of 28 rows
+
+
+def test_two_levels_are_two_points_with_intervals_and_a_product_is_a_table(browser, brushing):
+    browser.size(1280)
+    browser.open(brushing)
+    named = (
+        "[...document.querySelectorAll('[data-effects] figure')].find(f => f.querySelector('h4').textContent === '{}')"
+    )
+    levels = named.format("part")
+    ticks = browser.run(f"[...({levels}).querySelectorAll('.axes text')].map(t => t.textContent)")
+    assert "morning" in ticks
+    assert "evening" in ticks
+    assert browser.run(f"({levels}).querySelectorAll('path[stroke-linejoin]').length") == 0
+    assert browser.run(f"({named.format('day')}).querySelectorAll('path[stroke-linejoin]').length") == 1
+    together = named.format("day and part together")
+    assert browser.run(f"({together}).querySelectorAll('rect').length") == 10
+    assert "morning" in browser.run(f"({together}).querySelector('svg').textContent")
+    assert "part" in browser.run(f"({together}).querySelector('figcaption').textContent")
+
+
+def test_what_acting_adds_is_drawn_on_average_and_along_every_feature(browser, several):
+    browser.size(1280)
+    browser.open(several)
+    titles = browser.run("[...document.querySelectorAll('[data-treatment] h4')].map(h => h.textContent)")
+    assert titles == ["on average", "hour"]
+    assert browser.run("[...document.querySelectorAll('[data-treatment] figcaption')].every(c => c.textContent)")
+    assert browser.run("document.querySelector('#treatment img').offsetHeight") > 50
+
+
+def test_words_stand_beside_the_picture_on_a_laptop_and_below_it_on_a_telephone(browser, brushing):
+    place = "(n => { const b = document.querySelector(n).getBoundingClientRect(); return [b.left, b.right, b.top]; })"
+    for width, beside in ((1280, True), (390, False)):
+        browser.size(width)
+        browser.open(brushing)
+        fit, words = browser.run(f"{place}('[data-fit]')"), browser.run(f"{place}('[data-found]')")
+        assert (words[0] > fit[1]) is beside
+        assert (words[2] > fit[2] + 100) is not beside
+
+
+def test_what_is_behind_a_click_opens_from_the_keyboard_and_for_printing(browser, brushing):
+    browser.size(1280)
+    browser.open(brushing)
+    browser.run("document.querySelector('#everybody summary').focus()")
+    browser.press("Enter")
+    assert browser.run("document.querySelector('#everybody details').open")
+    browser.press("Tab")  # a table that may scroll sideways can be reached
+    assert browser.run("document.activeElement.getAttribute('role')") == "region"
+    assert "gradient" in browser.run("getComputedStyle(document.activeElement).backgroundImage")
+    browser.run("window.dispatchEvent(new Event('beforeprint'))")
+    assert browser.run("[...document.querySelectorAll('details')].every(d => d.open)")
+    browser.run("window.dispatchEvent(new Event('afterprint'))")
+    assert browser.run("[...document.querySelectorAll('details')].filter(d => d.open).length") == 1
