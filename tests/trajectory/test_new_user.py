@@ -10,7 +10,7 @@ import pytest
 
 from gp import oracle as gp_oracle
 from kerneltrail.data import User, simulate
-from kerneltrail.errors import DataError, KernelError, KerneltrailError
+from kerneltrail.errors import DataError, KerneltrailError
 from kerneltrail.kernels import Composition, Pool
 from kerneltrail.trajectory import TrajectoryError
 from kerneltrail.trajectory.fit import fit
@@ -235,13 +235,13 @@ def test_values_outside_the_pilots_range_are_taken_as_they_are(refine):
     assert (found.variance > 0).all()
 
 
-def test_a_value_absurdly_far_outside_is_refused_by_name_and_leaves_no_trace():
+def test_a_value_absurdly_far_outside_is_taken_and_said_to_have_limited_the_update():
     user = small_model(settings=Settings()).new_user(refine=8)
     follow(user, rows("new", 12, seed=16))
-    kept = user.copy()
-    with pytest.raises(KernelError, match=r"needs \d+ features on hour from"):
-        user.update([[1e9, 100.0]], [0.0], action=[0])
-    assert difference(user, kept) is None
+    step = user.update([[1e9, 100.0]], [0.0], action=[0])
+    assert user.limited
+    assert all(math.isfinite(value) for value in step.log_evidence.values())
+    assert np.isfinite(user.predict([[1e9, 100.0], [12.0, 100.0]]).mean).all()
 
 
 def test_a_constant_target_and_equal_rows_are_normal_input():

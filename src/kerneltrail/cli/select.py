@@ -97,6 +97,10 @@ def select(
         what = f"{row_count(unlabelled)} without {schema.target}: neither learnt from nor predicted"
         say([f"{what}; `kerneltrail predict` predicts such rows"])
     say([f"{len({step['user'] for step in tables.steps})} users, {len(tables.steps)} batches: {out}"])
+    if tables.limited:
+        first = [f"{name} from row {row} on" for name, row in list(tables.limited.items())[:3]]
+        who = ", ".join([*first, *(["…"] if len(tables.limited) > len(first) else [])])
+        say([f"{len(tables.limited)} users with limited updates ({who}): some kernels kept their hyperparameters"])
     if predictions is not None:
         say([f"{len(tables.predicted)} rows predicted: {predictions}"])
     if refused:

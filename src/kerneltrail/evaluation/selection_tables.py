@@ -47,12 +47,14 @@ class SelectionTables:
         times: values of the column that orders rows, as they stand in the table that the users were read from.
         steps: a row for each user and batch.
         predicted: a row for each row, predicted before its batch was seen.
+        limited: from which of its rows on the work of a user's updates was limited.
     """
 
     method: TrajectoryMethod
     times: Sequence[Any]
     steps: Rows = field(default_factory=list)
     predicted: Rows = field(default_factory=list)
+    limited: dict[str, int] = field(default_factory=dict)
 
     @cached_property
     def _evidences(self) -> tuple[str, ...]:
@@ -98,6 +100,8 @@ class SelectionTables:
                     **{_evidence(candidate.text): value for candidate, value in step.log_evidence.items()},
                 }
             )
+            if state.limited:
+                self.limited.setdefault(user.name, step.rows)
             tell(step.batch)
 
         takes_action, schema = self.method.takes_action, self.method.model.schema

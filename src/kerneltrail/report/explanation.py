@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from kerneltrail.kernels import Composition
+from kerneltrail.kernels.phrases import counted
 from kerneltrail.report.description import Description, Sentence, noun_of
 from kerneltrail.report.effect_words import effects_description, noise_sentence
 from kerneltrail.report.group_words import group_description
@@ -21,7 +22,16 @@ def explain(user: NewUser) -> Description:
     """
     if not user.rows:
         return _before_any_row(user)
-    return Description((Sentence(best_description(user)), *effects_description(user)))
+    return Description((Sentence(best_description(user)), *effects_description(user), *_limits(user)))
+
+
+def _limits(user: NewUser) -> tuple[Sentence, ...]:
+    """What was left out to keep updates short, if anything was."""
+    if not user.limited:
+        return ()
+    many = counted(len(user.limited), "description")
+    total = len(user.model.nodes)
+    return (Sentence(f"To keep updates short, {many} of {total} were not fitted anew to the newest rows."),)
 
 
 def _before_any_row(user: NewUser) -> Description:

@@ -34,7 +34,7 @@ from kerneltrail.trajectory.effects import Effects
 from kerneltrail.trajectory.graph import LearntGraph
 from kerneltrail.trajectory.level import posteriors, with_level
 from kerneltrail.trajectory.map_table import block_of
-from kerneltrail.trajectory.node_fit import NodeFit, NodePosterior
+from kerneltrail.trajectory.node_fit import BUDGET, NodeFit, NodePosterior, followed
 from kerneltrail.trajectory.sampler.urn import ROOT
 from kerneltrail.trajectory.settings import Memory, Selection
 from kerneltrail.trajectory.treatment import TreatmentEffect, treatment_effect
@@ -166,6 +166,11 @@ class NewUser:
         return self._state.history
 
     @property
+    def limited(self) -> tuple[Composition, ...]:
+        """Nodes for which less was done at the last batch than would have been without a limit on its work."""
+        return tuple(fit.node.composition for fit in self._state.fits if fit.limited)
+
+    @property
     def selected(self) -> Mapping[Composition, int]:
         """After how many batches each node was the selected one."""
         return {node.composition: n for node, n in zip(self.model.nodes, self._state.selected, strict=True)}
@@ -237,8 +242,8 @@ class NewUser:
             batches=batches,
             history=(*state.history, step)[-RECENT:],
             fits=fits,
-            # Rows are kept only as long as some fit needs them.
-            kept=None if all(fit.online is not None for fit in fits) else grown,
+            # Rows are kept only as long as hyperparameters are refined.
+            kept=None if rows > state.refine else grown,
             prior=prior,
             weights=weights,
             current=current,
@@ -250,19 +255,14 @@ class NewUser:
     def _refitted(self, state: UserState, batch: User, grown: User, candidates: tuple[int, ...]) -> tuple[NodeFit, ...]:
         """The nodes fitted to one batch more; `grown` are the rows kept with those of the batch."""
         model, enough = self.model, state.rows + batch.rows > state.refine
-        frozen = any(fit.online is not None for fit in state.fits)
-        added = block_of(batch, model.reward)
-        linear = None if added is None else added.features
-        block = block_of(grown, model.reward) if not frozen or state.kept is not None else None
+        if state.rows > state.refine and state.recent is not None:
+            return followed(state.fits, batch, state.recent, model.reward)
+        block, budget = block_of(grown, model.reward), BUDGET / max(len(state.fits), 1)
         fits = list(state.fits)
         for i, fit in enumerate(fits):
-            if fit.online is not None:
-                fits[i] = fit.follow(batch.X, batch.y, linear)
-            elif i in candidates or enough:
-                fits[i] = fit.refine(grown, block, model.evidence)
-        if enough and not frozen:
-            fits = [fit.freeze(grown, block) for fit in fits]
-        return tuple(fits)
+            if i in candidates or enough:
+                fits[i] = fit.refine(grown, block, model.evidence, budget)
+        return tuple(fit.freeze(grown, block) if enough else fit for fit in fits)
 
     def _candidates(self, state: UserState) -> tuple[int, ...]:
         """Indices of the nodes that may be selected next."""
@@ -379,10 +379,11 @@ class NewUser:
         if cached is None or cached[0] is not state:
             covariates, reward = self.model.covariates, self.model.reward
             block: LinearBlock | None = None
-            if state.kept is not None:
-                block = block_of(state.kept, reward)
+            seen = state.kept if state.kept is not None else state.recent
+            if seen is not None:
+                block = block_of(seen, reward)
             elif reward is not None:
                 block = reward.block(np.zeros((0, len(covariates))), covariates, [])
-            cached = state, tuple(NodePosterior(fit, state.kept, block, covariates) for fit in state.fits)
+            cached = state, tuple(NodePosterior(fit, seen, block, covariates) for fit in state.fits)
             self._posteriors = cached
         return cached[1]

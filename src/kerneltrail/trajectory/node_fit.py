@@ -1,11 +1,14 @@
 """One node of the graph fitted to a new user's rows: its hyperparameters for them, its evidence, its predictions.
 
 Up to a number of rows the hyperparameters follow the data (MAP under the node's group, warm-started). Past it they are
-kept, the rows are replaced by their sums, and an update costs the same however many rows have been seen.
+kept, the rows are replaced by their sums, and an update costs the same however many rows have been seen. A search that
+would take longer than an update may is left out, and sums that would be too long are replaced by the newest rows
+(method §7.6).
 """
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -14,15 +17,36 @@ import numpy as np
 from kerneltrail import gp
 from kerneltrail.data import User
 from kerneltrail.errors import KernelError
-from kerneltrail.gp import LinearBlock, Prediction
+from kerneltrail.gp import LinearBlock, Prediction, Reward
 from kerneltrail.gp.numerics import LEAST_CURVATURE, LOG_2PI
 from kerneltrail.kernels import Array, Hyperparameters
 from kerneltrail.trajectory.evidence.base import TOLERANCE, PathEvidence
 from kerneltrail.trajectory.graph import Node
+from kerneltrail.trajectory.map_table import block_of
 
-FEATURES = ((TOLERANCE, 400), (1e-2, 1500))
+FEATURES = ((TOLERANCE, 400), (1e-2, 400))
 """Error allowed and most features of a frozen node. A product over two covariates needs hundreds: less exactly there,
 and an update of some ten milliseconds, but as many after ten thousand rows as after a hundred."""
+
+WIDENING = 5e6
+"""Most features of a box that is widened, to the third power and times covariates: some 20 ms."""
+
+BUDGET = 60e6
+"""Nanoseconds that the searches of one update may take together, all nodes alike. They are nominal: by the formulas
+below, not by a clock, so that the same rows give the same answer on every machine."""
+
+EVALUATIONS = 45
+"""Evidences with gradient that a search takes, as a rule."""
+
+
+def dense_cost(rows: int) -> float:
+    """Nominal nanoseconds of an evidence with its gradient by the rows' covariance."""
+    return 0.15 * rows**3 + 20.0 * rows**2 + 1.5e5
+
+
+def feature_cost(rows: int, rank: int) -> float:
+    """Nominal nanoseconds of an evidence with its gradient by so many features."""
+    return 0.25 * rows * rank**2 + 0.3 * rank**3 + 4e4
 
 
 @dataclass(frozen=True)
@@ -34,6 +58,7 @@ class NodeFit:
         theta, log_evidence, precision: as of `NodeEstimate`, when it was last refined; the evidence follows all rows.
         refined: number of rows it was last refined with.
         online: sums that have replaced the rows, or None while they are kept.
+        limited: whether less was done at the last batch than would have been without a limit on its work.
     """
 
     node: Node
@@ -42,6 +67,7 @@ class NodeFit:
     precision: Array | None = None
     refined: int = 0
     online: gp.OnlineState | None = None
+    limited: bool = False
 
     @classmethod
     def start(cls, node: Node) -> NodeFit:
@@ -53,13 +79,51 @@ class NodeFit:
         """The user's hyperparameters under this node."""
         return Hyperparameters(self.node.composition, tuple(self.theta))
 
-    def refine(self, rows: User, block: LinearBlock | None, evidence: type[PathEvidence]) -> NodeFit:
-        """All rows seen so far judged by an evidence, with the hyperparameters adapted to them."""
+    def refine(
+        self, rows: User, block: LinearBlock | None, evidence: type[PathEvidence], budget: float = np.inf
+    ) -> NodeFit:
+        """All rows seen so far judged by an evidence, with the hyperparameters adapted to them.
+
+        Where a search would take more than the budget, in nominal nanoseconds, they are kept: those of the batch
+        before, or the group's mean.
+        """
+        if EVALUATIONS * self._cost(rows) > budget:
+            return self._kept(rows, block)
         theta, log_evidence, precision = evidence.estimate(self.node, rows, block, self.theta)
-        return replace(self, theta=theta, log_evidence=log_evidence, precision=precision, refined=rows.rows)
+        return replace(
+            self, theta=theta, log_evidence=log_evidence, precision=precision, refined=rows.rows, limited=False
+        )
+
+    def _kept(self, rows: User, block: LinearBlock | None) -> NodeFit:
+        """All rows judged at the hyperparameters that are there."""
+        fit = self
+        if self.precision is None:  # no batch has said anything yet: the group's own curvature
+            fit = replace(self, precision=np.diag(1.0 / self.node.group.variance), refined=rows.rows)
+        value = fit._likelihood(rows, block) + fit._occam(rows.rows)
+        return replace(fit, log_evidence=value, limited=True)
+
+    def _likelihood(self, rows: User, block: LinearBlock | None) -> float:
+        composition = self.node.composition
+        return float(gp.log_evidence(rows, composition, self.theta[None], tol=TOLERANCE, block=block)[0, -1])
+
+    def _cost(self, rows: User) -> float:
+        """Nominal nanoseconds of one evidence with gradient; for lengths a standard deviation shorter than they are.
+
+        A search tries those too, and on a wide range they take many more features.
+        """
+        slots = self.hyperparameters.layout.slots
+        short = np.array([slot.spec.unit == "length" for slot in slots])
+        theta = self.theta - np.where(short, np.sqrt(self.node.group.variance), 0.0)
+        low, high = rows.X.min(axis=0), rows.X.max(axis=0)
+        hyperparameters = Hyperparameters(self.node.composition, tuple(theta))
+        basis = gp.regression.Basis(hyperparameters, rows.covariates, tuple(low), tuple(high), TOLERANCE)
+        try:
+            return min(dense_cost(rows.rows), feature_cost(rows.rows, basis.rank))
+        except KernelError:  # an atom without a series
+            return dense_cost(rows.rows)
 
     def freeze(self, rows: User, block: LinearBlock | None) -> NodeFit:
-        """Replace the rows by their sums; unchanged where the kernel has no feature form of reasonable length."""
+        """Replace the rows by their sums; where the kernel has no feature form of reasonable length, by the newest."""
         for tol, rank in FEATURES:
             try:
                 state = gp.OnlineState.start(
@@ -73,20 +137,36 @@ class NodeFit:
                 )
             except KernelError:
                 continue
-            room = replace(state, max_rank=FEATURES[-1][1])  # for rows outside the box
+            widest = int((WIDENING / max(len(rows.covariates), 1)) ** (1 / 3))
+            room = replace(state, max_rank=widest)  # for rows outside the box
             linear = None if block is None else block.features
             return replace(self, online=room.update(rows.X, rows.y, linear=linear))
-        return self
+        return replace(self, limited=True)
 
     def follow(self, X: Array, y: Array, linear: Array | None) -> NodeFit:
-        """More rows, with the hyperparameters kept."""
+        """More rows, with the hyperparameters kept.
+
+        Raises:
+            KernelError: where the rows are so far outside that there would be too many features.
+        """
         assert self.online is not None  # only frozen fits follow
         online = self.online.update(X, y, linear=linear)
         if self.precision is not None:
             value = online.log_evidence + self._occam(online.rows)
         else:  # of an average over hyperparameters only the best are kept: they judge the new rows
             value = self.log_evidence + online.log_evidence - self.online.log_evidence
-        return replace(self, online=online, log_evidence=value)
+        return replace(self, online=online, log_evidence=value, limited=False)
+
+    def follow_newest(
+        self, recent: User, batch: User, blocks: tuple[LinearBlock | None, LinearBlock | None]
+    ) -> NodeFit:
+        """More rows, given the newest ones before them alone, with the hyperparameters kept.
+
+        `blocks` are the linear blocks of the newest rows, and of those with the batch.
+        """
+        before, after = blocks
+        gain = self._likelihood(recent.extend(batch), after) - self._likelihood(recent, before)
+        return replace(self, online=None, log_evidence=self.log_evidence + gain, limited=True)
 
     def _occam(self, rows: int) -> float:
         """Laplace's factor at a kept θ (method (30)): the data's share of the curvature grows with the rows."""
@@ -102,13 +182,31 @@ class NodeFit:
         return log_prior + 0.5 * k * LOG_2PI - 0.5 * logdet
 
 
+def followed(fits: tuple[NodeFit, ...], batch: User, recent: User, reward: Reward | None) -> tuple[NodeFit, ...]:
+    """The nodes after one batch more, past the rows up to which hyperparameters are refined.
+
+    A node whose sums cannot hold the batch, or that has none, is judged given the newest rows before it.
+    """
+    added = block_of(batch, reward)
+    linear = None if added is None else added.features
+    after = []
+    for fit in fits:
+        if fit.online is not None:
+            with suppress(KernelError):
+                after.append(fit.follow(batch.X, batch.y, linear))
+                continue
+        blocks = block_of(recent, reward), block_of(recent.extend(batch), reward)
+        after.append(fit.follow_newest(recent, batch, blocks))
+    return tuple(after)
+
+
 @dataclass(frozen=True)
 class NodePosterior:
     """A node fit with the rows it predicts from.
 
     Attributes:
         fit: the node's.
-        rows: all that were seen, scaled; None where sums have replaced them, or there are none.
+        rows: all that were seen, scaled, or the newest where sums have replaced them; None before any.
         block: the linear block of a reward model, or None.
         covariates: columns of X.
     """
@@ -132,4 +230,9 @@ class NodePosterior:
 
     def predict(self, X: Array, linear: Array | None) -> Prediction:
         """Mean and variance at rows of X."""
-        return self.posterior.predict(X, linear=linear)
+        try:
+            return self.posterior.predict(X, linear=linear)
+        except KernelError:  # so far outside the box of the sums that there would be too many features
+            if self.fit.online is None or self.rows is None:
+                raise
+            return gp.Posterior.fit(self.rows, self.fit.hyperparameters, block=self.block).predict(X, linear=linear)

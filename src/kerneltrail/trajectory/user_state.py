@@ -179,6 +179,8 @@ def _encode_fit(fit: NodeFit, prefix: str, arrays: dict[str, NDArray[Any]]) -> d
     if fit.precision is not None:
         arrays[f"{prefix}.precision"] = fit.precision
     stored: dict[str, Any] = {"log_evidence": fit.log_evidence, "refined": fit.refined, "online": None}
+    if fit.limited:
+        stored["limited"] = True
     if fit.online is not None:
         online = fit.online
         arrays[f"{prefix}.gram"] = online.gram
@@ -202,6 +204,7 @@ def _decode_fit(stored: Mapping[str, Any], node: Node, model: LearntGraph, prefi
         array(arrays, precision, (size, size), finite=True) if precision in arrays else None,
         stored["refined"],
         None if stored["online"] is None else _decode_online(stored["online"], node, model, prefix, arrays),
+        stored.get("limited") is True,
     )
 
 
