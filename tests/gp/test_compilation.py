@@ -33,5 +33,5 @@ def test_a_changed_source_with_compiled_functions_is_compiled_anew(source, tmp_p
     assert compilation._marker() != before
 
 
-def test_there_are_some_among_the_atoms():
-    assert "atoms" in {path.parent.name for path in SOURCES}
+def test_there_are_some_among_the_kernels():
+    assert "compiled" in {path.parent.name for path in SOURCES}

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from kerneltrail.data.arrays import read_numbers
+from kerneltrail.data.arrays import real_numbers
 from kerneltrail.errors import DataError
 from kerneltrail.kernels import Array
 
@@ -33,8 +33,8 @@ class Assignment:
             return action
         if action is None:
             return None
-        columns = [None if each is None else read_numbers(each, "the action") for each in (probability, available)]
-        return cls(np.atleast_1d(read_numbers(action, "the action")), *columns)
+        columns = [None if each is None else real_numbers(each, "the action") for each in (probability, available)]
+        return cls(np.atleast_1d(real_numbers(action, "the action")), *columns)
 
     def __len__(self) -> int:
         return len(self.action)

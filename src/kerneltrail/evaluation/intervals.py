@@ -6,8 +6,8 @@ from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import scipy
 from numpy.typing import ArrayLike, NDArray
-from scipy.stats import beta, t
 
 from kerneltrail.evaluation.tables import Row
 
@@ -85,7 +85,7 @@ def mean_over_users(values: ArrayLike, *, level: float = 0.9) -> Interval:
     n = len(every)
     if n < 2:  # nothing is known of how users differ
         return Interval(float(every.mean()), -np.inf, np.inf, level, n)
-    reach = float(t.ppf(0.5 + level / 2.0, n - 1) * every.std(ddof=1) / np.sqrt(n))
+    reach = float(scipy.stats.t.ppf(0.5 + level / 2.0, n - 1) * every.std(ddof=1) / np.sqrt(n))
     return Interval(float(every.mean()), float(every.mean()) - reach, float(every.mean()) + reach, level, n)
 
 
@@ -111,11 +111,11 @@ def share_over_users(hits: Sequence[NDArray[np.bool_]], *, level: float = 0.95) 
     if not users:
         raise ValueError("a share needs at least one row")
     share, tail = k / n, (1.0 - level) / 2.0
-    low = float(beta.ppf(tail, k, n - k + 1)) if k else 0.0
-    high = float(beta.ppf(1.0 - tail, k + 1, n - k)) if k < n else 1.0
+    low = float(scipy.stats.beta.ppf(tail, k, n - k + 1)) if k else 0.0
+    high = float(scipy.stats.beta.ppf(1.0 - tail, k + 1, n - k)) if k < n else 1.0
     if users > 1:
         # The share is a ratio of sums over users: linearised, its error is the mean of (hits - share·rows).
         error = float(np.sqrt(users / (users - 1) * np.sum((inside - share * rows) ** 2))) / n
-        reach = float(t.ppf(1.0 - tail, users - 1)) * error
+        reach = float(scipy.stats.t.ppf(1.0 - tail, users - 1)) * error
         low, high = min(low, max(share - reach, 0.0)), max(high, min(share + reach, 1.0))
     return Interval(share, low, high, level, users)

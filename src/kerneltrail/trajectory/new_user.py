@@ -255,7 +255,7 @@ class NewUser:
     def _refitted(self, state: UserState, batch: User, grown: User, candidates: tuple[int, ...]) -> tuple[NodeFit, ...]:
         """The nodes fitted to one batch more; `grown` are the rows kept with those of the batch."""
         model, enough = self.model, state.rows + batch.rows > state.refine
-        if state.rows > state.refine and state.recent is not None:
+        if state.rows > state.refine:
             return followed(state.fits, batch, state.recent, model.reward)
         block, budget = block_of(grown, model.reward), BUDGET / max(len(state.fits), 1)
         fits = list(state.fits)

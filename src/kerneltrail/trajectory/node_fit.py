@@ -8,7 +8,6 @@ would take longer than an update may is left out, and sums that would be too lon
 
 from __future__ import annotations
 
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -24,7 +23,7 @@ from kerneltrail.trajectory.evidence.base import TOLERANCE, PathEvidence
 from kerneltrail.trajectory.graph import Node
 from kerneltrail.trajectory.map_table import block_of
 
-FEATURES = ((TOLERANCE, 400), (1e-2, 400))
+FEATURES = ((TOLERANCE, 400), (1e-2, 600))
 """Error allowed and most features of a frozen node. A product over two covariates needs hundreds: less exactly there,
 and an update of some ten milliseconds, but as many after ten thousand rows as after a hundred."""
 
@@ -182,7 +181,7 @@ class NodeFit:
         return log_prior + 0.5 * k * LOG_2PI - 0.5 * logdet
 
 
-def followed(fits: tuple[NodeFit, ...], batch: User, recent: User, reward: Reward | None) -> tuple[NodeFit, ...]:
+def followed(fits: tuple[NodeFit, ...], batch: User, recent: User | None, reward: Reward | None) -> tuple[NodeFit, ...]:
     """The nodes after one batch more, past the rows up to which hyperparameters are refined.
 
     A node whose sums cannot hold the batch, or that has none, is judged given the newest rows before it.
@@ -192,9 +191,13 @@ def followed(fits: tuple[NodeFit, ...], batch: User, recent: User, reward: Rewar
     after = []
     for fit in fits:
         if fit.online is not None:
-            with suppress(KernelError):
+            try:
                 after.append(fit.follow(batch.X, batch.y, linear))
                 continue
+            except KernelError:
+                if recent is None:  # a user of a file of before, of whom there are sums alone
+                    raise
+        assert recent is not None  # where there are no sums there are rows
         blocks = block_of(recent, reward), block_of(recent.extend(batch), reward)
         after.append(fit.follow_newest(recent, batch, blocks))
     return tuple(after)

@@ -32,7 +32,7 @@ def test_other_simulations(name: str) -> None:
 
 
 def test_the_shipped_example(tmp_path: Path) -> None:
-    for path in write_example(tmp_path):
+    for path in write_example(tmp_path)[:2]:  # the third has no outcomes
         cohort = Cohort.from_table(
             path, user="user", order="time", target="log_steps", covariates=["hour", "temperature", "log_steps30pre"],
             action="send", availability="available", batch_size=40, missing="drop",

@@ -111,5 +111,5 @@ def test_conversions_come_in_pairs_that_undo_each_other(words: str, convert: Any
 
 
 def test_a_pilot_without_rows_has_no_quantiles() -> None:
-    empty = replace(PILOT.raw[0], X=np.empty((0, 3)), y=np.empty(0), ends=(), action=None, order=None)
+    empty = replace(PILOT.raw[0], X=np.empty((0, 3)), y=np.empty(0), ends=(), action=None, order=None, index=None)
     assert quantiles_of_columns(PILOT.schema, [empty]) == {}

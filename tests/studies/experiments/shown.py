@@ -15,6 +15,10 @@ def numbers(value):
     return [value]
 
 
+FOLLOWED = ("users", "everybody", "treatment", "errors", "calibration")
+"""Sections of the page about users who are followed for it."""
+
+
 def decimals(page, results):
     """Decimals in the tables of a page, and those that the results lack; seconds may be shown as milliseconds."""
     told = {name: value for name, value in results.items() if name not in CURVES}
@@ -23,7 +27,11 @@ def decimals(page, results):
     floats = [v for v in known if isinstance(v, float)]
     floats += [1e3 * v for v in floats]
     texts = " ".join(v for v in known if isinstance(v, str)).replace("−", "-")
-    cells = re.findall(r"<td[^>]*>([^<]*)</td>", page.read_text(encoding="utf-8"))
+    # Users who are followed for the page are no part of the results: their effects and errors are shown there alone.
+    text = page.read_text(encoding="utf-8")
+    for section in FOLLOWED:
+        text = re.sub(rf'<section id="{section}">.*?</section>', "", text, flags=re.DOTALL)
+    cells = re.findall(r"<td[^>]*>([^<]*)</td>", text)
     shown = {n for cell in cells for n in re.findall(r"-?\d+\.\d+", cell.replace("−", "-"))}
 
     def is_known(text):

@@ -19,6 +19,7 @@ from kerneltrail.store.atomic import write
 from kerneltrail.studies.bench.benchmark import BENCHMARKS, KEYS, Benchmark, Row
 from kerneltrail.studies.bench.effects import EffectsBenchmark
 from kerneltrail.studies.bench.evidence import EvidenceBenchmark
+from kerneltrail.studies.bench.hostile import HostileBenchmark
 from kerneltrail.studies.bench.map import MapBenchmark
 from kerneltrail.studies.bench.methods import MethodsBenchmark
 from kerneltrail.studies.bench.nested import NestedBenchmark
@@ -29,7 +30,7 @@ from kerneltrail.studies.bench.update import UpdateBenchmark
 
 for _kind in (
     EvidenceBenchmark, MapBenchmark, UpdateBenchmark, TrainBenchmark, SelectBenchmark,
-    MethodsBenchmark, NestedBenchmark, RecoveryBenchmark, EffectsBenchmark,
+    MethodsBenchmark, NestedBenchmark, RecoveryBenchmark, EffectsBenchmark, HostileBenchmark,
 ):  # fmt: skip
     BENCHMARKS.add(_kind.name, _kind)
 
