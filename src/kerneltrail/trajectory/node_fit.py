@@ -38,6 +38,11 @@ EVALUATIONS = 45
 """Evidences with gradient that a search takes, as a rule."""
 
 
+FAR, REFLECTED = 1e5, 8.0
+"""Scaled values beyond which squares of them round the noise away; reflections are used then, which take so many times
+as long."""
+
+
 def dense_cost(rows: int) -> float:
     """Nominal nanoseconds of an evidence with its gradient by the rows' covariance."""
     return 0.15 * rows**3 + 20.0 * rows**2 + 1.5e5
@@ -117,7 +122,8 @@ class NodeFit:
         hyperparameters = Hyperparameters(self.node.composition, tuple(theta))
         basis = gp.regression.Basis(hyperparameters, rows.covariates, tuple(low), tuple(high), TOLERANCE)
         try:
-            return min(dense_cost(rows.rows), feature_cost(rows.rows, basis.rank))
+            factor = REFLECTED if np.abs(rows.X).max() > FAR else 1.0
+            return min(dense_cost(rows.rows), factor * feature_cost(rows.rows, basis.rank))
         except KernelError:  # an atom without a series
             return dense_cost(rows.rows)
 
