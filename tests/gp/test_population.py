@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from scipy import optimize, stats
 
 from kerneltrail.data import User
 from kerneltrail.errors import DataError
@@ -20,24 +19,6 @@ def centred(number, rows=60, variances=TRUE, seed=0):
     features = np.column_stack([np.ones(rows), action, action * x])
     y = features @ (np.sqrt(variances) * rng.standard_normal(3)) + 0.7 * rng.standard_normal(rows)
     return User(f"user {number}", ("x",), x[:, None], y, (rows,), action=action)
-
-
-def test_the_spread_maximises_its_penalised_marginal_likelihood():
-    users = [centred(m) for m in range(12)]
-    found = np.array(spread(users, REWARD).variances)
-    blocks = [(REWARD.design(u.X, u.covariates, u.action), u.y) for u in users]
-    before = REWARD.weight_variances
-
-    def loss(log):
-        v, noise = np.exp(log[:3]), np.exp(log[3])
-        total = sum(
-            -stats.multivariate_normal(np.zeros(len(y)), b @ np.diag(v) @ b.T + noise * np.eye(len(y))).logpdf(y)
-            for b, y in blocks
-        )
-        return total + 0.5 * float((np.log(v) + before / v).sum())  # one more user, whose squares are those of before
-
-    best = optimize.minimize(loss, np.log([1.0, 1.0, 1.0, 1.0]), method="BFGS").x
-    np.testing.assert_allclose(found, np.exp(best[:3]), rtol=2e-2)
 
 
 def test_the_spread_is_near_the_truth_with_many_users():

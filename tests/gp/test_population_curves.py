@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from kerneltrail.data.user import User
-from kerneltrail.gp.population import BUMPS, PopulationMean, between_users, bumps, effects_between
+from kerneltrail.gp.population import BUMPS, PopulationMean, bumps, effects_between
 
 NAMES = ("x", "z")
 
@@ -69,10 +69,3 @@ def test_the_spread_of_slopes_is_found():
 
     assert 0.2 < contrast(1) < 2.5
     assert contrast(0) < 0.3 * contrast(1)
-
-
-def test_tied_weights_have_one_variance():
-    rng = np.random.default_rng(0)
-    blocks = [(rng.standard_normal((40, 3)), rng.standard_normal(40)) for _ in range(5)]
-    v = between_users(blocks, np.ones(3), tied=np.array([0, 1, 1]))
-    assert v[1] == v[2] != v[0]

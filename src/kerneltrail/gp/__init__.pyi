@@ -1,4 +1,4 @@
-from . import compilation, dense, map, numerics, partial, regression
+from . import compilation, dense, map, mixed, numerics, partial, regression
 from .evidence import Evidence, Slope, evidence, evidence_of, log_evidence, slope_of
 from .inputs import Inputs, Rows, inputs_for
 from .map import MapResult, find_map, find_map_path
@@ -29,6 +29,7 @@ __all__ = [
     "inputs_for",
     "log_evidence",
     "map",
+    "mixed",
     "numerics",
     "one_blas_thread",
     "partial",

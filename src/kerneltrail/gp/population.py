@@ -15,12 +15,10 @@ from numpy.typing import NDArray
 from kerneltrail.data import User
 from kerneltrail.data.assignment import Assignment
 from kerneltrail.errors import DataError
+from kerneltrail.gp.mixed import MixedModel, Sums
 from kerneltrail.gp.reward import Reward
 
 Array = NDArray[np.float64]
-
-ROUNDS = 200
-"""Most rounds of EM: each costs next to nothing, and the likelihood never falls."""
 
 PENALTIES = tuple(float(p) for p in np.logspace(-2, 5, 15))
 """Ridge penalties tried, in units of one row's noise per squared unit of a scaled covariate."""
@@ -121,6 +119,20 @@ class PopulationMean:
         shapes = bumps(x[:, None], BUMPS) @ bumps(z[:, None], BUMPS).T
         return self.between[j, 0] * np.multiply.outer(x, z) + self.between[j, 1] * shapes
 
+    def moved(self, reward: Reward, weights: Array) -> PopulationMean:
+        """The mean with weights of a reward model's features, slopes among them, added to its own."""
+        moved = self.weights.copy()
+        d, actions = len(self.covariates), 0
+        for name, weight in zip(reward.names, weights, strict=True):
+            if name == "constant":
+                moved[0] += weight
+            elif name.startswith("slope×"):
+                moved[1 + self.covariates.index(name.removeprefix("slope×"))] += weight
+            else:
+                moved[1 + d + actions] += weight
+                actions += 1
+        return replace(self, weights=moved)
+
     def centred(self, user: User) -> User:
         """A scaled user with the mean subtracted from the target."""
         return user.with_y(user.y - self.at(user.X, user.assignment)) if user.rows else user
@@ -136,15 +148,20 @@ class PopulationMean:
 def spread(users: Sequence[User], reward: Reward) -> Reward:
     """The reward model with the variances of its weights between users, learnt from scaled users who are centred.
 
-    The reward model's own variances count as one user's (`between_users`). The baseline's composition is not in it:
-    what users share of that is in the mean already.
+    The baseline's composition is not in it: what users share of that is in the mean already.
     """
     known = [user for user in users if user.rows]
     if not known:
         raise DataError("the spread of a population needs at least one training row")
     blocks = [(reward.block(u.X, u.covariates, _assigned(u) if reward.acts else None).features, u.y) for u in known]
-    variances = between_users(blocks, reward.weight_variances)
-    return replace(reward, variances=tuple(float(each) for each in variances))
+    between = MixedModel.fit(Sums.of(blocks), scale=_size(known)).between
+    return replace(reward, variances=tuple(float(each) for each in between))
+
+
+def _size(users: Sequence[User]) -> float:
+    """Root mean square of the users' targets: how far users may differ is counted in it."""
+    squares = sum(float((user.y**2).sum()) for user in users) / sum(user.rows for user in users)
+    return max(float(np.sqrt(squares)), 1e-6)
 
 
 def centred_where_logged(reward: Reward, users: Sequence[User]) -> Reward:
@@ -169,50 +186,16 @@ def effects_between(users: Sequence[User]) -> Array:
     known = [user for user in users if user.rows]
     d = len(known[0].covariates)
     blocks = [(np.hstack([np.ones((user.rows, 1)), user.X, bumps(user.X, BUMPS)]), user.y) for user in known]
-    tied = np.concatenate([[0], 1 + np.arange(d), 1 + d + np.repeat(np.arange(d), BUMPS)])
-    rest = max(sum(float((y**2).sum()) for _, y in blocks) / sum(len(y) for _, y in blocks), 1e-12)
-    # A tenth of what is left to explain counts as one user's squared slope: few users must not end at none.
-    variances = between_users(blocks, np.full(len(tied), 0.1 * rest), tied=tied, tolerance=1e-4)
-    slopes, shapes = variances[1 : 1 + d], variances[1 + d :: BUMPS]
+    shapes = np.repeat(np.arange(d), BUMPS)
+    fitted = MixedModel.fit(
+        Sums.of(blocks),
+        own=np.concatenate([[0], 1 + np.arange(d), 1 + d + shapes]),
+        shared=np.concatenate([[-1], np.zeros(d, dtype=np.int64), np.ones(d * BUMPS, dtype=np.int64)]),
+        scale=_size(known),
+        quick=True,
+    )
     # The average itself is of as many users as there are.
-    return np.column_stack([slopes, shapes]) * (1.0 + 1.0 / len(known))
-
-
-def between_users(
-    blocks: Sequence[tuple[Array, Array]],
-    before: Array,
-    *,
-    tied: NDArray[np.int64] | None = None,
-    tolerance: float = 1e-6,
-) -> Array:
-    """Variances v of weights between users, from each user's features and centred target, (q,).
-
-    Weights with the same number in `tied` have one variance.
-
-    EM for y_m = B_m w_m + ε with w_m ~ N(0, diag(v)) (method (35)). E: each user's posterior of w_m. M: v = (v₀ + Σ_m
-    E[w_m²]) / (M + 1), where v₀, `before`, counts as one user's, so that few users do not end at zero; σ² is the mean
-    squared residual.
-    """
-    v, rows = before, sum(len(y) for _, y in blocks)
-    noise = max(float(sum((y**2).sum() for _, y in blocks)) / rows, 1e-12)
-    for _ in range(ROUNDS):
-        squares, residual = before.copy(), 0.0
-        for features, y in blocks:
-            # (diag(1/v) + B'B/σ²)⁻¹, written so that a small v does no harm.
-            root = np.sqrt(v)
-            inner = np.eye(len(v)) + (root[:, None] * (features.T @ features) * root) / noise
-            covariance = root[:, None] * np.linalg.inv(inner) * root
-            mean = covariance @ (features.T @ y) / noise
-            squares += mean**2 + np.diagonal(covariance)
-            residual += float(((y - features @ mean) ** 2).sum())
-            residual += float(np.einsum("ij,jk,ik->", features, covariance, features))
-        last, v = v, squares / (len(blocks) + 1)
-        if tied is not None:
-            v = (np.bincount(tied, v) / np.bincount(tied))[tied]
-        noise = max(residual / rows, 1e-12)
-        if np.allclose(v, last, rtol=tolerance, atol=0.0):
-            break
-    return v
+    return np.column_stack([fitted.between[1 : 1 + d], fitted.between[1 + d :: BUMPS]]) * (1.0 + 1.0 / len(known))
 
 
 def _assigned(user: User) -> Assignment:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Literal
 
 import numpy as np
@@ -11,6 +12,7 @@ import numpy as np
 from kerneltrail.data import Cohort, User, default_priors
 from kerneltrail.errors import DataError
 from kerneltrail.gp import Prediction, Reward
+from kerneltrail.gp.mixed import MixedModel, Sums
 from kerneltrail.gp.population import design
 from kerneltrail.kernels import Atom, Composition, Priors, Product
 from kerneltrail.methods.preprocessing import PreparedRows, PreprocessedLearner, group_preprocessor
@@ -95,7 +97,7 @@ class LinearRegression(PreprocessedLearner):
         cls,
         cohort: Cohort,
         *,
-        prior: Literal["group", "vague"] = "group",
+        prior: Literal["group", "mixed", "vague"] = "group",
         priors: Priors | None = None,
         reward: Reward | None = None,
         variance: float = 10.0,
@@ -105,7 +107,9 @@ class LinearRegression(PreprocessedLearner):
         Args:
             prior: ``group`` learns mean and covariance of the users' weights, and the noise, from the training users
                 (EM of the linear mixed model; HeartSteps built its prior from the study before in the same spirit);
-                ``vague`` is N(0, `variance`·I), with the noise at its prior's median.
+                ``mixed`` the same by restricted likelihood, weights apart and without a user counted beforehand (method
+                (35), (50)): the linear mixed model with random intercept and slopes; ``vague`` is N(0, `variance`·I),
+                with the noise at its prior's median.
             priors: whose noise is meant.
             reward: adds a·[1, φ] to the features.
             variance: prior variance of each weight; under ``group`` it counts as one user's spread.
@@ -118,8 +122,10 @@ class LinearRegression(PreprocessedLearner):
         known = (priors or default_priors(base.schema)).of("noise")
         noise = float(np.exp(known.mean)) if known is not None else 1.0
         start = Weights(np.zeros(q), variance * np.eye(q), noise)
-        if prior not in ("group", "vague"):
-            raise DataError(f"the prior of a linear regression is 'group' or 'vague', not {prior!r}")
+        if prior not in ("group", "mixed", "vague"):
+            raise DataError(f"the prior of a linear regression is 'group', 'mixed' or 'vague', not {prior!r}")
+        if prior == "mixed":
+            return cls(preprocessor, reward, mixed_prior(blocks, len(cohort.covariates)))
         return cls(preprocessor, reward, learn_prior(blocks, start) if prior == "group" else start)
 
     def fit(self, rows: User, before: Fit | None) -> LinearFit:
@@ -133,6 +139,19 @@ class LinearRegression(PreprocessedLearner):
     def restore(self, rows: User, stored: Mapping[str, Any]) -> LinearFit:
         """The same from the rows."""
         return self.fit(rows, None)
+
+
+def mixed_prior(blocks: Sequence[tuple[Array, Array]], slopes: int) -> Weights:
+    """Of a new user's weights: what users share, how far they differ, and how well the former is known (method (52)).
+
+    The slopes, which are the weights after the first, turn around the middle of all rows.
+    """
+    turn = np.eye(blocks[0][0].shape[1])
+    turn[0, 1 : 1 + slopes] = -np.concatenate([features[:, 1 : 1 + slopes] for features, _ in blocks]).mean(axis=0)
+    targets = np.concatenate([y for _, y in blocks])
+    scale = max(float(np.std(targets)), 1e-6)
+    model = MixedModel.fit(Sums.of([(features @ turn, y) for features, y in blocks]), scale=scale)
+    return Weights(turn @ model.mean, turn @ model.covariance @ turn.T, model.noise)
 
 
 def learn_prior(blocks: Sequence[tuple[Array, Array]], start: Weights) -> Weights:
@@ -162,3 +181,4 @@ def learn_prior(blocks: Sequence[tuple[Array, Array]], start: Weights) -> Weight
 
 
 register_learner("linear", LinearRegression.train)
+register_learner("lmm", partial(LinearRegression.train, prior="mixed"))

@@ -1,0 +1,257 @@
+"""A linear mixed model by restricted maximum likelihood: what users share of linear weights, and how far they differ.
+
+y_m = B_m (β + u_m) + ε_m with β shared, u_m ~ N(0, D) a user's own, ε_m ~ N(0, σ²S_m) (method (35)). Everything is
+computed from each user's sums B'S⁻¹B, B'S⁻¹y and y'S⁻¹y, so that S_m may be a kernel's covariance with its noise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import scipy
+from numpy.typing import NDArray
+
+from kerneltrail.errors import DataError
+
+Array = NDArray[np.float64]
+
+LEAST, MOST = 1e-4, 1e2
+"""Bounds of a standard deviation, in units of its prior's scale: no difference at all, and more than any."""
+
+GRID = 32
+"""Values at which a standard deviation's posterior is computed."""
+
+
+@dataclass(frozen=True, eq=False)
+class Sums:
+    """What M users' rows say of q weights: B'S⁻¹B, (M, q, q), B'S⁻¹y, (M, q), y'S⁻¹y, (M,), and rows, (M,)."""
+
+    gram: Array
+    side: Array
+    squares: Array
+    rows: Array
+
+    @classmethod
+    def of(cls, blocks: Sequence[tuple[Array, Array]]) -> Sums:
+        """From each user's features and target."""
+        if not blocks:
+            raise DataError("a mixed model needs at least one user with rows")
+        gram = np.array([b.T @ b for b, _ in blocks])
+        side = np.array([b.T @ y for b, y in blocks])
+        return cls(
+            gram, side, np.array([float(y @ y) for _, y in blocks]), np.array([float(len(y)) for _, y in blocks])
+        )
+
+    @classmethod
+    def joined(cls, users: Sequence[Sums]) -> Sums:
+        """Of several users' sums."""
+        if not users:
+            raise DataError("a mixed model needs at least one user with rows")
+        parts = ([getattr(each, name) for each in users] for name in ("gram", "side", "squares", "rows"))
+        return cls(*(np.concatenate(each) for each in parts))
+
+    def part(self, columns: Sequence[int] | NDArray[np.int64]) -> Sums:
+        """Of some of the weights."""
+        keep = np.asarray(columns)
+        return Sums(self.gram[:, keep[:, None], keep], self.side[:, keep], self.squares, self.rows)
+
+
+@dataclass(frozen=True, eq=False)
+class MixedModel:
+    """A fitted mixed model.
+
+    Attributes:
+        mean: β̂, (q,).
+        uncertainty: posterior covariance of β, (q, q).
+        between: variance of each weight between users, (q,): its posterior mean, so few users leave it wide.
+        low, high: 90 % interval of the same, (q,).
+        noise: σ².
+        log_evidence: restricted log likelihood, with the priors.
+    """
+
+    mean: Array
+    uncertainty: Array
+    between: Array
+    low: Array
+    high: Array
+    noise: float
+    log_evidence: float
+
+    @property
+    def covariance(self) -> Array:
+        """Covariance of a new user's weights around `mean`: how users differ, and how well the mean is known."""
+        return np.diag(self.between) + self.uncertainty
+
+    @classmethod
+    def fit(
+        cls,
+        sums: Sums,
+        *,
+        shared: NDArray[np.int64] | None = None,
+        own: NDArray[np.int64] | None = None,
+        scale: float = 1.0,
+        noise: float | None = None,
+        quick: bool = False,
+    ) -> MixedModel:
+        """By the restricted likelihood of variances (method (50)), then their posterior means one by one.
+
+        Args:
+            sums: of the users.
+            shared: for each weight the number of its group, whose shared weights have one prior variance, learnt; -1
+                for no prior at all (a constant). None: the first has none, all others one group.
+            own: for each weight the number of its group, whose own weights have one variance between users; -1 for
+                weights in which users do not differ. None: everyone a variance of its own.
+            scale: of the half-normal prior of standard deviations between users.
+            noise: σ² if it is known: 1 where the sums have the noise in them.
+            quick: leave out posterior means; the variances are then those of highest density under a prior that is 0
+                at none, so that few users do not end there, and have no intervals.
+        """
+        q = sums.gram.shape[1]
+        groups = np.r_[-1, np.zeros(q - 1, dtype=np.int64)] if shared is None else np.asarray(shared)
+        apart = np.arange(q) if own is None else np.asarray(own)
+        problem = _Restricted(sums, groups, apart, scale, noise, quick)
+        return problem.solve()
+
+
+class _Restricted:
+    """The restricted likelihood as a function of log deviations: between users, of shared weights, of the noise."""
+
+    def __init__(
+        self,
+        sums: Sums,
+        groups: NDArray[np.int64],
+        apart: NDArray[np.int64],
+        scale: float,
+        noise: float | None,
+        quick: bool = False,
+    ) -> None:
+        self.quick = quick
+        self.sums, self.groups, self.apart, self.scale, self.known = sums, groups, apart, scale, noise
+        self.variances, self.priors = int(apart.max(initial=-1)) + 1, int(groups.max(initial=-1)) + 1
+        self.rows = float(sums.rows.sum())
+        self.typical = max(float(sums.squares.sum()) / max(self.rows, 1.0), 1e-12)
+
+    def unpack(self, point: Array) -> tuple[Array, Array, float]:
+        """Standard deviations of own and of shared weights, (q,) each, the latter infinite without a prior; σ²."""
+        deviations = np.exp(point)
+        split = self.variances
+        own = (
+            np.where(self.apart >= 0, deviations[np.maximum(self.apart, 0)], 0.0)
+            if split
+            else np.zeros(len(self.apart))
+        )
+        prior = np.full(len(self.groups), np.inf)
+        for group in range(self.priors):
+            prior[self.groups == group] = deviations[split + group]
+        return own, prior, self.known if self.known is not None else float(deviations[-1] ** 2)
+
+    def moments(self, own: Array, prior: Array, noise: float) -> dict[str, Array]:
+        """The pieces of method (50) at given variances."""
+        gram, side = self.sums.gram / noise, self.sums.side / noise
+        q = gram.shape[1]
+        inner = np.eye(q) + own[:, None] * gram * own
+        lower = np.linalg.cholesky(inner)
+        inverse = np.linalg.inv(inner)
+        spread = own[:, None] * inverse * own  # posterior covariance of u_m given β
+        pulled = gram @ spread
+        A = gram - pulled @ gram
+        a = side - (pulled @ side[..., None])[..., 0]
+        precision = A.sum(axis=0) + np.diag(1.0 / prior**2)
+        covariance = np.linalg.pinv(precision, hermitian=True)
+        mean = covariance @ a.sum(axis=0)
+        fit = self.sums.squares / noise - (side * (spread @ side[..., None])[..., 0]).sum(axis=1)
+        logdet = 2.0 * np.log(np.diagonal(lower, axis1=1, axis2=2)).sum()
+        return {
+            "A": A, "a": a, "C": covariance, "mean": mean, "spread": spread, "gram": gram, "side": side, "fit": fit,
+            "precision": precision, "logdet": np.asarray(logdet),
+        }  # fmt: skip
+
+    def value(self, own: Array, prior: Array, noise: float, pieces: dict[str, Array]) -> float:
+        """The restricted log likelihood, with the priors."""
+        fixed = np.isfinite(prior)
+        _, logdet = np.linalg.slogdet(pieces["precision"])
+        total = -0.5 * (self.rows * np.log(noise) + float(pieces["logdet"]))
+        total -= 0.5 * (float(pieces["fit"].sum()) - float(pieces["mean"] @ pieces["a"].sum(axis=0)))
+        total -= 0.5 * float(logdet) + float(np.log(prior[fixed]).sum())
+        return float(total) + self.log_prior(own, prior)
+
+    def log_prior(self, own: Array, prior: Array) -> float:
+        """Of the standard deviations: half-normal; those of shared weights ten times as wide."""
+        total = 0.0
+        for group in range(self.variances):
+            deviation = float(own[self.apart == group][0]) / self.scale
+            total += (np.log(deviation) if self.quick else 0.0) - 0.5 * deviation**2
+        for group in range(self.priors):
+            total -= 0.5 * float((prior[self.groups == group][0] / (10.0 * self.scale)) ** 2)
+        return total
+
+    def objective(self, point: Array) -> tuple[float, Array]:
+        """Minus the log posterior of variances, and its gradient."""
+        own, prior, noise = self.unpack(point)
+        p = self.moments(own, prior, noise)
+        value = self.value(own, prior, noise, p)
+        A, C, mean = p["A"], p["C"], p["mean"]
+        e = p["a"] - A @ mean
+        slopes = 0.5 * (e**2 - np.diagonal(A, axis1=1, axis2=2) + ((A @ C) * A).sum(axis=2)).sum(axis=0)
+        gradient = np.zeros(len(point))
+        for group in range(self.variances):
+            inside = self.apart == group
+            deviation = own[inside][0]
+            gradient[group] = 2.0 * deviation**2 * slopes[inside].sum() - (deviation / self.scale) ** 2
+            gradient[group] += self.quick
+        for group in range(self.priors):
+            inside = self.groups == group
+            square = prior[inside][0] ** 2
+            moment = (mean[inside] ** 2 + np.diagonal(C)[inside]).sum()
+            gradient[self.variances + group] = moment / square - inside.sum() - square / (10.0 * self.scale) ** 2
+        if self.known is None:
+            w = mean + e * own**2
+            residual = (self.sums.squares - 2.0 * (self.sums.side * w).sum(axis=1)) / noise
+            residual = residual + (w * (p["gram"] @ w[..., None])[..., 0]).sum(axis=1)
+            Q = np.eye(len(mean)) - p["spread"] @ p["gram"]
+            traces = self.sums.rows - (p["spread"] * p["gram"]).sum(axis=(1, 2))
+            shared = ((np.swapaxes(Q, 1, 2) @ p["gram"] @ Q) * C).sum(axis=(1, 2))
+            gradient[-1] = float((residual - traces + shared).sum())  # 2σ² · dL/dσ²
+        return -value, -gradient
+
+    def solve(self) -> MixedModel:
+        start = np.log(np.full(self.variances + self.priors + (self.known is None), 0.3 * self.scale))
+        if self.known is None:
+            start[-1] = 0.5 * np.log(self.typical)
+        bounds = [(np.log(LEAST * self.scale), np.log(MOST * self.scale))] * (self.variances + self.priors)
+        bounds += [(0.5 * np.log(1e-9 * self.typical), 0.5 * np.log(1e3 * self.typical))] * (self.known is None)
+        point = start
+        if len(start):
+            found = scipy.optimize.minimize(self.objective, start, jac=True, method="L-BFGS-B", bounds=bounds)
+            point = found.x
+        own, prior, noise = self.unpack(point)
+        between, low, high = own**2, own**2, own**2
+        mode = own.copy()
+        for group in range(0 if self.quick else self.variances):
+            inside = self.apart == group
+            mean, least, most = self.posterior(mode, inside, prior, noise)
+            between, low, high = (
+                np.where(inside, new, old) for new, old in ((mean, between), (least, low), (most, high))
+            )
+        pieces = self.moments(np.sqrt(between), prior, noise)
+        value = self.value(mode, prior, noise, self.moments(mode, prior, noise))
+        return MixedModel(pieces["mean"], pieces["C"], between, low, high, noise, value)
+
+    def posterior(
+        self, own: Array, inside: NDArray[np.bool_], prior: Array, noise: float
+    ) -> tuple[float, float, float]:
+        """Mean and 90 % interval of one variance given the others at their optimum, on a grid of its deviation."""
+        top = 4.0 * self.scale
+        grid = top * (np.arange(GRID) + 0.5) ** 2 / GRID**2  # finer near 0
+        widths = np.diff(top * np.arange(GRID + 1) ** 2 / GRID**2)
+        logs = []
+        for deviation in grid:
+            each = np.where(inside, deviation, own)
+            logs.append(self.value(each, prior, noise, self.moments(each, prior, noise)))
+        weights = np.exp(np.array(logs) - max(logs)) * widths
+        weights /= weights.sum()
+        cumulated = np.cumsum(weights)
+        low, high = (float(grid[min(int(np.searchsorted(cumulated, level)), GRID - 1)]) for level in (0.05, 0.95))
+        return float(weights @ grid**2), low**2, high**2
