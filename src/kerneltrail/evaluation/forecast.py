@@ -261,7 +261,12 @@ def _averaged(both: tuple[Prediction, Prediction], chance: Array) -> Prediction:
     without, acted = both
     mean = (1.0 - chance) * without.mean + chance * acted.mean
     within = (1.0 - chance) * without.variance + chance * acted.variance
-    return Prediction(mean, within + chance * (1.0 - chance) * (acted.mean - without.mean) ** 2, without.noise)
+    return Prediction(
+        mean,
+        within + chance * (1.0 - chance) * (acted.mean - without.mean) ** 2,
+        without.noise,
+        freedom=without.freedom,
+    )
 
 
 def _gathered(

@@ -14,8 +14,8 @@ from kerneltrail.evaluation.tables import Row
 from kerneltrail.gp import Prediction
 from kerneltrail.kernels import Array, Composition
 
-WITHIN = {50: 0.6744897501960817, 90: 1.6448536269514722}
-"""Standard deviations on either side that hold so many per cent of a Normal."""
+LEVELS = (50, 90)
+"""Per cent of the central intervals that are looked at."""
 
 EDGES = (0.0, 0.6, 0.8, 0.9, 0.99, 1.0)
 """Bins of the most probable node's probability: narrow near 1, where most of them are."""
@@ -36,9 +36,10 @@ def mean_log_density(prediction: Prediction, y: Array) -> float:
     return float(prediction.log_density(y).mean())
 
 
-def coverage(prediction: Prediction, y: Array, within: float) -> float:
-    """The share of observations that lie inside mean ± `within` standard deviations, noise included."""
-    return float(np.mean(np.abs(y - prediction.mean) <= within * np.sqrt(prediction.total)))
+def coverage(prediction: Prediction, y: Array, level: float) -> float:
+    """The share of observations that lie inside the central interval of a level, noise included."""
+    low, high = prediction.interval(level)
+    return float(np.mean((low <= y) & (y <= high)))
 
 
 def scores(prediction: Prediction, y: Array) -> dict[str, Any]:
@@ -46,7 +47,7 @@ def scores(prediction: Prediction, y: Array) -> dict[str, Any]:
     return {
         "rmse": rmse(prediction.mean, y),
         "log_density": mean_log_density(prediction, y),
-        **{f"coverage{percent}": coverage(prediction, y, z) for percent, z in WITHIN.items()},
+        **{f"coverage{percent}": coverage(prediction, y, percent / 100) for percent in LEVELS},
     }
 
 

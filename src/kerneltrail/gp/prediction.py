@@ -28,12 +28,15 @@ class Prediction:
         variance: of the function, (m,).
         noise: variance of a new observation around the function.
         given: the frame that the rows came in, if they did; `to_frame` answers in its kind.
+        freedom: degrees of freedom of a new observation, (m,), more than 2: a Student-t of the stated mean and
+            variance, where the noise is not known for certain or observations have heavy tails. None: a Normal.
     """
 
     mean: Array
     variance: Array
     noise: float
     given: Any = field(default=None, compare=False, repr=False)
+    freedom: Array | None = None
 
     def __len__(self) -> int:
         return len(self.mean)
@@ -64,11 +67,22 @@ class Prediction:
         """
         if not 0.0 < level < 1.0:
             raise DataError(f"the level of an interval lies between 0 and 1, got {level}")
-        half = float(scipy.special.ndtri(0.5 + 0.5 * level)) * np.sqrt(self.total if noise else self.variance)
+        if noise and self.freedom is not None:
+            half = scipy.special.stdtrit(self.freedom, 0.5 + 0.5 * level) * self._scale
+        else:
+            half = float(scipy.special.ndtri(0.5 + 0.5 * level)) * np.sqrt(self.total if noise else self.variance)
         return self.mean - half, self.mean + half
+
+    @property
+    def _scale(self) -> Array:
+        """Of the Student-t of a new observation: its variance is ν/(ν-2) times the square."""
+        assert self.freedom is not None
+        return np.sqrt(self.total * (self.freedom - 2.0) / self.freedom)
 
     def draws(self, size: int, rng: np.random.Generator, *, noise: bool = True) -> Array:
         """Draws of new observations, row by row, (size, m); without `noise`, of the function at each row by itself."""
+        if noise and self.freedom is not None:
+            return self.mean + self._scale * rng.standard_t(self.freedom, (size, len(self.mean)))
         spread = np.sqrt(self.total if noise else self.variance)
         return self.mean + spread * rng.standard_normal((size, len(self.mean)))
 
@@ -86,7 +100,43 @@ class Prediction:
         if target.shape != self.mean.shape:
             raise DataError(f"a prediction at {len(self.mean)} rows needs as many targets, got shape {target.shape}")
         residual = target - self.mean
+        if self.freedom is not None:
+            return student_log_density(residual / self._scale, self.freedom) - np.log(self._scale)
         return -0.5 * (np.log(2.0 * np.pi * self.total) + residual**2 / self.total)
+
+
+FEWEST = 3.0
+"""Least degrees of freedom of a prediction: with fewer, its variance is hardly finite."""
+
+
+def student_log_density(z: Array, freedom: ArrayLike) -> Array:
+    """Log density of a Student-t at z.
+
+    >>> float(np.round(student_log_density(np.array([0.0]), 1.0)[0], 6)) == round(float(-np.log(np.pi)), 6)
+    True
+    """
+    nu = np.asarray(freedom, dtype=np.float64)
+    constant = scipy.special.gammaln(0.5 * (nu + 1.0)) - scipy.special.gammaln(0.5 * nu) - 0.5 * np.log(np.pi * nu)
+    return np.asarray(constant - 0.5 * (nu + 1.0) * np.log1p(z**2 / nu))
+
+
+def freedom_of(spread: ArrayLike) -> Array:
+    """Degrees of freedom ν of a Student-t whose log variance is uncertain by `spread`, a variance (method (54)).
+
+    A Student-t is a Normal whose variance is inverse-gamma; its log has the variance ψ′(ν/2), which is solved for ν.
+
+    >>> freedom_of(scipy.special.polygamma(1, 4.0)).round(6)
+    array(8.)
+    """
+    goal = np.maximum(np.asarray(spread, dtype=np.float64), 1e-6)
+    half = 1.0 / goal + 0.5  # ψ′(x) ≈ 1/x + 1/(2x²)
+    for _ in range(50):  # Newton on 1/ψ′, which is nearly linear
+        value = scipy.special.polygamma(1, half)
+        step = (1.0 / goal - 1.0 / value) * value**2 / -scipy.special.polygamma(2, half)
+        half = np.maximum(half + step, 0.5 * half)
+        if np.all(np.abs(step) <= 1e-10 * half):
+            break
+    return np.maximum(2.0 * half, FEWEST)
 
 
 def _span(values: Array) -> str:

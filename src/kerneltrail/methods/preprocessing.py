@@ -129,6 +129,7 @@ class PreparedRows:
             self.scaler.inverse_target(mean),
             self.scaler.inverse_variance(prediction.variance),
             float(self.scaler.inverse_variance(prediction.noise)),
+            freedom=prediction.freedom,
         )
 
 

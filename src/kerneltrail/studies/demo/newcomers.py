@@ -152,7 +152,7 @@ def _next_batch(one: Newcomer, t: int) -> tuple[float, float, float]:
     """Error, error of the running mean, and share inside the interval, for the batch after the first t + 1."""
     ahead, batch = one.ahead[t], one.user.batch(t + 2)
     naive = one.user.upto(t + 1).y.mean()
-    return rmse(ahead.mean, batch.y), rmse(naive, batch.y), coverage(ahead, batch.y, figures.WITHIN_95)
+    return rmse(ahead.mean, batch.y), rmse(naive, batch.y), coverage(ahead, batch.y, 0.95)
 
 
 def _chances(followed: Sequence[Newcomer], colours: Mapping[str, str]) -> FigurePair:
