@@ -40,7 +40,14 @@ def small_model(*, reward=None, allow_empty=False, settings=None, scaling="group
     pool = pool.with_empty(allow_empty)
     priors = Priors.heartsteps().override("lengthscale", "hour", log_normal(-0.7, scale=0.3))
     settings = settings or Settings(
-        alpha=0.7, keep=0.9, refine=100, seed=7, options={"plate": {"steps": 3}}, maps=MapSettings(starts=1, screen=4)
+        sharing="separate",
+        tails="normal",
+        alpha=0.7,
+        keep=0.9,
+        refine=100,
+        seed=7,
+        options={"plate": {"steps": 3}},
+        maps=MapSettings(starts=1, screen=4),
     )
     settings = settings.resolved(False)  # as every model has them
     texts = ["SE[hour]", "SE[hour] + LIN[steps]", "LIN[steps] + PER[hour]*SE[steps]"]

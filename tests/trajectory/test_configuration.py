@@ -67,6 +67,8 @@ class TestDocumentation:
         assert set(stated["reward"]) == {field.name for field in fields(Reward)} - {
             "variances",
             "typical",
+            "slopes",
+            "covariance",
         }  # which are learnt
 
     def test_the_toml_example_builds_what_it_says(self):

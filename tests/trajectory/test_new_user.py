@@ -125,7 +125,7 @@ def naive_prediction(model, user, seen, X, thetas):
 
 @pytest.mark.parametrize("selection", ["filter", "greedy"])
 def test_predictions_average_over_nodes(selection):
-    model = small_model(settings=Settings(selection=selection, memory="all"))
+    model = small_model(settings=Settings(selection=selection, memory="all", tails="normal"))
     person, user = rows("new", 8, seed=5), model.new_user()
     follow(user, person)
     thetas = [np.array(user.node_posterior(node.composition).fit.theta) for node in model.nodes]

@@ -119,7 +119,7 @@ class OnlineState:
         return replace(state, gram=state.gram + stacked @ stacked.T, rows=state.rows + len(target))
 
     @cached_property
-    def _root(self) -> Array:
+    def block_root(self) -> Array:
         """R with RRᵀ = linear: seen through it the weights are independent, as those of Φ are."""
         assert self.linear is not None  # only asked for where there is a block
         return root(self.linear, what="the linear block's prior")
@@ -134,7 +134,7 @@ class OnlineState:
         if linear is None:
             raise DataError("this online state has a linear block, which needs its features at these rows: linear=")
         block = features_of(linear, len(rows), len(self.linear))
-        return np.vstack([features, self._root.T @ block.T])
+        return np.vstack([features, self.block_root.T @ block.T])
 
     def _at(self, X: ArrayLike, linear: ArrayLike | None) -> tuple[OnlineState, Array, Array]:
         """A state whose box holds the rows of X, these rows, and their features."""
@@ -199,7 +199,7 @@ class OnlineState:
         """Posterior mean (q,) and covariance (q, q) of the linear block's weights w = Ru, u ~ N(0, I) beforehand."""
         if self.linear is None:
             raise DataError(f"the online state of {self.hyperparameters.composition} has no linear block")
-        return self._weights.last(self._root)
+        return self._weights.last(self.block_root)
 
     def advantage(self, X: ArrayLike, reward: Reward) -> tuple[Array, Array]:
         """Mean and variance of f_advantage(s) = r(s,1) - r(s,0) at the rows of X (method (33)), in closed form."""

@@ -18,7 +18,12 @@ Array = NDArray[np.float64]
 
 
 def partial_effect(
-    posterior: Posterior | OnlineState, products: Sequence[int], names: Sequence[str], points: Array, rows: Array
+    posterior: Posterior | OnlineState,
+    products: Sequence[int],
+    names: Sequence[str],
+    points: Array,
+    rows: Array,
+    linear: Array | None = None,
 ) -> tuple[Array, Array]:
     """Mean (G,) and covariance (G, G) of Σ_p (1/R) Σ_i f_p(names = point, other covariates as in row i) at G points.
 
@@ -28,9 +33,10 @@ def partial_effect(
         names: the covariates that vary.
         points: their values, scaled, (G, number of names).
         rows: how the other covariates occurred, scaled, (R, d); at least one.
+        linear: features of the linear block at the points, (G, q), whose weights are added; None for none.
     """
     if isinstance(posterior, Posterior) and not posterior.by_weights:
-        return _dense(posterior, products, names, points, rows)
+        return _dense(posterior, products, names, points, rows, linear)
     columns = [posterior.covariates.index(name) for name in names]
     reads = {atom.covariate for p in products for atom in posterior.composition.products[p].atoms}
     others = rows if reads - set(names) else rows[:1]
@@ -41,12 +47,19 @@ def partial_effect(
     for p in products:
         chosen[groups[p]] = features[groups[p]]
     averaged = chosen.reshape(len(chosen), len(points), len(others)).mean(axis=2)
+    if linear is not None:
+        averaged[-linear.shape[1] :] = posterior.block_root.T @ linear.T
     spread = weights.spread(averaged)
     return weights.mean @ averaged, weights.noise * (spread.T @ spread)
 
 
 def _dense(
-    posterior: Posterior, products: Sequence[int], names: Sequence[str], points: Array, rows: Array
+    posterior: Posterior,
+    products: Sequence[int],
+    names: Sequence[str],
+    points: Array,
+    rows: Array,
+    linear: Array | None,
 ) -> tuple[Array, Array]:
     """By the rows' covariance. A product's kernel is a product over covariates: averages are taken factor by factor."""
     inputs, values = posterior.inputs, posterior.hyperparameters.values_array
@@ -67,5 +80,9 @@ def _dense(
         amplitude = values[inputs.layout.amplitude_index[p]]
         cross += amplitude * far.mean(axis=1, keepdims=True) * near
         prior += amplitude * between.mean() * at
+    if linear is not None and inputs.block is not None:
+        weighted = linear @ inputs.block.covariance
+        cross += inputs.block.features @ weighted.T
+        prior += weighted @ linear.T
     spread = solve_lower(posterior.lower, cross)
     return cross.T @ posterior.alpha, prior - spread.T @ spread

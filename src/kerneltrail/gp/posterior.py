@@ -106,10 +106,11 @@ class Posterior:
     def _stacked(self, basis: Basis, rows: Array, features: Array | None) -> Array:
         """[Φ; RᵀB] at rows, (r + q, m), with RRᵀ the covariance of the linear block's weights."""
         phi = basis.features(rows)
-        return phi if features is None else np.vstack([phi, self._root.T @ features.T])
+        return phi if features is None else np.vstack([phi, self.block_root.T @ features.T])
 
     @cached_property
-    def _root(self) -> Array:
+    def block_root(self) -> Array:
+        """R with RRᵀ the covariance of the linear block's weights."""
         assert self.inputs.block is not None  # only asked for where there is a block
         return root(self.inputs.block.covariance, what="the linear block's prior")
 
@@ -138,6 +139,16 @@ class Posterior:
             _, weights, stacked = self._features(self.inputs.X, None if block is None else block.features)
             return (self.inputs.y - weights.mean @ stacked) / weights.noise
         return solve_upper(self.lower, self.z)
+
+    def inner(self, columns: Array) -> Array:
+        """CᵀK⁻¹C of columns over the rows seen, (n, c), with K their covariance, noise included."""
+        if self.by_weights:
+            block = self.inputs.block
+            _, weights, stacked = self._features(self.inputs.X, None if block is None else block.features)
+            v = weights.spread(stacked @ columns)
+            return (columns.T @ columns - v.T @ v) / weights.noise
+        whitened = solve_lower(self.lower, columns)
+        return whitened.T @ whitened
 
     @property
     def log_evidence(self) -> float:
@@ -257,7 +268,7 @@ class Posterior:
         if block is None:
             raise DataError(f"the posterior of {self.composition} has no linear block")
         if self.by_weights:
-            return self._regression[1].last(self._root)
+            return self._regression[1].last(self.block_root)
         prior = block.features @ block.covariance  # Cov(y, w)
         v = solve_lower(self.lower, prior)
         return v.T @ self.z, block.covariance - v.T @ v

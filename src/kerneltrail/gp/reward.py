@@ -82,6 +82,9 @@ class Reward:
         coding: ``centred`` where pilot users logged the action's probability, which makes it ``plain`` otherwise; or
             ``plain`` whatever they logged, as in the paper.
         typical: the pilot users' average probability, for rows where nobody logged one; None without a centred coding.
+        slopes: covariates of which a user has a slope of one's own, besides what the kernel says; the last features.
+        covariance: prior covariance of all weights, a row for each of `names`, where it was learnt from a group
+            (method (52)); it stands before the variances.
     """
 
     features: tuple[str, ...] = ()
@@ -91,9 +94,12 @@ class Reward:
     variances: tuple[float, ...] | None = None
     coding: Literal["centred", "plain"] = "centred"
     typical: float | None = None
+    slopes: tuple[str, ...] = ()
+    covariance: tuple[tuple[float, ...], ...] | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "features", tuple(self.features))
+        object.__setattr__(self, "slopes", tuple(self.slopes))
         if self.coding not in ("centred", "plain") or (self.coding == "plain" and self.typical is not None):
             raise DataError(f"the coding of an action is 'centred' or 'plain', got {self.coding!r}")
         if self.typical is not None and not 0.0 <= self.typical <= 1.0:
@@ -106,6 +112,12 @@ class Reward:
             object.__setattr__(self, "variances", tuple(float(v) for v in self.variances))
             if len(self.variances) != len(self.names) or not min(self.variances) > 0:
                 raise DataError(f"a reward model of {', '.join(self.names)} needs as many variances above 0")
+        if self.covariance is not None:
+            object.__setattr__(self, "covariance", tuple(tuple(float(v) for v in row) for row in self.covariance))
+            if np.shape(self.covariance) != (len(self.names), len(self.names)):
+                raise DataError(
+                    f"a reward model of {', '.join(self.names)} needs a covariance of as many rows and columns"
+                )
 
     @classmethod
     def constant(cls, variance: float) -> Reward:
@@ -129,7 +141,8 @@ class Reward:
         blocks = ("action", "probability") if self.centred else ("action",)
         intercept = ("",) if self.intercept else ()
         contexts = (*intercept, *(f"×{name}" for name in self.features))
-        return constant + tuple(block + context for block in blocks for context in contexts)
+        actions = tuple(block + context for block in blocks for context in contexts)
+        return constant + actions + tuple(f"slope×{name}" for name in self.slopes)
 
     @property
     def advantage(self) -> slice:
@@ -138,8 +151,15 @@ class Reward:
         return slice(start, start + self.intercept + len(self.features))
 
     @property
+    def weight_covariance(self) -> Array:
+        """Prior covariance of the features' weights, (q, q)."""
+        return np.diag(self.weight_variances) if self.covariance is None else np.array(self.covariance)
+
+    @property
     def weight_variances(self) -> Array:
         """Prior variance of every feature's weight, (q,)."""
+        if self.covariance is not None:
+            return np.diagonal(np.array(self.covariance)).copy()
         if self.variances is not None:
             return np.array(self.variances)
         variances = np.full(len(self.names), self.advantage_variance)
@@ -177,13 +197,15 @@ class Reward:
         return np.hstack([factor[:, None] * contexts for factor in assignment.coded(self.typical)])
 
     def design(self, X: Array, covariates: Sequence[str], action: Assignment | ArrayLike | None) -> Array:
-        """The constant's feature and the action's for each row, (n, q); a constant alone has no use for the action."""
-        if not self.acts:
-            return np.ones((len(X), 1))
-        coded = self.coded(X, covariates, action)
-        return np.hstack([np.ones((len(X), 1)), coded]) if self.constant_variance > 0 else coded
+        """The features of each row, (n, q): the constant's, the action's, slopes."""
+        parts = [np.ones((len(X), 1))] if self.constant_variance > 0 else []
+        if self.acts:
+            parts.append(self.coded(X, covariates, action))
+        if self.slopes:
+            parts.append(np.asarray(X, dtype=np.float64)[:, [list(covariates).index(name) for name in self.slopes]])
+        return np.hstack(parts)
 
     def block(self, X: Array, covariates: Sequence[str], action: Assignment | ArrayLike | None) -> LinearBlock:
         """The linear block for rows of data and the actions taken, if any are needed."""
         design = self.design(X, covariates, action)
-        return LinearBlock(design, np.diag(self.weight_variances), self.names)
+        return LinearBlock(design, self.weight_covariance, self.names)

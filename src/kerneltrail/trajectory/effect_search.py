@@ -202,17 +202,28 @@ class _Finder:
         shared = np.zeros(len(x)) if mean is None else mean.along(j, x)
         means, covariances, fitted = [], [], []
         for kernel, apart in zip(self.kernels, self._apart, strict=True):
-            products = kernel.reads(name)
-            if products:
+            products, slope = kernel.reads(name), self._slope(name, x)
+            part, covariance = np.zeros(len(x)), np.zeros((len(x), len(x)))
+            if products or slope is not None:
                 part, covariance = gp.partial.partial_effect(
-                    kernel.posterior, products, [name], x[:, None], self.contexts
+                    kernel.posterior, products, [name], x[:, None], self.contexts, slope
                 )
-            else:
-                part, covariance = apart.effect(j, x)
+            fitted.append(part + shared)
+            if not products:
+                further, uncertainty = apart.effect(j, x)
+                part, covariance = part + further, covariance + uncertainty
             means.append(part + shared)
             covariances.append(covariance)
-            fitted.append(part + shared if products else shared)
         return np.array(means), np.array(covariances), np.array(fitted)
+
+    def _slope(self, name: str, x: Array) -> Array | None:
+        """Features of the user's own slope of a covariate at x, among those of the reward model; None without one."""
+        reward = self.model.reward
+        if reward is None or name not in reward.slopes:
+            return None
+        features = np.zeros((len(x), len(reward.names)))
+        features[:, len(reward.names) - len(reward.slopes) + reward.slopes.index(name)] = x
+        return features
 
     @cached_property
     def _apart(self) -> list[_Apart]:

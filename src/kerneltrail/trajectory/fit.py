@@ -38,6 +38,8 @@ from kerneltrail.trajectory.sampler.convergence import late_states, rhats, trace
 from kerneltrail.trajectory.sampler.joint import Joint, Structure, choose
 from kerneltrail.trajectory.sampler.urn import Urn, customers_of, last_use
 from kerneltrail.trajectory.settings import Settings
+from kerneltrail.trajectory.sharing import learn_together
+from kerneltrail.trajectory.tails import with_tails
 
 STAGES = (FITTING, SAMPLING)
 """What a fit tells of, one after the other."""
@@ -119,10 +121,15 @@ def fit(
         fitted = time.perf_counter()
         target = ChainTarget(table, urn, settings, candidates, begin)
         chains = run_chains(target, count, tell, keeper)
-    model = _conclude(cohort, target, priors, reward, chains)
-    seconds = {"fits": fitted - began, "chains": time.perf_counter() - fitted}
-    model = replace(model, mean=mean, diagnostics=replace(model.diagnostics, seconds=seconds))
+    model = replace(_conclude(cohort, target, priors, reward, chains), mean=mean)
     thetas = [table.get(m, path[-1]).theta[-1] for m, path in enumerate(model.paths)]
+    if settings.sharing == "joint" and cohort.schema.scaler is not None:
+        model, thetas = learn_together(model, cohort.users, table)
+        users = tuple(model.mean.centred(user) for user in cohort.users) if model.mean is not None else users
+    if cohort.schema.scaler is not None:
+        model = with_tails(model, cohort.raw)
+    seconds = {"fits": fitted - began, "chains": time.perf_counter() - fitted}
+    model = replace(model, diagnostics=replace(model.diagnostics, seconds=seconds))
     return replace(model, pilot_effects=pilot_effects(model, users, thetas))
 
 
@@ -161,7 +168,8 @@ def _around(
     if settings.mean == "none":
         return None, tuple(users), reward
     if reward is not None:
-        reward = replace(reward, variances=None)  # what an extended model had learnt is learnt anew
+        # What an extended model had learnt is learnt anew.
+        reward = replace(reward, variances=None, slopes=(), covariance=None)
     # Bumps lie on the pilot users' range, so covariates must be scaled to it.
     mean = PopulationMean.train(users, reward, curves=BUMPS if settings.mean == "smooth" and scaled else 0)
     centred = tuple(mean.centred(user) for user in users)

@@ -102,6 +102,9 @@ class LearntGraph:
         mean: what users vary around, or None for zero.
         pilot_effects: what was found of every pilot user, a row for each covariate (`effects.PILOT_ROW`); empty in
             models of before.
+        tails: how much heavier than a Normal's the tails of observations are: the variance of the log of their
+            variance from row to row (method (54)); 0 for a Normal's.
+        clip: standard deviations beyond which a new user's outcomes are drawn in; None for never.
     """
 
     schema: Schema
@@ -116,6 +119,8 @@ class LearntGraph:
     provenance: Mapping[str, Any]
     mean: PopulationMean | None = None
     pilot_effects: tuple[Mapping[str, Any], ...] = ()
+    tails: float = 0.0
+    clip: float | None = None
 
     def __repr__(self) -> str:
         kernels = [node.composition.text or NOTHING for node in self.nodes]

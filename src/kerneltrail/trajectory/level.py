@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
+import scipy
 
 from kerneltrail import gp
 from kerneltrail.data import User
@@ -33,7 +34,11 @@ def with_level(model: LearntGraph, rows: User) -> LearntGraph:
     if reward is None:
         return replace(model, reward=Reward.constant(variance))
     variances = None if reward.variances is None else (variance, *reward.variances)
-    return replace(model, reward=replace(reward, constant_variance=variance, variances=variances))
+    covariance = None
+    if reward.covariance is not None:
+        covariance = tuple(map(tuple, scipy.linalg.block_diag([[variance]], reward.weight_covariance)))
+    level = replace(reward, constant_variance=variance, variances=variances, covariance=covariance)
+    return replace(model, reward=level)
 
 
 def posteriors(

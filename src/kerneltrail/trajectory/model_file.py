@@ -35,6 +35,10 @@ _LATER = (
     ("constant", 0.0),
     ("typical", None),
     ("coding", "centred"),
+    ("sharing", "separate"),
+    ("tails", "normal"),
+    ("slopes", ()),
+    ("covariance", None),
 )
 """Keys, with the values that change nothing, which files of before do not have."""
 
@@ -89,6 +93,8 @@ def fingerprint(model: LearntGraph) -> str:
     # What came later is left out where it is as before: a user followed on an older model's file still fits it.
     facts["settings"] = {k: v for k, v in content["settings"].items() if (k, v) not in _LATER}
     facts["reward"] = content["reward"] and {k: v for k, v in content["reward"].items() if (k, v) not in _LATER}
+    if model.tails or model.clip is not None:
+        facts["tails"] = content["tails"]
     used = {name: array for name, array in arrays.items() if name.startswith(("nodes.", "mean."))}
     return digest_of(facts, {**used, "paths": arrays["structures.paths"][:1]})
 
@@ -128,6 +134,7 @@ def _encode(model: LearntGraph) -> tuple[dict[str, Any], dict[str, NDArray[Any]]
         "diagnostics": {**_stored(model.diagnostics, LAYOUT["diagnostics"]), "traces": list(model.diagnostics.traces)},
         "provenance": dict(model.provenance),
         "pilot_effects": [dict(row) for row in model.pilot_effects],
+        "tails": {"spread": model.tails, "clip": model.clip},
     }
     if model.mean is not None:
         arrays["mean.weights"] = model.mean.weights
@@ -160,6 +167,7 @@ def _decode(content: Mapping[str, Any], arrays: Arrays, kind: type[Model]) -> Mo
     structures = _decode_structures(content, masks, arrays)
     reward, chains = content["reward"], content["diagnostics"]
     shape = (None, chains["sweeps"])
+    tails, clip = _decode_tails(content.get("tails", {"spread": 0.0, "clip": None}))
     traces = {name: array(arrays, f"diagnostics.traces.{name}", shape) for name in chains["traces"]}
     model = kind(
         schema=Schema.from_json(content["schema"]),
@@ -174,6 +182,8 @@ def _decode(content: Mapping[str, Any], arrays: Arrays, kind: type[Model]) -> Mo
         provenance=content["provenance"],
         mean=_decode_mean(content, arrays),
         pilot_effects=_decode_effects(content.get("pilot_effects", [])),
+        tails=tails,
+        clip=clip,
     )
     _check(model)
     return model
@@ -205,10 +215,18 @@ def _decode_mean(content: Mapping[str, Any], arrays: Arrays) -> PopulationMean |
     conform(stored, {"penalty": float}, "its mean")
     reward = content["reward"]
     names = Schema.from_json(content["schema"]).covariates
-    effect = None if reward is None else replace(Reward(**reward), variances=None)
+    effect = None if reward is None else replace(Reward(**reward), variances=None, slopes=(), covariance=None)
     weights = array(arrays, "mean.weights", (None,), finite=True)
     between = array(arrays, "between", (len(names), 2), finite=True) if "between" in arrays else None
     return PopulationMean(weights, names, effect, stored["penalty"], stored.get("curves", 0), between)
+
+
+def _decode_tails(stored: Any) -> tuple[float, float | None]:
+    """Files of before do not speak of them."""
+    conform(stored, {"spread": float, "clip": float | None}, "its tails")
+    if not 0.0 <= stored["spread"] < np.inf or (stored["clip"] is not None and not stored["clip"] > 0.0):
+        raise Malformed("the heaviness of its tails is not a variance")
+    return stored["spread"], stored["clip"]
 
 
 def _decode_effects(stored: Any) -> tuple[dict[str, Any], ...]:

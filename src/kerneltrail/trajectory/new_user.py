@@ -22,7 +22,7 @@ from kerneltrail.data.assignment import Assignment
 from kerneltrail.errors import DataError, ModelFileError, TrajectoryError
 from kerneltrail.gp import LinearBlock, Prediction
 from kerneltrail.gp.mixture import NormalMixture
-from kerneltrail.gp.prediction import rows_of
+from kerneltrail.gp.prediction import freedom_of, rows_of
 from kerneltrail.kernels import Array, Composition, Hyperparameters
 from kerneltrail.kernels.phrases import brief_chance, counted
 from kerneltrail.names import nearest
@@ -217,9 +217,20 @@ class NewUser:
         """
         batch = read_batch(self.model, self.name, X, y, (action, probability, available))
         with self._lock:
-            state = self._after(self._state, batch)
+            state = self._after(self._state, self._tamed(self._state, batch))
             self._state = state
         return state.history[-1]
+
+    def _tamed(self, state: UserState, batch: User) -> User:
+        """A batch with outcomes far outside of what was predicted drawn in, where pilot users have heavy tails.
+
+        Huber's pseudo-values: an outcome counts as if it lay no further out than so many standard deviations.
+        """
+        if self.model.clip is None:
+            return batch
+        ahead = self._ahead(state, batch.X, batch.assignment)
+        reach = self.model.clip * ahead.sd
+        return batch.with_y(np.clip(batch.y, ahead.mean - reach, ahead.mean + reach))
 
     def _after(self, state: UserState, batch: User) -> UserState:
         """The state after one batch more."""
@@ -307,21 +318,34 @@ class NewUser:
         named, rows = covariate_rows(self.model, X)
         scaled = self._scaler.transform(rows)
         assignment = assignment_of(self.model, self.name, named, (action, probability, None), "predict")
-        reward = self.model.reward
-        linear = None if reward is None else reward.design(scaled, self.model.covariates, assignment)
-        weights, posteriors = self._counted()
-        parts = [posterior.predict(scaled, linear) for posterior in posteriors]
-        mixture = NormalMixture(weights, np.array([p.mean for p in parts]), np.array([p.variance for p in parts]))
-        mean, variance = mixture.mean, mixture.variance
-        noise = float(weights @ [p.noise for p in parts]) / float(weights.sum())
+        prediction = self._ahead(self._state, scaled, assignment)
+        mean = prediction.mean
         if self.model.mean is not None:
             mean = mean + self.model.mean.at(scaled, assignment)
         return Prediction(
             self._scaler.inverse_target(mean),
-            self._scaler.inverse_variance(variance),
-            float(self._scaler.inverse_variance(np.array([noise]))[0]),
+            self._scaler.inverse_variance(prediction.variance),
+            float(self._scaler.inverse_variance(np.array([prediction.noise]))[0]),
             None if named is None else named.given,
+            prediction.freedom,
         )
+
+    def _ahead(self, state: UserState, scaled: Array, assignment: Assignment | None) -> Prediction:
+        """The prediction at scaled rows, scaled and less the population mean."""
+        reward = self.model.reward
+        linear = None if reward is None else reward.design(scaled, self.model.covariates, assignment)
+        weights, posteriors = self._counted(state)
+        parts = [posterior.predict(scaled, linear) for posterior in posteriors]
+        mixture = NormalMixture(weights, np.array([p.mean for p in parts]), np.array([p.variance for p in parts]))
+        noise = np.array([p.noise for p in parts])
+        if self.model.settings.tails == "normal":
+            return Prediction(mixture.mean, mixture.variance, float(mixture.weights @ noise))
+        # method (54): the noise is not a point, so an observation is Student-t.
+        spread = np.array([posterior.fit.noise_spread(state.rows) for posterior in posteriors])
+        expected = float(mixture.weights @ (noise * np.exp(0.5 * spread)))
+        share = expected / (mixture.variance + expected)
+        freedom = freedom_of(share**2 * float(mixture.weights @ spread) + self.model.tails)
+        return Prediction(mixture.mean, mixture.variance, expected, freedom=freedom)
 
     def advantage(self, X: Any) -> Advantage:
         """What acting adds at each row of X, in the target's units, averaged over nodes by their probability."""
@@ -368,9 +392,9 @@ class NewUser:
                 return posterior
         raise DataError(f"{wanted or 'nothing'} is not a node of this model")
 
-    def _counted(self) -> tuple[Array, list[NodePosterior]]:
+    def _counted(self, state: UserState | None = None) -> tuple[Array, list[NodePosterior]]:
         """The nodes that can be seen in an average, with their probabilities."""
-        state = self._state
+        state = self._state if state is None else state
         counts = state.weights >= 1e-4
         return state.weights[counts], list(compress(self._all_posteriors(state), counts))
 

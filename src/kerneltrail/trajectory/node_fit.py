@@ -178,13 +178,25 @@ class NodeFit:
         assert self.precision is not None
         mean, variance = self.node.group.mean, self.node.group.variance
         k = len(mean)
-        scale = np.sqrt(variance)
-        whitened = self.precision * np.multiply.outer(scale, scale)
-        grown = np.eye(k) + (rows / max(self.refined, 1)) * (whitened - np.eye(k))
-        logdet = float(np.log(np.maximum(np.linalg.eigvalsh(grown), LEAST_CURVATURE)).sum())
-        w = (self.theta - mean) / scale
+        logdet = float(np.log(np.maximum(np.linalg.eigvalsh(self._grown(rows)), LEAST_CURVATURE)).sum())
+        w = (self.theta - mean) / np.sqrt(variance)
         log_prior = -0.5 * float(w @ w) - 0.5 * k * LOG_2PI  # the prior's and the Gaussian's scales cancel
         return log_prior + 0.5 * k * LOG_2PI - 0.5 * logdet
+
+    def _grown(self, rows: int) -> Array:
+        """Curvature of the log posterior, relative to the group's, after so many rows."""
+        assert self.precision is not None
+        scale = np.sqrt(self.node.group.variance)
+        whitened = self.precision * np.multiply.outer(scale, scale)
+        return np.eye(len(scale)) + (rows / max(self.refined, 1)) * (whitened - np.eye(len(scale)))
+
+    def noise_spread(self, rows: int) -> float:
+        """Variance of the log of the noise's variance after so many rows: what is not known of it (method (54))."""
+        between = float(self.node.group.variance[-1])
+        if self.precision is None:
+            return between
+        values, vectors = np.linalg.eigh(self._grown(rows))
+        return between * float((vectors[-1] ** 2 / np.maximum(values, 1.0)).sum())
 
 
 def followed(fits: tuple[NodeFit, ...], batch: User, recent: User | None, reward: Reward | None) -> tuple[NodeFit, ...]:

@@ -22,6 +22,8 @@ Memory = Literal["newest", "all"]
 Start = Literal["apart", "best"]
 MarginOf = Literal["joint", "likelihood"]
 Mean = Literal["automatic", "none", "population", "smooth"]
+Sharing = Literal["joint", "separate"]
+Tails = Literal["automatic", "normal", "student", "robust"]
 
 CONSTANT = 1.0
 """Prior variance of a user's own constant where nobody states one, for a standardised target: users do not differ by
@@ -62,6 +64,11 @@ class Settings:
         constant: prior variance of a constant mean of each user's own, where there is no reward model, which has one;
             0 for none. Around the population mean it is where the learning of its spread between users begins. None
             stands for `CONSTANT` with a mean, and for none without.
+        sharing: how what pilot users share is estimated: ``joint``, by the likelihood of all of them together, with
+            slopes of everybody's own (method §8.6); or ``separate``, from each one's fit by itself.
+        tails: of a prediction: ``normal``; ``student``, a Student-t with what is not known of the noise and with the
+            pilot users' heavy tails in it (method (54)); ``robust``, the same with outcomes far out drawn in; or
+            ``automatic``, ``student``, and ``robust`` where that predicts heavy-tailed pilot users better.
         refine: rows up to which a new user's hyperparameters are refined; later rows use what was found.
         seed: of the chains.
         maps: settings of the MAP searches.
@@ -86,6 +93,8 @@ class Settings:
     memory: Memory = "newest"
     mean: Mean = "automatic"
     constant: float | None = None
+    sharing: Sharing = "joint"
+    tails: Tails = "automatic"
     refine: int = 400
     seed: int = 0
     maps: MapSettings = field(default_factory=MapSettings)
@@ -104,7 +113,8 @@ class Settings:
                 raise TrajectoryError(f"{name} must be at least {least}, got {getattr(self, name)}")
         hints = get_type_hints(Settings)
         choices = {
-            name: get_args(hints[name]) for name in ("selection", "memory", "start", "margin_of", "scope", "mean")
+            name: get_args(hints[name])
+            for name in ("selection", "memory", "start", "margin_of", "scope", "mean", "sharing", "tails")
         }
         for name, allowed in {"evidence": tuple(EVIDENCES), **choices}.items():
             if getattr(self, name) not in allowed:
@@ -133,6 +143,8 @@ class Settings:
             margin_of="likelihood",
             mean="none",
             constant=0.0,
+            sharing="separate",
+            tails="normal",
             sweeps=300,
             rhat=1.0001,  # never early: its chains do not agree, and R-hat of a moving target says little
         )
@@ -169,7 +181,12 @@ class Settings:
     def from_json(cls, stored: Mapping[str, Any]) -> Settings:
         """From plain values; an unknown name is refused."""
         maps = MapSettings(**dict(stored.get("maps", {})))
-        before = {"mean": "none", "constant": 0.0}  # of files that do not state them
+        before = {
+            "mean": "none",
+            "constant": 0.0,
+            "sharing": "separate",
+            "tails": "normal",
+        }  # of files that do not state them
         return cls(**{**before, **dict(stored), "maps": maps})
 
 

@@ -1,0 +1,211 @@
+"""What pilot users share, learnt jointly once the graph is chosen: the mean, how weights differ, groups of nodes.
+
+The chains judge compositions under the stated priors. What is passed on to a new user is estimated afterwards, given
+the chosen paths, by the likelihood of all pilot users together (method §8.6): first the linear weights that users share
+and how far they differ in them, given everybody's kernel; then each node's group of hyperparameters, given those.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from kerneltrail import gp
+from kerneltrail.data import User
+from kerneltrail.engines import one_blas_thread
+from kerneltrail.gp import Reward
+from kerneltrail.gp.mixed import MixedModel, Sums
+from kerneltrail.gp.population import PopulationMean
+from kerneltrail.kernels import Array, Composition, Hyperparameters
+from kerneltrail.trajectory.evidence.group import Quadratic
+from kerneltrail.trajectory.map_table import Fits, Group, MapSettings, MapTable, block_of
+from kerneltrail.trajectory.model import TrajectoryModel
+from kerneltrail.trajectory.sampler.urn import last_use
+
+ROUNDS = 2
+"""How often weights and groups are learnt given each other."""
+
+SEARCHES = 3
+"""Searches for everybody's MAP in learning a group; each starts from the one before."""
+
+STEPS = 200
+"""Most steps of EM for one group; each is a few small matrices."""
+
+MOST_ROWS = 1000
+"""Newest rows of a pilot user from which linear weights are learnt given the kernel: a dense factor of them."""
+
+
+@dataclass(frozen=True)
+class Member:
+    """A pilot user at one node: the rows up to the last batch there, and the hyperparameters found for them."""
+
+    user: int
+    batch: int
+    theta: Array
+
+
+def learn_together(
+    model: TrajectoryModel, users: Sequence[User], table: MapTable
+) -> tuple[TrajectoryModel, list[Array]]:
+    """The model with what pilot users share learnt jointly, and everybody's hyperparameters under the last node.
+
+    Args:
+        model: with the graph, the population mean and the reward model of the chains.
+        users: the pilot users, scaled.
+        table: fits of them under the priors, where the searches start.
+    """
+    last = last_use(model.paths)
+    members = {
+        node.mask: [Member(m, t, table.get(m, node.mask).theta[t]) for m, t in last[node.mask].items()]
+        for node in model.nodes
+    }
+    mean, reward = model.mean, model.reward
+    centred = list(users) if mean is None else [mean.centred(user) for user in users]
+    groups: dict[int, Group] = {}
+    with one_blas_thread():
+        for _ in range(ROUNDS):
+            if mean is not None and reward is not None:
+                latest = {(mask, each.user): each.theta for mask, some in members.items() for each in some}
+                fitted = [
+                    Hyperparameters(model.pool.composition(path[-1]), tuple(latest[path[-1], m]))
+                    for m, path in enumerate(model.paths)
+                ]
+                mean, reward = learn_weights(centred, fitted, mean, reward)
+                centred = [mean.centred(user) for user in users]
+            for node in model.nodes:
+                groups[node.mask], thetas = learn_group(
+                    node.composition, members[node.mask], centred, reward, model.priors, table.settings
+                )
+                members[node.mask] = [
+                    replace(each, theta=theta) for each, theta in zip(members[node.mask], thetas, strict=True)
+                ]
+            if mean is None or reward is None:
+                break
+    nodes = tuple(replace(node, group=groups[node.mask]) for node in model.nodes)
+    latest = {(mask, each.user): each.theta for mask, some in members.items() for each in some}
+    thetas = [latest[path[-1], m] for m, path in enumerate(model.paths)]
+    return replace(model, nodes=nodes, mean=mean, reward=reward), thetas
+
+
+def learn_weights(
+    users: Sequence[User], fitted: Sequence[Hyperparameters], mean: PopulationMean, reward: Reward
+) -> tuple[PopulationMean, Reward]:
+    """The population mean and the reward model's prior, given every pilot user's kernel (method (35), (52)).
+
+    Args:
+        users: the pilot users, scaled and less the mean.
+        fitted: each one's kernel with its hyperparameters.
+        mean: what users vary around so far.
+        reward: its constant and its advantage; slopes of all covariates are added to them.
+    """
+    covariates = users[0].covariates
+    slopes = replace(reward, slopes=covariates, variances=None, covariance=None)
+    centre = np.concatenate([user.X for user in users]).mean(axis=0)
+    q, d = len(slopes.names), len(covariates)
+    # Slopes turn around the middle of the rows, so that a user's level and slopes are told apart.
+    turn = np.eye(q)
+    if slopes.constant_variance > 0:
+        turn[0, q - d :] = -centre
+    blocks = []
+    for user, hyperparameters in zip(users, fitted, strict=True):
+        design = slopes.design(user.X, covariates, user.assignment)
+        blocks.append(_sums(user, hyperparameters, design @ turn))
+    groups = np.array([-1 if name == "constant" else 0 for name in slopes.names])
+    size = float(np.sqrt(np.mean(np.concatenate([user.y for user in users]) ** 2)))
+    model = MixedModel.fit(Sums.joined(blocks), shared=groups, noise=1.0, scale=max(size, 1e-6))
+    covariance = turn @ model.covariance @ turn.T
+    shift = turn @ model.mean
+    learnt = replace(slopes, covariance=tuple(map(tuple, 0.5 * (covariance + covariance.T))))
+    between = mean.between
+    if between is not None:  # slopes are the reward model's from now on; of curves it has none
+        between = np.column_stack([np.zeros(d), between[:, 1]])
+    return replace(mean.moved(slopes, shift), between=between), learnt
+
+
+def _sums(user: User, hyperparameters: Hyperparameters, features: Array) -> Sums:
+    """One user's sums with S the covariance of a kernel and its noise, from the newest rows."""
+    first = max(user.rows - MOST_ROWS, 0)
+    rows = user.with_ends((first, user.rows)).batch(2) if first else user
+    inner = gp.Posterior.fit(rows, hyperparameters).inner(np.column_stack([features[first:], rows.y]))
+    return Sums(inner[None, :-1, :-1], inner[None, :-1, -1], inner[None, -1, -1], np.array([float(rows.rows)]))
+
+
+def learn_group(
+    composition: Composition,
+    members: Sequence[Member],
+    users: Sequence[User],
+    reward: Reward | None,
+    prior: gp.map.Prior,
+    settings: MapSettings,
+) -> tuple[Group, list[Array]]:
+    """The group of a node by the likelihood of its pilot users together, hyperparameters integrated out (method (53)).
+
+    Each user's integral is Laplace's around the MAP under the group of the step before; the MAPs are returned too.
+    """
+    mean0, variance0 = prior.moments(composition)
+    group = Group(composition, mean0, variance0, 0)
+    thetas = [member.theta for member in members]
+    for _ in range(SEARCHES):
+        results = []
+        for member, theta in zip(members, thetas, strict=True):
+            user = users[member.user]
+            results.append(
+                gp.find_map(
+                    user,
+                    composition,
+                    group,
+                    rng=np.random.default_rng(0),
+                    batch=member.batch + 1,
+                    starts=0,
+                    warm=[theta],
+                    block=block_of(user, reward),
+                    tol=settings.tol,
+                    accuracy=settings.accuracy,
+                )
+            )
+        thetas = [result.hyperparameters.vector for result in results]
+        quadratic = likelihoods(Fits.of(results), group.mean, group.variance)
+        group = maximise_group(composition, quadratic, mean0, variance0)
+    return group, thetas
+
+
+def likelihoods(fits: Fits, mean: Array, variance: Array) -> Quadratic:
+    """Log likelihoods as quadratics around MAPs under N(mean, variance), flat where they curve upwards."""
+    scale = np.sqrt(variance)
+    values, vectors = np.linalg.eigh(fits.precision * np.multiply.outer(scale, scale))
+    curvature = np.einsum("tij,tj,tkj->tik", vectors, np.maximum(values - 1.0, 0.0), vectors)
+    return Quadratic(
+        fits.log_likelihood, fits.theta, (fits.theta - mean) / variance, curvature / np.multiply.outer(scale, scale)
+    )
+
+
+TYPICAL = 1.0 / 8.0
+"""How far users differ in a hyperparameter as a rule, in the prior's variances: it is of what may be, not of users."""
+
+
+def maximise_group(composition: Composition, users: Quadratic, mean0: Array, variance0: Array) -> Group:
+    """EM for N(μ, V) from the quadratics of M users, one row each (method (53)).
+
+    μ ~ N(μ₀, V₀), and a typical variance counts as one user's: few users who are alike must not end at none.
+    """
+    M = len(users.centre)
+    typical = TYPICAL * variance0
+    mean, variance = mean0.copy(), typical.copy()
+    for _ in range(STEPS):
+        covariances = np.linalg.inv(users.curvature + np.diag(1.0 / variance))
+        pull = users.gradient + (mean - users.centre) / variance
+        centres = users.centre + (covariances @ pull[..., None])[..., 0]
+        last = mean, variance
+        mean = (mean0 / variance0 + centres.sum(axis=0) / variance) / (1.0 / variance0 + M / variance)
+        squares = ((centres - mean) ** 2 + np.diagonal(covariances, axis1=1, axis2=2)).sum(axis=0)
+        variance = np.minimum((typical + squares) / (M + 1), variance0)
+        change = np.abs(mean - last[0]) / np.sqrt(variance0) + np.abs(np.log(variance / last[1]))
+        if change.max() < 1e-4:
+            break
+    # A new user is off by what is not known of μ too.
+    sharp = np.linalg.inv(users.curvature + np.diag(1.0 / variance)).sum(axis=0)
+    information = np.diag(M / variance + 1.0 / variance0) - sharp / np.multiply.outer(variance, variance)
+    unknown = np.diagonal(np.linalg.inv(information))
+    return Group(composition, mean, np.minimum(variance + unknown, variance0), M)
