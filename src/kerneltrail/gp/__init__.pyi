@@ -1,4 +1,4 @@
-from . import compilation, dense, map, mixed, numerics, partial, regression
+from . import batch_search, compilation, dense, map, mixed, numerics, partial, regression
 from .evidence import Evidence, Slope, evidence, evidence_of, log_evidence, slope_of
 from .inputs import Inputs, Rows, inputs_for
 from .map import MapResult, find_map, find_map_path
@@ -20,6 +20,7 @@ __all__ = [
     "Reward",
     "Rows",
     "Slope",
+    "batch_search",
     "compilation",
     "dense",
     "evidence",

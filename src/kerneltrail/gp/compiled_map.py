@@ -2,7 +2,8 @@
 
 The same objective and the same quasi-Newton method as `map` and `quasi_newton`, one start at a time, without a step of
 Python in between: for small data the steps in between are what takes the time. Where it cannot finish (a matrix that
-cannot be factorised, an edge of what is searched), it says so, and the general search takes over.
+cannot be factorised, more features than it takes, an edge of what is searched), it says so, and the general search
+takes over from where it stands.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from numpy.typing import NDArray
 
 from kerneltrail.gp.feature_rows import CompiledLayout, SpectralTerms
 from kerneltrail.gp.features import FLOOR, tails
-from kerneltrail.gp.quasi_newton import ARMIJO, FARTHEST, LONGEST_STEP
+from kerneltrail.gp.quasi_newton import ARMIJO, FARTHEST, LEVEL, LONGEST_STEP, PATIENCE, STEEP
 from kerneltrail.gp.spectral import slope_one
 from kerneltrail.kernels.compiled import one_series
 
@@ -26,7 +27,12 @@ Ints = NDArray[np.int64]
 LARGEST_RANK = 300
 """More features than this mean a lengthscale far too short for the data, or a job for the dense method."""
 
-CONVERGED, FLAT, LOST = 0, 1, 2
+REFUSALS = 3
+"""So many steps in a row that first lead to where nothing can be computed mean that the optimum is beyond."""
+
+CONVERGED, FLAT, LOST, UNFINISHED = 0, 1, 2, 3
+STATUS = np.array(["converged", "flat", "lost", "iterations"], dtype="<U10")
+"""Their names."""
 
 
 class CompiledPosterior(NamedTuple):
@@ -118,22 +124,28 @@ def negative_log_posterior(w: Array, posterior: CompiledPosterior, layout: Compi
 @numba.njit(cache=True)
 def descend(
     w: Array,
+    gradient: Array,
     inverse: Array,
+    fresh: bool,
     posterior: CompiledPosterior,
     layout: CompiledLayout,
     gradient_tolerance: float,
     value_tolerance: float,
     iterations: int,
 ) -> tuple[float, int, int, int]:
-    """BFGS from w, which is moved to the optimum; (value, status, iterations, evaluations)."""
+    """BFGS from w, which is moved to the optimum; (value, status, iterations, evaluations).
+
+    `gradient` becomes that at the end. `inverse` is the inverse Hessian to begin with, and then what was learnt of it;
+    `fresh` says that it is the identity. A search that is lost has still moved w as far as it came.
+    """
     k = w.shape[0]
-    gradient, new_gradient, trial = np.empty(k), np.empty(k), np.empty(k)
+    new_gradient, trial = np.empty(k), np.empty(k)
     value = negative_log_posterior(w, posterior, layout, gradient)
     evaluations = 1
     if not math.isfinite(value):
         return value, LOST, 0, evaluations
-    fresh = True
     quiet = 0
+    refusals = 0
     for iteration in range(iterations):
         if np.abs(gradient).max() < gradient_tolerance:
             return value, CONVERGED, iteration, evaluations
@@ -159,6 +171,8 @@ def descend(
                     return value, LOST, iteration, evaluations
             new_value = negative_log_posterior(trial, posterior, layout, new_gradient)
             evaluations += 1
+            if step == 1.0:
+                refusals = 0 if math.isfinite(new_value) else refusals + 1
             if new_value <= value + ARMIJO * step * slope:
                 moved = True
                 break
@@ -179,13 +193,18 @@ def descend(
             for i in range(k):
                 for j in range(k):
                     inverse[i, j] += factor * s[i] * s[j] - (hy[i] * s[j] + s[i] * hy[j]) / sy
-        quiet = quiet + 1 if value - new_value < value_tolerance * (1.0 + abs(new_value)) else 0
+        little = value_tolerance * (1.0 + abs(new_value))
+        quiet = quiet + 1 if value - new_value < little else 0
         w[:] = trial
         gradient[:] = new_gradient
         value = new_value
-        if quiet >= 2:
+        steepest = np.abs(gradient).max()
+        # Small steps are no end by themselves: against a wall of what can be computed they are small on any slope.
+        if steepest < STEEP and (quiet >= PATIENCE or (quiet >= 2 and steepest * steepest < LEVEL * little)):
             return value, FLAT, iteration + 1, evaluations
-    return value, LOST, iterations, evaluations
+        if refusals >= REFUSALS or quiet >= PATIENCE:
+            return value, LOST, iteration + 1, evaluations
+    return value, UNFINISHED, iterations, evaluations
 
 
 @numba.njit(cache=True)

@@ -14,6 +14,9 @@ Objective = Callable[[Array], tuple[Array, Array]]
 
 ARMIJO = 1e-4  # share of the predicted decrease that a step must achieve
 LONGEST_STEP = 2.0  # in the search's own units: a step past two prior standard deviations is a leap in the dark
+STEEP = 0.1  # a slope from which a search does not end, however little its last steps have gained
+LEVEL = 100.0  # times the gain that counts as little: the square of a slope below which little gain twice is the end
+PATIENCE = 20  # steps in a row that hardly gain: on a steep slope there is then something wrong with it
 FARTHEST = 8.0  # a hyperparameter eight prior standard deviations out costs 32 nats: nothing is searched beyond
 
 
@@ -25,10 +28,11 @@ class Minimum:
         point: (S, k).
         value: (S,).
         gradient: (S, k).
-        status: (S,): ``converged`` (gradient small), ``flat`` (no more decrease), ``edge`` (either, but the value still
-            decreases past the edge of what is searched), ``stuck`` (no step decreases) or ``iterations`` (the limit
-            was reached).
+        status: (S,): ``converged`` (gradient small), ``flat`` (no more decrease, on a slope below `STEEP`), ``edge``
+            (either, but the value still decreases past the edge of what is searched), ``stuck`` (no step decreases)
+            or ``iterations`` (the limit was reached).
         iterations: (S,).
+        inverse: what was learnt of the inverse Hessian, (S, k, k).
         evaluations: points evaluated, all searches together.
     """
 
@@ -37,6 +41,7 @@ class Minimum:
     gradient: Array
     status: NDArray[np.str_]
     iterations: NDArray[np.int64]
+    inverse: Array
     evaluations: int
 
     def __add__(self, other: Minimum) -> Minimum:
@@ -45,25 +50,36 @@ class Minimum:
         both = {name: np.concatenate([getattr(self, name), getattr(other, name)]) for name in names}
         return replace(self, **both, evaluations=self.evaluations + other.evaluations)
 
+    def continued(self, which: NDArray[np.int64], other: Minimum) -> Minimum:
+        """These searches, some of which the other ones have continued."""
+        parts = {}
+        for field in fields(self)[:-1]:
+            parts[field.name] = getattr(self, field.name).copy()
+            parts[field.name][which] = getattr(other, field.name)
+        parts["iterations"][which] += self.iterations[which]
+        return replace(self, **parts, evaluations=self.evaluations + other.evaluations)
+
 
 def minimise(
     objective: Objective,
     starts: Array,
     *,
+    inverse: Array | None = None,
     iterations: int = 200,
     gradient_tolerance: float = 1e-4,
     value_tolerance: float = 1e-9,
 ) -> Minimum:
     """Minimise from each row of `starts` by BFGS with backtracking, all rows in step.
 
-    Coordinates should be scaled so that 1 is a natural step. Rows that have ended drop out of the calls.
+    Coordinates should be scaled so that 1 is a natural step. Rows that have ended drop out of the calls. `inverse` is
+    what an earlier search has learnt of the inverse Hessian, (S, k, k).
     """
     x = np.clip(np.array(starts, dtype=np.float64, ndmin=2), -FARTHEST, FARTHEST)
     samples, k = x.shape
     value, gradient = _evaluate(objective, x)
     evaluations = samples
-    inverse = np.broadcast_to(np.eye(k), (samples, k, k)).copy()
-    fresh = np.ones(samples, dtype=bool)  # the inverse Hessian is still the identity
+    inverse = np.array(np.broadcast_to(np.eye(k) if inverse is None else inverse, (samples, k, k)), order="C")
+    fresh = np.asarray((inverse == np.eye(k)).all(axis=(1, 2)))  # the inverse Hessian is still the identity
     quiet = np.zeros(samples, dtype=np.int64)  # steps in a row that hardly decreased the value
     status = np.full(samples, "iterations", dtype="<U10")
     taken = np.zeros(samples, dtype=np.int64)
@@ -92,19 +108,24 @@ def minimise(
         step = new_x[moved] - x[moving]
         change = new_gradient[moved] - gradient[moving]
         _update(inverse, fresh, moving, step, change, np.abs(new_x[moved]).max(axis=1) >= FARTHEST)
-        small = value[moving] - new_value[moved] < value_tolerance * (1.0 + np.abs(new_value[moved]))
-        quiet[moving] = np.where(small, quiet[moving] + 1, 0)
+        little = value_tolerance * (1.0 + np.abs(new_value[moved]))
+        quiet[moving] = np.where(value[moving] - new_value[moved] < little, quiet[moving] + 1, 0)
         x[moving], value[moving], gradient[moving] = new_x[moved], new_value[moved], new_gradient[moved]
         taken[moving] += 1
-        flat = quiet[moving] >= 2
+        steepest = np.abs(_inward(x[moving], gradient[moving])).max(axis=1, initial=0.0)
+        patient = quiet[moving] >= PATIENCE
+        flat = (steepest < STEEP) & (patient | ((quiet[moving] >= 2) & (steepest**2 < LEVEL * little)))
+        hopeless = patient & ~flat
         status[moving[flat]] = "flat"
-        active = moving[~flat]
+        status[moving[hopeless]] = "stuck"
+        active = moving[~flat & ~hopeless]
         if not len(active):
             break
     inward = _inward(x, gradient)
     status[(status == "iterations") & (np.abs(inward).max(axis=1, initial=0.0) < gradient_tolerance)] = "converged"
-    status[np.isin(status, ("converged", "flat")) & (inward != gradient).any(axis=1)] = "edge"
-    return Minimum(x, value, gradient, status, taken, evaluations)
+    ended = np.isin(status, ("converged", "flat")) | ((status == "stuck") & (quiet >= PATIENCE))
+    status[ended & (inward != gradient).any(axis=1)] = "edge"
+    return Minimum(x, value, gradient, status, taken, inverse, evaluations)
 
 
 def _inward(x: Array, gradient: Array) -> Array:

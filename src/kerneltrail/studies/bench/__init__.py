@@ -24,6 +24,7 @@ from kerneltrail.studies.bench.map import MapBenchmark
 from kerneltrail.studies.bench.methods import MethodsBenchmark
 from kerneltrail.studies.bench.nested import NestedBenchmark
 from kerneltrail.studies.bench.recovery import RecoveryBenchmark
+from kerneltrail.studies.bench.searches import SearchesBenchmark
 from kerneltrail.studies.bench.select import SelectBenchmark
 from kerneltrail.studies.bench.train import TrainBenchmark
 from kerneltrail.studies.bench.update import UpdateBenchmark
@@ -31,6 +32,7 @@ from kerneltrail.studies.bench.update import UpdateBenchmark
 for _kind in (
     EvidenceBenchmark, MapBenchmark, UpdateBenchmark, TrainBenchmark, SelectBenchmark,
     MethodsBenchmark, NestedBenchmark, RecoveryBenchmark, EffectsBenchmark, HostileBenchmark,
+    SearchesBenchmark,
 ):  # fmt: skip
     BENCHMARKS.add(_kind.name, _kind)
 

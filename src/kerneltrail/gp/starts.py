@@ -1,0 +1,87 @@
+"""Where searches for MAP hyperparameters start: the best of many points spread over the prior, whitened."""
+
+from __future__ import annotations
+
+import numpy as np
+import scipy
+from numpy.typing import NDArray
+
+from kerneltrail.gp.quasi_newton import FARTHEST
+from kerneltrail.kernels.composition import Composition
+from kerneltrail.kernels.hyperparameters import layout_of
+
+Array = NDArray[np.float64]
+
+APART = 0.25
+"""Starts closer than this, in prior standard deviations, lead to the same optimum: the better one is enough."""
+
+
+def spread_points(composition: Composition, rng: np.random.Generator, size: int) -> Array:
+    """Points spread over the prior, (size, k): a Latin hypercube, with the rest at its median in the first half."""
+    slots = layout_of(composition).slots
+    k = len(slots)
+    periods = [i for i, slot in enumerate(slots) if slot.spec.kind == "period"]
+    # A Latin hypercube: each hyperparameter's candidates are evenly spread over its prior, in shuffled order.
+    levels = (np.argsort(rng.random((k, size)), axis=1).T + rng.random((size, k))) / size
+    points = np.clip(scipy.special.ndtri(levels), -0.5 * FARTHEST, 0.5 * FARTHEST)
+    # Half of them vary the periods only: the rest at its prior median is the safest guess.
+    others = [i for i in range(k) if i not in periods]
+    points[: size // 2 if periods else 1, others] = 0.0
+    if periods:
+        spread = (np.argsort(rng.random((len(periods), size)), axis=1).T + 0.5) / size
+        points[:, periods] = np.clip(scipy.special.ndtri(spread), -2.5, 2.5)
+    return points
+
+
+def other_periods(w: Array, composition: Composition, rng: np.random.Generator, size: int) -> Array:
+    """Points that differ from w in one period, `size` for each period; half of them also in the lengthscale beside it.
+
+    The rest of w fits already, so modes in the period show as they are. With the rest from the prior they may not.
+    """
+    slots = layout_of(composition).slots
+    parts = [np.empty((0, len(w)))]
+    for i, slot in enumerate(slots):
+        if slot.spec.kind != "period" or not size:
+            continue
+        levels = (np.arange(size // 2) + rng.random()) / (size // 2)
+        same = [j for j, s in enumerate(slots) if (s.product, s.atom) == (slot.product, slot.atom) and j != i]
+        for shift in (False, True):
+            part = np.repeat(w[None], size // 2, axis=0)
+            part[:, i] = np.clip(scipy.special.ndtri(levels), -2.5, 2.5)
+            if shift:
+                part[:, same] = np.where(w[same] > -0.4, -1.0, 0.4)
+            parts.append(part)
+    return np.concatenate(parts)
+
+
+def best_apart(points: Array, values: Array, wanted: int) -> list[int]:
+    """Which points of least value are not too close to each other; where these are too few, others as well."""
+    order = [int(i) for i in np.argsort(values, kind="stable") if np.isfinite(values[i])]
+    picked: list[int] = []
+    for i in order:
+        if len(picked) == wanted:
+            break
+        if all(np.abs(points[i] - points[j]).max() > APART for j in picked):
+            picked.append(i)
+    picked += [i for i in order if i not in picked][: wanted - len(picked)]
+    return picked or list(range(min(wanted, len(points))))
+
+
+class KnownPoints:
+    """Points whose values at all batches are known, with what is known of the inverse Hessian there.
+
+    Attributes:
+        points: (P, k).
+        values: minus log posteriors, (P, T).
+        inverse: (P, k, k); the identity where nothing is known.
+    """
+
+    def __init__(self, points: Array, values: Array) -> None:
+        k = points.shape[1]
+        self.points, self.values, self.inverse = points, values, np.repeat(np.eye(k)[None], len(points), axis=0)
+
+    def add(self, points: Array, values: Array, inverse: Array) -> None:
+        """Further points that share an inverse Hessian."""
+        self.points = np.concatenate([self.points, points])
+        self.values = np.concatenate([self.values, values])
+        self.inverse = np.concatenate([self.inverse, np.repeat(inverse[None], len(points), axis=0)])
