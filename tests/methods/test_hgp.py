@@ -14,13 +14,13 @@ COVARIATES = ("a", "b")
 
 
 def pilots(users=12, n=60, *, between=1.0, spread=0.0, effect=0.0, seed=0, unit=1.0):
-    """Slopes in a that differ between users, a curve in b that all share, and noise that differs by `spread`."""
+    """Slopes in a that differ between users, a curve in b that all share, noise that differs by `spread`, an action."""
     rng = np.random.default_rng([3, seed])
     made = []
     for m in range(users):
         X = np.column_stack([rng.normal(size=n), rng.uniform(-2.0, 2.0, n)])
         action = rng.integers(0, 2, n).astype(float)
-        f = (1.0 + between * rng.normal()) * X[:, 0] + np.sin(2.0 * X[:, 1]) + effect * action
+        f = (1.0 + between * rng.normal()) * X[:, 0] + np.sin(2.0 * X[:, 1]) + effect * rng.normal(1.0, 0.3) * action
         y = 10.0 + f + 0.5 * np.exp(0.5 * spread * rng.normal()) * rng.normal(size=n)
         made.append(User(f"user {m}", COVARIATES, X, unit * y, (n // 2, n), action=action))
     return made
@@ -73,11 +73,11 @@ def test_the_action_has_a_shared_part_and_one_of_the_user():
     def advantage():
         return (user.predict(X, action=[1.0]).mean - user.predict(X, action=[0.0]).mean)[0]
 
-    assert advantage() == pytest.approx(2.0, abs=0.2)  # known before any row
+    assert advantage() == pytest.approx(2.0, abs=0.6)  # known before any row
     rng = np.random.default_rng(0)
     rows, action = rng.normal(size=(200, 2)), rng.integers(0, 2, 200).astype(float)
     user.update(rows, 10.0 + 5.0 * action + 0.1 * rng.normal(size=200), action=action)
-    assert advantage() > 3.5
+    assert advantage() > 4.0
 
 
 def test_a_new_user_is_between_the_population_and_the_rows():

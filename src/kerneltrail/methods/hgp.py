@@ -23,13 +23,14 @@ from kerneltrail.methods.registry import register_learner
 NoiseOf = Literal["user", "shared"]
 
 PRIORS: Mapping[str, tuple[float, float]] = {
-    "population": (float(np.log(0.05)), 1.5),
-    "user": (float(np.log(0.03)), 1.5),
+    "population": (float(np.log(0.02)), 2.5),
+    "user": (float(np.log(0.01)), 2.5),
     "lengthscale": (float(np.log(2.0)), 0.7),
     "noise": (float(np.log(0.7)), 1.0),
 }
 """Mean and standard deviation of the logarithm of each kind of hyperparameter, for covariates and a target of variance
-1: a line or a curve explains some hundredths of the variance, and bends once or twice over the range."""
+1: a line or a curve explains a hundredth of the variance, give or take a factor of ten, and bends once or twice over
+the range."""
 
 SPREAD = 0.4
 """Standard deviation of users' log noise before it is learnt."""
