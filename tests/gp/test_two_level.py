@@ -68,24 +68,41 @@ def test_bumps_make_a_squared_exponential_wherever_the_points_lie():
 
 
 def test_evidence_is_that_of_the_joint_covariance():
-    log, _, _ = TwoLevelEvidence(USERS)(THETA, DEVIATIONS)
+    log = TwoLevelEvidence(USERS)(THETA, DEVIATIONS).log
     np.testing.assert_allclose(log, naive_evidence(THETA, DEVIATIONS), rtol=0.0, atol=1e-8)
 
 
 @pytest.mark.parametrize("i", range(SIZE))
 def test_gradient_by_differences(i):
     step = 1e-4 * np.eye(SIZE)[i]
-    _, gradient, _ = TwoLevelEvidence(USERS)(THETA, DEVIATIONS)
+    gradient = TwoLevelEvidence(USERS)(THETA, DEVIATIONS).gradient
     up, down = (naive_evidence(THETA + sign * step, DEVIATIONS) for sign in (1.0, -1.0))
     np.testing.assert_allclose(gradient[i], (up - down) / 2e-4, rtol=1e-5, atol=1e-5)
 
 
 def test_gradient_by_users_noise():
-    _, _, gradient = TwoLevelEvidence(USERS)(THETA, DEVIATIONS)
+    gradient = TwoLevelEvidence(USERS)(THETA, DEVIATIONS).by_noise
     for m in range(len(USERS)):
         step = 1e-4 * np.eye(len(USERS))[m]
         up, down = (naive_evidence(THETA, DEVIATIONS + sign * step) for sign in (1.0, -1.0))
         np.testing.assert_allclose(gradient[m], (up - down) / 2e-4, rtol=1e-5, atol=1e-5)
+
+
+def test_what_is_left_of_the_rows():
+    slopes = TwoLevelEvidence(USERS)(THETA, DEVIATIONS)
+    inverse = np.linalg.inv(joint(THETA, USERS, DEVIATIONS))
+    alpha = inverse @ np.concatenate([user.y for user in USERS])
+    ends = np.cumsum([len(user.y) for user in USERS])
+    noise = np.exp(THETA[-1] + DEVIATIONS)
+    fourth = 0.0
+    for m, end in enumerate(ends):
+        rows = slice(end - len(USERS[m].y), end)
+        residual, trace = noise[m] * alpha[rows], np.trace(inverse[rows, rows])
+        np.testing.assert_allclose(slopes.residual[m], residual, atol=1e-8)
+        np.testing.assert_allclose(slopes.freedom[m], noise[m] * trace, rtol=1e-7)
+        np.testing.assert_allclose(slopes.ratio[m], alpha[rows] @ alpha[rows] / trace, rtol=1e-7)
+        fourth += np.sum(residual**4) / np.mean(residual**2) ** 2
+    assert slopes.kurtosis == pytest.approx(fourth / ends[-1])
 
 
 @pytest.mark.parametrize("n", [0, 1, 15])
@@ -106,19 +123,20 @@ def test_prediction_is_that_of_the_joint_covariance(n, deviation):
     assert noise == pytest.approx(levels.noise * np.exp(deviation))
 
 
-def test_an_unknown_noise_is_averaged_by_its_evidence():
+@pytest.mark.parametrize("worth", [1.0, 0.4])
+def test_an_unknown_noise_is_averaged_by_its_evidence(worth):
     new, at = rows(15, 20), rows(4, 21)
     levels = Levels.from_vector(THETA, LINES)
     model = TwoLevelModel.train(USERS, levels, DEVIATIONS)
     deviations, log_prior = np.array([-0.6, 0.1, 0.9]), np.array([-0.5, 0.0, -0.9])
-    posterior = model.given(new, levels.noise * np.exp(deviations), log_prior)
+    posterior = model.given(new, levels.noise * np.exp(deviations), log_prior, worth)
 
     def evidence(deviation):
         every = [*USERS, new]
         covariance, y = joint(THETA, every, np.append(DEVIATIONS, deviation)), np.concatenate([u.y for u in every])
         return -0.5 * (y @ np.linalg.solve(covariance, y) + np.linalg.slogdet(covariance)[1])
 
-    weights = np.exp(log_prior + [evidence(deviation) for deviation in deviations])
+    weights = np.exp(log_prior + worth * np.array([evidence(deviation) for deviation in deviations]))
     weights /= weights.sum()
     np.testing.assert_allclose(posterior.weights, weights, rtol=1e-7)
     parts = [naive_prediction(THETA, new, deviation, at) for deviation in deviations]

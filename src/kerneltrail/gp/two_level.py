@@ -129,8 +129,8 @@ class TwoLevelEvidence:
             owner.append(np.full(kept.shape[1], q + j))
         return np.hstack(parts), np.hstack(slopes), np.concatenate(owner)
 
-    def __call__(self, theta: Array, deviations: Array) -> tuple[float, Array, Array]:
-        """log p(y|θ), its gradient by θ, and that by users' deviations in log noise from the common one, (M,)."""
+    def __call__(self, theta: Array, deviations: Array) -> Slopes:
+        """log p(y|θ) and its slopes, where users' log noise deviates from the common one, (M,)."""
         levels = Levels.from_vector(theta, self.lines.shape[1])
         phi, slope, owner = self.features(levels.lengthscale)
         gram = np.stack([phi[rows].T @ phi[rows] for rows in self.parts])
@@ -154,8 +154,8 @@ class TwoLevelEvidence:
         ps = p @ s
         spread = np.einsum("mjj->mj", p) - np.einsum("mjk,mkj->mj", ps, p)
         user = 0.5 * between * (q**2 - spread).sum(axis=0)
-        gv = np.einsum("mjk,mk->mj", gram, v)
-        alpha2 = (squares - 2.0 * np.einsum("mj,mj->m", side, v) + np.einsum("mj,mj->m", v, gv)) / noise**2
+        residual = [self.y[rows] - phi[rows] @ v[m] for m, rows in enumerate(self.parts)]
+        alpha2 = np.array([e @ e for e in residual]) / noise**2
         trace = (self.counts - r) / noise + np.einsum("mjj->m", t) - np.einsum("mij,mij->m", gram @ t, t @ s)
         of_noise = 0.5 * noise * (alpha2 - trace)
         # d log p/dΦ = α v' - Φ T (S + B - S P B); contracted with dΦ by the inner products of both.
@@ -174,7 +174,34 @@ class TwoLevelEvidence:
                 [of_noise.sum()],
             ]
         )
-        return log, gradient, of_noise
+        return Slopes(log, gradient, of_noise, alpha2 / trace, noise * trace, residual)
+
+
+@dataclass(frozen=True, eq=False)
+class Slopes:
+    """The log evidence, its slopes, and what is left of the rows.
+
+    Attributes:
+        log: log p(y|θ).
+        gradient: by θ, (k,).
+        by_noise: by each user's log noise, (M,).
+        ratio: how many times its σ² each user's rows ask for, (M,); 1 where `by_noise` is 0.
+        freedom: of how many rows each is worth for that, (M,): rows less what the functions take.
+        residual: rows less both functions, for each user.
+    """
+
+    log: float
+    gradient: Array
+    by_noise: Array
+    ratio: Array
+    freedom: Array
+    residual: list[Array]
+
+    @property
+    def kurtosis(self) -> float:
+        """Of the residuals, each user's scaled by themselves: 3 for a Normal, more with heavy tails."""
+        rows = sum(len(e) for e in self.residual)
+        return float(sum((e**4).sum() / max(float(np.mean(e**2)) ** 2, 1e-300) for e in self.residual) / rows)
 
 
 @dataclass(frozen=True, eq=False)
@@ -276,8 +303,11 @@ class TwoLevelModel:
         values, vectors = np.linalg.eigh(self.covariance)
         return np.asarray(vectors * np.sqrt(np.maximum(values, 0.0)))
 
-    def given(self, rows: LevelRows, noises: Array, log_prior: Array) -> TwoLevelPosterior:
-        """A user's rows seen, which may be none; σ² is one of `noises`, of these prior log probabilities, (Q,)."""
+    def given(self, rows: LevelRows, noises: Array, log_prior: Array, worth: float = 1.0) -> TwoLevelPosterior:
+        """A user's rows seen, which may be none; σ² is one of `noises`, of these prior log probabilities, (Q,).
+
+        For the choice among them a row counts as `worth` rows: with heavy tails it says less of σ² than it would.
+        """
         scaled = rows.X / self.levels.lengthscale
         # Bumps that the pilot users' rows do not reach are as they are beforehand.
         more = tuple(np.setdiff1d(grid_around(scaled[:, j]), grid) for j, grid in enumerate(self.grids))
@@ -289,7 +319,7 @@ class TwoLevelModel:
         total = lengths[:, None] ** 2 + noises
         quad = (coordinates[:, None] ** 2 / total).sum(axis=0) + rest / noises
         logdet = np.log(total).sum(axis=0) + (n - len(lengths)) * np.log(noises)
-        log = log_prior - 0.5 * (quad + logdet + n * LOG_2PI)
+        log = log_prior - 0.5 * worth * (quad + logdet)
         weights = np.exp(log - scipy.special.logsumexp(log))
         means = (lengths[:, None] / total) * coordinates[:, None]
         return TwoLevelPosterior(self, more, directions, means, lengths[:, None] ** 2 / total, noises, weights)

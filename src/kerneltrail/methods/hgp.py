@@ -13,7 +13,7 @@ from kerneltrail.errors import DataError, NumericalError
 from kerneltrail.gp import Prediction, Reward
 from kerneltrail.gp.prediction import refuse_overflow
 from kerneltrail.gp.quasi_newton import minimise
-from kerneltrail.gp.two_level import LevelRows, Levels, TwoLevelEvidence, TwoLevelModel, TwoLevelPosterior
+from kerneltrail.gp.two_level import LevelRows, Levels, Slopes, TwoLevelEvidence, TwoLevelModel, TwoLevelPosterior
 from kerneltrail.kernels import Composition
 from kerneltrail.methods.pooled import additive
 from kerneltrail.methods.preprocessing import PreparedRows, PreprocessedLearner, group_preprocessor
@@ -33,9 +33,11 @@ PRIORS: Mapping[str, tuple[float, float]] = {
 the range."""
 
 SPREAD = 0.4
-"""Standard deviation of users' log noise before it is learnt."""
+"""Standard deviation of users' log noise before it is learnt; it counts as one user's."""
+LEAST_SPREAD = 0.1
+"""However alike a few training users are, nobody's noise is sure to be theirs."""
 ROUNDS = 3
-"""Searches, each with the spread of users' noise that the one before found."""
+"""Searches, each with the noises of users that the one before found."""
 NOISES = np.linspace(-3.0, 3.0, 13)
 """A new user's log noise is one of these many standard deviations from the common one."""
 
@@ -110,6 +112,7 @@ class HierarchicalGP(PreprocessedLearner):
         units: of all rows inside.
         model: what the training users say of a new one.
         spread: standard deviation of users' log noise; 0 where all have the same.
+        worth: Normal rows that one row is worth for what it says of a user's noise; less than 1 with heavy tails.
         log_evidence: of the training users' rows together, in standardised units, at the optimum.
     """
 
@@ -117,6 +120,7 @@ class HierarchicalGP(PreprocessedLearner):
     units: Units
     model: TwoLevelModel
     spread: float
+    worth: float
     log_evidence: float
 
     in_pieces = True
@@ -140,7 +144,7 @@ class HierarchicalGP(PreprocessedLearner):
         rows = [level_rows(user, user.covariates, units, reward) for user in users]
         learnt = learn(rows, noise="shared" if len(users) < 3 else noise)
         model = TwoLevelModel.train(rows, learnt.levels, learnt.deviations)
-        return cls(preprocessor, reward, units, model, learnt.spread, learnt.log_evidence)
+        return cls(preprocessor, reward, units, model, learnt.spread, learnt.worth, learnt.log_evidence)
 
     def inputs_at(self, X: Array, action: Array | None) -> tuple[Array, Array]:
         """Lines and standardised covariates at scaled rows."""
@@ -152,7 +156,7 @@ class HierarchicalGP(PreprocessedLearner):
         seen = level_rows(prepared.rows, self.covariates, self.units, self.reward)
         steps = NOISES if self.spread > 0.0 else np.zeros(1)
         noises = self.model.levels.noise * np.exp(self.spread * steps)
-        return HierarchicalFit(prepared, self, self.model.given(seen, noises, -0.5 * steps**2))
+        return HierarchicalFit(prepared, self, self.model.given(seen, noises, -0.5 * steps**2, self.worth))
 
     def restore(self, rows: User, stored: Mapping[str, Any]) -> HierarchicalFit:
         """The same from the rows."""
@@ -181,11 +185,12 @@ def level_rows(user: User, covariates: tuple[str, ...], units: Units, reward: Re
 
 @dataclass(frozen=True, eq=False)
 class Learnt:
-    """Hyperparameters at their optimum, how far each user's log noise is from the common one, and how far users are."""
+    """Hyperparameters at their optimum, each user's deviation in log noise, and what `HierarchicalGP` has of noise."""
 
     levels: Levels
     deviations: Array
     spread: float
+    worth: float
     log_evidence: float
 
 
@@ -199,45 +204,55 @@ def prior_of(lines: int, d: int) -> tuple[Array, Array]:
 def learn(users: Sequence[LevelRows], *, noise: NoiseOf) -> Learnt:
     """Hyperparameters that maximise log p(y|θ) + log p(θ) over all users together.
 
-    With a noise of everybody's own, log σ_m² ~ N(log σ², s²) are found with them, and s² = mean(δ² + var δ) is learnt
-    in turn (EM, with Laplace's variance of a log noise under n rows, 1/(1/s² + n/2)).
+    With a noise of everybody's own, searches alternate with `noises_of`.
     """
     evidence = TwoLevelEvidence(users)
     q, d = users[0].lines.shape[1], users[0].X.shape[1]
     mean, sd = prior_of(q, d)
-    size, own = len(mean), len(users) if noise == "user" else 0
-    spread = SPREAD if own else 0.0
-    start = np.zeros((1, size + own))
-
-    def deviations_at(point: Array) -> Array:
-        return spread * point[size:] if own else np.zeros(len(users))
+    deviations, spread, worth = np.zeros(len(users)), 0.0, 1.0
+    start = np.zeros((1, len(mean)))
 
     def objective(points: Array) -> tuple[Array, Array]:
         values, gradients = np.full(len(points), np.inf), np.zeros_like(points)
         for i, point in enumerate(points):
             try:
-                log, slope, by_noise = evidence(mean + sd * point[:size], deviations_at(point))
+                slopes = evidence(mean + sd * point, deviations)
             except (NumericalError, np.linalg.LinAlgError):
                 continue
-            values[i] = 0.5 * float(point @ point) - log
-            gradients[i] = point - np.concatenate([sd * slope, spread * by_noise[:own]])
+            values[i] = 0.5 * float(point @ point) - slopes.log
+            gradients[i] = point - sd * slopes.gradient
         return values, gradients
 
-    for _ in range(ROUNDS if own else 1):
+    for _ in range(ROUNDS):
         optimum = minimise(objective, start, gradient_tolerance=1e-2, value_tolerance=1e-6)
         if not np.isfinite(optimum.value[0]):
             raise NumericalError("the evidence of a function that users share, and one of each, is not finite")
-        point = optimum.point[0]
-        deviations = deviations_at(point)
-        levels = Levels.from_vector(mean + sd * point[:size], q)
-        if own:
-            known = 1.0 / (1.0 / spread**2 + evidence.counts / 2.0)
-            last, spread = spread, float(np.sqrt(np.mean(deviations**2 + known)))
-            start = np.concatenate([point[:size], deviations / spread])[None]
-            if abs(spread / last - 1.0) < 0.02:
-                break
-    log = evidence(mean + sd * point[:size], deviations)[0]
-    return Learnt(levels, deviations, spread, log)
+        start = optimum.point
+        theta = mean + sd * start[0]
+        slopes = evidence(theta, deviations)
+        if noise == "shared":
+            break
+        before = deviations
+        deviations, spread, worth = noises_of(slopes, deviations)
+        if np.abs(deviations - before).max() < 0.02:
+            break
+    levels = Levels.from_vector(theta, q)
+    return Learnt(levels, deviations, spread, worth, slopes.log)
+
+
+def noises_of(slopes: Slopes, deviations: Array) -> tuple[Array, float, float]:
+    """Users' deviations in log noise, their standard deviation s, and the worth of a row.
+
+    The log of a variance over n rows has the sampling variance (κ - 1)/n, where κ is the rows' kurtosis: 2/n for a
+    Normal. What users' log noises vary by beyond that is s² (the method of moments), and each is shrunk accordingly.
+    """
+    worth = min(2.0 / max(slopes.kurtosis - 1.0, 1e-3), 1.0)
+    sampling = 2.0 / (worth * np.maximum(slopes.freedom, 1.0))
+    asked = deviations + np.log(np.maximum(slopes.ratio, 1e-6))
+    asked -= np.average(asked, weights=1.0 / (sampling + SPREAD**2))
+    variance = (float(asked @ asked) + SPREAD**2) / len(asked) - float(sampling.mean())
+    variance = max(variance, LEAST_SPREAD**2)
+    return asked * (variance / (variance + sampling)), float(np.sqrt(variance)), worth
 
 
 register_learner("hgp", HierarchicalGP.train)
