@@ -5,7 +5,7 @@ import pytest
 
 from kerneltrail.data import Cohort, User, simulate
 from kerneltrail.data.simulate import MixedTruth
-from kerneltrail.errors import DataError
+from kerneltrail.errors import DataError, NumericalError
 from kerneltrail.gp import Reward
 from kerneltrail.gp.two_level import TwoLevelEvidence
 from kerneltrail.methods import build
@@ -107,6 +107,15 @@ def test_constant_targets_of_pilot_users_are_legal():
     users = [User(u.name, COVARIATES, u.X, np.full(u.rows, 3.0), u.ends) for u in pilots(users=3, n=10)]
     user = build("hgp", Cohort.from_users(users, target_scaling="standard"))("ann")
     np.testing.assert_allclose(user.predict(users[0].X).mean, 3.0, atol=1e-6)
+
+
+def test_far_rows_keep_a_variance_and_targets_past_all_numbers_are_refused():
+    user = build("hgp", cohort())("ann")
+    user.update([[1e8, 0.1], [0.2, 0.3]], [1.0, 2.0])
+    assert 0.05 < user.predict([[1e8, 0.2]]).variance[0] < 2.0  # the noise of one row, and the curve in b
+    with pytest.raises(NumericalError, match="user 'ann': a target"):
+        user.update([[0.1, 0.1]], [1e200])
+    assert user.rows == 2
 
 
 def test_what_cannot_be_is_refused():

@@ -18,6 +18,7 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
+from kerneltrail.errors import NumericalError
 from kerneltrail.gp.numerics import LOG_2PI, factorise
 
 Array = NDArray[np.float64]
@@ -315,14 +316,17 @@ class TwoLevelModel:
         left, n = rows.y - known @ self.mean, len(rows.y)
         axes, lengths, directions = np.linalg.svd(white, full_matrices=False)
         coordinates = axes.T @ left
-        rest = max(float(left @ left - coordinates @ coordinates), 0.0)
         total = lengths[:, None] ** 2 + noises
-        quad = (coordinates[:, None] ** 2 / total).sum(axis=0) + rest / noises
+        with np.errstate(over="ignore", invalid="ignore"):  # refused below
+            rest = float(np.sum((left - axes @ coordinates) ** 2))
+            quad = (coordinates[:, None] ** 2 / total).sum(axis=0) + rest / noises
+        if not np.isfinite(quad).all():
+            raise NumericalError(f"a target {np.abs(left).max():.3g} away from what is expected is past all numbers")
         logdet = np.log(total).sum(axis=0) + (n - len(lengths)) * np.log(noises)
         log = log_prior - 0.5 * worth * (quad + logdet)
         weights = np.exp(log - scipy.special.logsumexp(log))
         means = (lengths[:, None] / total) * coordinates[:, None]
-        return TwoLevelPosterior(self, more, directions, means, lengths[:, None] ** 2 / total, noises, weights)
+        return TwoLevelPosterior(self, more, directions, means, noises / total, noises, weights)
 
     def whitened(self, more: Sequence[Array], lines: Array, X: Array) -> tuple[Array, Array]:
         """Features at rows, (n, r), and those of weights N(0, I), (n, r + bumps added)."""
@@ -343,7 +347,7 @@ class TwoLevelPosterior:
         directions: orthonormal directions, among weights that are N(0, I) beforehand, that the rows say something of,
             (k, r').
         means: posterior mean along each direction for each σ², (k, Q).
-        known: share of the variance along each that the rows have taken away, (k, Q).
+        open: share of the variance along each that the rows have left, (k, Q).
         noises, weights: the values of σ² and how probable each is, (Q,).
     """
 
@@ -351,7 +355,7 @@ class TwoLevelPosterior:
     more: tuple[Array, ...]
     directions: Array
     means: Array
-    known: Array
+    open: Array
     noises: Array
     weights: Array
 
@@ -361,7 +365,8 @@ class TwoLevelPosterior:
         along = white @ self.directions.T
         means = along @ self.means
         mean = means @ self.weights
-        variance = (white**2).sum(axis=1) - along**2 @ (self.known @ self.weights)
+        # Not as a difference of variances: far from all rows both are large.
+        variance = ((white - along @ self.directions) ** 2).sum(axis=1) + along**2 @ (self.open @ self.weights)
         variance += (means - mean[:, None]) ** 2 @ self.weights
         # Of a smooth part, what these bumps do not hold at a row is independent of all that was seen.
         scaled, q = X / self.model.levels.lengthscale, self.model.lines
@@ -369,4 +374,4 @@ class TwoLevelPosterior:
             held = sum((bumps(scaled[:, j], grid) ** 2).sum(axis=1) for grid in grids)
             both = self.model.levels.population[q + j] + self.model.levels.user[q + j]
             variance += both * np.maximum(1.0 - held, 0.0)
-        return features @ self.model.mean + mean, np.maximum(variance, 0.0), float(self.noises @ self.weights)
+        return features @ self.model.mean + mean, variance, float(self.noises @ self.weights)

@@ -156,7 +156,11 @@ class HierarchicalGP(PreprocessedLearner):
         seen = level_rows(prepared.rows, self.covariates, self.units, self.reward)
         steps = NOISES if self.spread > 0.0 else np.zeros(1)
         noises = self.model.levels.noise * np.exp(self.spread * steps)
-        return HierarchicalFit(prepared, self, self.model.given(seen, noises, -0.5 * steps**2, self.worth))
+        try:
+            posterior = self.model.given(seen, noises, -0.5 * steps**2, self.worth)
+        except NumericalError as problem:
+            raise NumericalError(f"user {rows.name!r}: {problem}") from None
+        return HierarchicalFit(prepared, self, posterior)
 
     def restore(self, rows: User, stored: Mapping[str, Any]) -> HierarchicalFit:
         """The same from the rows."""
