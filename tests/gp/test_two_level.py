@@ -142,7 +142,7 @@ def test_an_unknown_noise_is_averaged_by_its_evidence(worth):
     parts = [naive_prediction(THETA, new, deviation, at) for deviation in deviations]
     mean = sum(w * part[0] for w, part in zip(weights, parts, strict=True))
     variance = sum(w * (part[1] + (part[0] - mean) ** 2) for w, part in zip(weights, parts, strict=True))
-    said = posterior.moments(at.lines, at.X)
-    np.testing.assert_allclose(said[0], mean, atol=1e-8)
-    np.testing.assert_allclose(said[1], variance, atol=1e-8)
-    assert said[2] == pytest.approx(float(weights @ (levels.noise * np.exp(deviations))))
+    moments = posterior.moments(at.lines, at.X)
+    np.testing.assert_allclose(moments[0], mean, atol=1e-8)
+    np.testing.assert_allclose(moments[1], variance, atol=1e-8)
+    assert moments[2] == pytest.approx(float(weights @ (levels.noise * np.exp(deviations))))

@@ -12,7 +12,7 @@ from kerneltrail.errors import DataError, KerneltrailError
 from kerneltrail.evaluation import Evaluation, Failure, Step, follow, over_users
 from kerneltrail.studies.bench import KEYS, chosen, tables
 from kerneltrail.studies.bench.between import LATER, BetweenBenchmark
-from kerneltrail.studies.bench.between_sets import SIMULATED, MixedSet, RealSet, sets_in, told
+from kerneltrail.studies.bench.between_sets import SIMULATED, MixedSet, RealSet, sets_in, true_method
 from kerneltrail.studies.experiments.real import design
 
 SMALL = MixedSet("small", MixedTruth(noise=0.5), pilots=4, new=3, batches=(8, 8))
@@ -31,13 +31,13 @@ STUDY = replace(design.FITBIT, name="people", load=people)
 @pytest.fixture(scope="module")
 def kept(tmp_path_factory):
     benchmark = replace(TINY, out=tmp_path_factory.mktemp("between"))
-    said = []
-    return benchmark, list(benchmark.run(0, said.append)), said
+    ticks = []
+    return benchmark, list(benchmark.run(0, ticks.append)), ticks
 
 
 def test_rows_have_every_method_at_every_t(kept):
-    benchmark, rows, said = kept
-    assert said == ["small, split 0", "small, split 1"]
+    benchmark, rows, ticks = kept
+    assert ticks == ["small, split 0", "small, split 1"]
     assert benchmark.steps == 2
     methods = ("trajectory", "hgp", "mean", "final", "truth")
     assert [(row["t"], row["method"]) for row in rows] == [(t, m) for t in (0, 1, LATER) for m in methods]
@@ -63,6 +63,15 @@ def test_tables_have_a_title_for_each_set(kept):
     shown = list(tables([*rows, *({**row, "case": "other"} for row in rows)]))
     assert [str(table.title).split(":")[0] for table in shown] == ["small", "other"]
     assert "trajectory minus this method" in str(shown[0].title)
+
+
+def test_markdown_has_a_table_for_each_set(kept):
+    text = BetweenBenchmark.markdown(kept[1])
+    assert len(text) == 2
+    assert text[0].startswith("small, 2 splits:")
+    lines = text[1].splitlines()
+    assert lines[0].startswith("| t | users | values | method | rmse |")
+    assert len(lines) == 2 + len(kept[1])
 
 
 def step(method, user, t, value, *, run="split 0"):
@@ -117,23 +126,23 @@ def test_the_truth_is_the_regression_with_the_true_prior():
     truth = MixedTruth((2.0, 1.0), (1.0, 0.5), 0.25)
     made = simulate.mixed(3, 1, 0, truth=truth, batches=(4, 3))
     user = made.test.raw[0]
-    said = follow(told(made.train, truth), user, catch=()).predictions[1]
+    prediction = follow(true_method(made.train, truth), user, catch=()).predictions[1]
     B, new = (np.column_stack([np.ones(b.rows), b.X]) for b in (user.batch(1), user.batch(2)))
     K = B @ np.diag(truth.between) @ B.T + truth.noise * np.eye(4)
     across = new @ np.diag(truth.between) @ B.T
     mean = new @ truth.weights + across @ np.linalg.solve(K, user.batch(1).y - B @ truth.weights)
     variance = np.diag(new @ np.diag(truth.between) @ new.T - across @ np.linalg.solve(K, across.T))
-    np.testing.assert_allclose(said.mean, mean, rtol=1e-9)
-    np.testing.assert_allclose(said.variance, variance, rtol=1e-9)
-    assert said.noise == pytest.approx(truth.noise)
+    np.testing.assert_allclose(prediction.mean, mean, rtol=1e-9)
+    np.testing.assert_allclose(prediction.variance, variance, rtol=1e-9)
+    assert prediction.noise == pytest.approx(truth.noise)
 
 
 def test_files_are_told_by_their_columns(tmp_path):
     (tmp_path / "steps.csv").write_text("user,time,log_steps,steps_prev_hour\na,1,2,3\n")
     (tmp_path / "trial.csv").write_text("user,decision_index,jbsteps30pre,jbsteps30\na,1,2,3\n")
     (tmp_path / "other.csv").write_text("x,y\n1,2\n")
-    found = {each.name: (each.new, each.apart) for each in sets_in([tmp_path])}
-    assert found == {"fitbit": (None, True), "heartsteps": (6, False)}
+    sets = {each.name: (each.new, each.apart) for each in sets_in([tmp_path])}
+    assert sets == {"fitbit": (None, True), "heartsteps": (6, False)}
     with pytest.raises(DataError, match="both hold fitbit"):
         sets_in([tmp_path, tmp_path / "steps.csv"])
     with pytest.raises(DataError, match=r"other\.csv holds no users"):

@@ -49,6 +49,7 @@ class BetweenBenchmark(Benchmark):
         blind: ``choose`` for data to choose settings on, ``report`` for data that those have not seen (`RealSet` says
             how far that holds); all data if None.
         sets: sets besides those in `data`; the simulated ones if None and there are no data.
+        changes: of the trajectory model's settings, by name.
     """
 
     splits: int = 20
@@ -101,11 +102,11 @@ class BetweenBenchmark(Benchmark):
     def run(self, seed: int, tick: Tick = silent) -> Iterator[Row]:
         """A row for each set, t and method."""
         for each in self._sets():
-            found = []
+            evaluations = []
             for split in each.splits(self.splits, seed, self.blind):
                 tick(f"{each.name}, {split.label}")
-                found.append(self._evaluated(each, split, seed))
-            evaluation = merged(found)
+                evaluations.append(self._evaluated(each, split, seed))
+            evaluation = merged(evaluations)
             for failure in evaluation.failures:
                 warnings.warn(f"{each.name}: {failure}", stacklevel=2)
             yield from self.rows_of(evaluation, each.name)
@@ -117,15 +118,15 @@ class BetweenBenchmark(Benchmark):
         if {"trajectory", "final"} & set(compared):
             given = {**shared, "model": self._model(split, users.reward, seed)}
             specs |= {name: (name, given) for name in ("trajectory", "final") if name in compared}
-        found = evaluate(split.pilots, split.new, specs, seed=seed, workers=1, out=self.out, run=split.label)
+        evaluation = evaluate(split.pilots, split.new, specs, seed=seed, workers=1, out=self.out, run=split.label)
         if split.truth is None:
-            return found
+            return evaluation
         steps = [
             replace(step, run=split.label, method=TRUTH)
             for user in split.new.raw
             for step in follow(split.truth, user, catch=()).steps
         ]
-        return replace(found, steps=(*found.steps, *steps))
+        return replace(evaluation, steps=(*evaluation.steps, *steps))
 
     def _model(self, split: Split, reward: Reward | None, seed: int) -> TrajectoryModel:
         """The trajectory model of a split; one that was stopped halfway goes on."""
@@ -179,6 +180,22 @@ class BetweenBenchmark(Benchmark):
         """A table for each set."""
         for _, group in groupby(rows, key=lambda row: row["case"]):
             yield cls.table(list(group))
+
+    @classmethod
+    def markdown(cls, rows: Sequence[Row]) -> list[str]:
+        """A paragraph and a table for each set."""
+        parts = []
+        for case, group in groupby(rows, key=lambda row: row["case"]):
+            lines = list(group)
+            blind = f" of the data to {lines[0]['blind']} on" if lines[0]["blind"] else ""
+            parts.append(
+                f"{case}, {lines[0]['splits']} splits{blind}: predictions of the next batch after t batches; "
+                f"differences are {lines[0]['first']} minus this method, with 90 % intervals over people:"
+            )
+            cells = [[cell(row) for cell in cls.columns.values()] for row in lines]
+            table = [list(cls.columns), ["---"] * len(cls.columns), *cells]
+            parts.append("\n".join(f"| {' | '.join(line)} |" for line in table))
+        return parts
 
 
 def _mean(pairs: Iterable[tuple[Step, Step | None]], metric: str) -> Interval:

@@ -24,12 +24,12 @@ Blind = Literal["choose", "report"]
 OTHER_SEEDS = 1_000_000
 """Added to the seed of what settings are chosen on."""
 TRUTH = "truth"
-"""Label of the method that is told the population's true weights and variances."""
+"""Label of the method that knows the population's true weights and variances."""
 
 
 @dataclass(frozen=True)
 class Split:
-    """Pilot users, new users, and, where it is known, the method that is told the truth."""
+    """Pilot users, new users, and, where it is known, the method that knows the truth."""
 
     label: str
     pilots: Cohort
@@ -111,11 +111,11 @@ class MixedSet:
         for number in range(count):
             rng = np.random.default_rng([first, number])
             made = simulate.mixed(self.pilots, self.new, rng, truth=self.truth, batches=self.batches)
-            yield Split(f"split {number}", made.train, made.test, told(made.train, self.truth))
+            yield Split(f"split {number}", made.train, made.test, true_method(made.train, self.truth))
 
 
-def told(cohort: Cohort, truth: MixedTruth) -> Method:
-    """The regression that is told what is true of the population, in data units: the best linear prediction."""
+def true_method(cohort: Cohort, truth: MixedTruth) -> Method:
+    """The regression that knows what is true of the population, in data units: the best linear prediction."""
     prior = Weights(np.array(truth.weights), np.diag(truth.between), truth.noise)
     preprocessor = Preprocessor.of(cohort, scaling="none", target_scaling="none")
     return RefittingMethod(TRUTH, LinearRegression(preprocessor, None, prior))
@@ -130,7 +130,7 @@ SIMULATED = (
 
 
 def sets_in(data: Sequence[Path]) -> tuple[RealSet, ...]:
-    """The sets in files, or in folders that hold one file of each; which set a file has is told by its columns.
+    """The sets in files, or in folders that hold one file of each; its columns say which set a file has.
 
     Raises:
         DataError: if a file is none of them, or a set is there twice.
