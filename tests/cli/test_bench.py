@@ -5,8 +5,11 @@ import json
 import pytest
 
 from cli.invoke import run
+from kerneltrail.data.simulate import MixedTruth
 from kerneltrail.studies import bench
 from kerneltrail.studies.bench.benchmark import Benchmark, silent, text, time
+from kerneltrail.studies.bench.between import BetweenBenchmark
+from kerneltrail.studies.bench.between_sets import MixedSet
 from kerneltrail.studies.bench.timing import Effort
 from kerneltrail.studies.bench.update import UpdateBenchmark
 
@@ -67,3 +70,31 @@ def test_a_benchmark_from_outside_is_run_by_its_name():
     assert result.exit_code == 0, result.output
     assert "Sleeping" in result.stdout
     assert "250 ms" in result.stdout
+
+
+def test_between_takes_options_of_its_own(monkeypatch, tmp_path):
+    users = MixedSet("small", MixedTruth(), pilots=3, new=2, batches=(5, 5))
+    tiny = BetweenBenchmark(5, ("hgp",), sets=(users,))
+    monkeypatch.setattr(BetweenBenchmark, "quick", classmethod(lambda cls: tiny))
+    options = ("--splits", 1, "--methods", "hgp, mean", "--blind", "report", "--out", tmp_path / "out")
+    result = run("bench", "between", "--quick", *options)
+    assert result.exit_code == 0, result.output
+    assert "small: predictions of the next batch; differences are hgp minus this method" in result.stdout
+    stored = json.loads((tmp_path / "out" / "between.json").read_text())["rows"]
+    assert {row["method"] for row in stored} == {"hgp", "mean", "truth"}
+    assert {(row["splits"], row["blind"]) for row in stored} == {(1, "report")}
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (("map", "--splits", 2), "bench map has no --splits"),
+        (("between", "--blind", "both"), "'choose' or 'report'"),
+        (("between", "--methods", "hpg"), "hgp"),
+        (("between", "--data", "nowhere.csv"), "no file or folder nowhere.csv"),
+    ],
+)
+def test_options_that_cannot_be_are_refused(options, said):
+    result = run("bench", *options)
+    assert result.exit_code == 2
+    assert said in " ".join(result.stderr.split())

@@ -20,7 +20,7 @@ NEXT, _, NEXT_A = rows(6, seed=3)
 GREEDY = "trajectory, greedy"
 """The trajectory model with another selection than the model's own."""
 
-IN_PIECES = ("mean", "linear", "lmm", "se-ard", "pooled", "pooled-mean", "final", "memoryless", "cks")
+IN_PIECES = ("mean", "linear", "lmm", "se-ard", "pooled", "pooled-mean", "hgp", "final", "memoryless", "cks")
 """Methods that promise that only the rows matter, not where the batches end."""
 
 

@@ -13,13 +13,44 @@ def bench(
         str,
         typer.Argument(
             metavar="NAME",
-            help="evidence, map, update, train, select, or all of these; methods, nested, recovery, effects, hostile "
-            "or searches by themselves.",
+            help="evidence, map, update, train, select, or all of these; methods, nested, recovery, effects, hostile, "
+            "searches or between by themselves.",
         ),
     ] = "all",
     json: Annotated[Path | None, typer.Option("--json", help="Write the rows to this file.", dir_okay=False)] = None,
     quick: Annotated[bool, typer.Option("--quick", help="Fewer sizes and users, rougher ratios.")] = False,
     seed: Annotated[int, typer.Option("--seed", min=0, help="Seed of data and hyperparameters.")] = 0,
+    data: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "--data",
+            help="between: your copy of HeartSteps V1 (suggestions.csv) or of the Fitbit table of decision points, or "
+            "a folder with one file of each; may be given again. Without it, users are simulated.",
+        ),
+    ] = None,
+    splits: Annotated[
+        int | None, typer.Option("--splits", min=1, help="between: random splits into pilot and new users.  [20]")
+    ] = None,
+    methods: Annotated[
+        str | None, typer.Option("--methods", help="between: which methods, with commas between them.")
+    ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            "--out",
+            help="between: folder that keeps what is finished, so that a second run computes only what is missing; "
+            "the rows are in its between.json.",
+            file_okay=False,
+        ),
+    ] = None,
+    blind: Annotated[
+        str | None,
+        typer.Option(
+            "--blind",
+            help="between: choose, for data to choose settings on, or report, for data that were kept from it: other "
+            "people of Fitbit, other splits of HeartSteps' people, other simulated people.",
+        ),
+    ] = None,
 ) -> None:
     """Measure this machine: evidence, MAP, updates, training and selection, beside LAPACK and other libraries.
 
@@ -34,7 +65,17 @@ def bench(
         from kerneltrail.store.atomic import check_writable
         from kerneltrail.studies import bench as benchmarks
 
-        chosen = benchmarks.chosen(which, quick=quick)
+        given = {
+            "data": None if data is None else tuple(data),
+            "splits": splits,
+            "methods": None if methods is None else tuple(name.strip() for name in methods.split(",")),
+            "out": out,
+            "blind": blind,
+        }
+        changes = {name: value for name, value in given.items() if value is not None}
+        chosen = benchmarks.chosen(which, quick=quick, changes=changes)
+        if json is None and out is not None:
+            json = out / f"{which}.json"
         if json is not None:
             check_writable(json)
         about = {**benchmarks.machine(), "seed": seed, "quick": quick}  # the load before we add to it

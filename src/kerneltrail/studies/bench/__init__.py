@@ -8,15 +8,18 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import groupby
 from pathlib import Path
 from typing import Any
 
 from rich.table import Table
 
+from kerneltrail.errors import KerneltrailError
 from kerneltrail.evaluation.machine import machine
 from kerneltrail.store.atomic import write
 from kerneltrail.studies.bench.benchmark import BENCHMARKS, KEYS, Benchmark, Row
+from kerneltrail.studies.bench.between import BetweenBenchmark
 from kerneltrail.studies.bench.effects import EffectsBenchmark
 from kerneltrail.studies.bench.evidence import EvidenceBenchmark
 from kerneltrail.studies.bench.hostile import HostileBenchmark
@@ -33,20 +36,28 @@ for _kind in (
     EvidenceBenchmark, MapBenchmark, UpdateBenchmark, TrainBenchmark, SelectBenchmark,
     MethodsBenchmark, NestedBenchmark, RecoveryBenchmark, EffectsBenchmark, HostileBenchmark,
     SearchesBenchmark,
+    BetweenBenchmark,
 ):  # fmt: skip
     BENCHMARKS.add(_kind.name, _kind)
 
 
-def chosen(which: str, *, quick: bool = False) -> list[Benchmark]:
-    """The benchmark of that name, or those that are part of ``all``, in full or quick size."""
+def chosen(which: str, *, quick: bool = False, changes: Mapping[str, Any] | None = None) -> list[Benchmark]:
+    """The benchmark of that name, or those that are part of ``all``, in full or quick size.
+
+    `changes` are of its fields, by name; one that it does not have is refused.
+    """
     kinds = [kind for kind in BENCHMARKS.values() if kind.in_all] if which == "all" else [BENCHMARKS[which]]
-    return [kind.quick() if quick else kind() for kind in kinds]
+    sized = [kind.quick() if quick else kind() for kind in kinds]
+    for name in changes or {}:
+        if not all(name in getattr(each, "__dataclass_fields__", {}) for each in sized):
+            raise KerneltrailError(f"bench {which} has no --{name}")
+    return [replace(each, **changes) if changes else each for each in sized]  # type: ignore[type-var]
 
 
 def tables(rows: Sequence[Row]) -> Iterator[Table]:
-    """One table for each benchmark among the rows."""
+    """The tables of each benchmark among the rows."""
     for name, group in groupby(rows, key=lambda row: row["bench"]):
-        yield BENCHMARKS[name].table(list(group))
+        yield from BENCHMARKS[name].tables(list(group))
 
 
 def summary(rows: Sequence[Row], about: Mapping[str, Any]) -> str:

@@ -78,6 +78,11 @@ class Benchmark(ABC):
         return table
 
     @classmethod
+    def tables(cls, rows: Sequence[Row]) -> Iterator[Table]:
+        """The rows for a terminal, as one table or several."""
+        yield cls.table(rows)
+
+    @classmethod
     def style(cls, row: Row) -> str:
         """Of a row in the table."""
         return ""

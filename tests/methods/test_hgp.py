@@ -1,0 +1,126 @@
+"""The population-plus-individual GP as a method: what it learns, units, and the action."""
+
+import numpy as np
+import pytest
+
+from kerneltrail.data import Cohort, User, simulate
+from kerneltrail.data.simulate import MixedTruth
+from kerneltrail.errors import DataError, NumericalError
+from kerneltrail.gp import Reward
+from kerneltrail.gp.two_level import TwoLevelEvidence
+from kerneltrail.methods import build
+from kerneltrail.methods.hgp import HierarchicalGP, learn, level_rows, prior_of
+
+COVARIATES = ("a", "b")
+
+
+def pilots(users=12, n=60, *, between=1.0, spread=0.0, effect=0.0, seed=0, unit=1.0):
+    """Slopes in a that differ between users, a curve in b that all share, noise that differs by `spread`, an action."""
+    rng = np.random.default_rng([3, seed])
+    made = []
+    for m in range(users):
+        X = np.column_stack([rng.normal(size=n), rng.uniform(-2.0, 2.0, n)])
+        action = rng.integers(0, 2, n).astype(float)
+        f = (1.0 + between * rng.normal()) * X[:, 0] + np.sin(2.0 * X[:, 1]) + effect * rng.normal(1.0, 0.3) * action
+        y = 10.0 + f + 0.5 * np.exp(0.5 * spread * rng.normal()) * rng.normal(size=n)
+        made.append(User(f"user {m}", COVARIATES, X, unit * y, (n // 2, n), action=action))
+    return made
+
+
+def cohort(**options):
+    return Cohort.from_users(pilots(**options), target_scaling="standard")
+
+
+def test_variances_are_learnt_where_users_differ():
+    differ = HierarchicalGP.train(cohort(between=1.0)).model.levels
+    alike = HierarchicalGP.train(cohort(between=0.0)).model.levels
+    line_a, line_b = 1, 2
+    assert differ.user[line_a] > 10.0 * alike.user[line_a]
+    assert differ.user[line_a] > 10.0 * differ.user[line_b]
+
+
+def test_spread_of_noise_is_learnt():
+    assert HierarchicalGP.train(cohort(spread=1.0, users=20)).spread > 0.45
+    assert HierarchicalGP.train(cohort(spread=0.0, users=20)).spread < 0.25
+    assert HierarchicalGP.train(cohort(), noise="shared").spread == 0.0
+
+
+@pytest.mark.parametrize(("df", "most"), [(30.0, 1.0), (3.0, 0.6)])
+def test_with_heavy_tails_a_row_says_less_of_the_noise(df, most):
+    simulation = simulate.mixed(20, 1, 0, truth=MixedTruth(df=df), batches=(80,))
+    learnt = HierarchicalGP.train(simulation.train)
+    assert 0.05 < learnt.worth <= most
+    assert learnt.spread < 0.3  # users do not differ in noise, whatever its tails
+
+
+def test_the_search_ends_where_the_gradient_vanishes():
+    users = [level_rows(user, COVARIATES, HierarchicalGP.train(cohort()).units, None) for user in cohort().users]
+    learnt = learn(users, noise="shared")
+    mean, sd = prior_of(3, 2)
+    levels = learnt.levels
+    theta = np.log([*levels.population, *levels.user, *levels.lengthscale, levels.noise])
+    slopes = TwoLevelEvidence(users)(theta, learnt.deviations)
+    assert slopes.log == pytest.approx(learnt.log_evidence, abs=1e-6)
+    assert np.abs(sd * slopes.gradient - (theta - mean) / sd).max() < 0.3  # nats for a prior standard deviation
+
+
+def test_units_of_the_target_do_not_matter():
+    X = np.array([[0.5, 0.1], [-1.0, 1.0]])
+    one, other = (build("hgp", cohort(unit=unit))("ann") for unit in (1.0, 1e4))
+    y = np.array([11.0, 9.0])
+    one.update(X, y)
+    other.update(X, 1e4 * y)
+    np.testing.assert_allclose(other.predict(X).mean, 1e4 * one.predict(X).mean, rtol=1e-6)
+    np.testing.assert_allclose(other.predict(X).total, 1e8 * one.predict(X).total, rtol=1e-6)
+
+
+def test_the_action_has_a_shared_part_and_one_of_the_user():
+    method = build("hgp", cohort(effect=2.0), {"reward": Reward(())})
+    user = method("ann")
+    X = np.zeros((1, 2))
+
+    def advantage():
+        return (user.predict(X, action=[1.0]).mean - user.predict(X, action=[0.0]).mean)[0]
+
+    assert advantage() == pytest.approx(2.0, abs=0.6)  # known before any row
+    rng = np.random.default_rng(0)
+    rows, action = rng.normal(size=(200, 2)), rng.integers(0, 2, 200).astype(float)
+    user.update(rows, 10.0 + 5.0 * action + 0.1 * rng.normal(size=200), action=action)
+    assert advantage() > 4.0
+
+
+def test_a_new_user_is_between_the_population_and_the_rows():
+    user = build("hgp", cohort(between=0.3))("ann")
+    X = np.array([[2.0, 0.0]])
+    before = user.predict(X)
+    assert before.mean[0] == pytest.approx(12.0, abs=0.5)
+    rng = np.random.default_rng(1)
+    rows = rng.normal(size=(60, 2))
+    user.update(rows, 10.0 + 2.0 * rows[:, 0] + np.sin(2.0 * rows[:, 1]) + 0.1 * rng.normal(size=60))
+    after = user.predict(X)
+    assert after.mean[0] == pytest.approx(14.0, abs=0.5)
+    assert after.variance[0] < before.variance[0]
+    assert after.noise < before.noise
+
+
+def test_constant_targets_of_pilot_users_are_legal():
+    users = [User(u.name, COVARIATES, u.X, np.full(u.rows, 3.0), u.ends) for u in pilots(users=3, n=10)]
+    user = build("hgp", Cohort.from_users(users, target_scaling="standard"))("ann")
+    np.testing.assert_allclose(user.predict(users[0].X).mean, 3.0, atol=1e-6)
+
+
+def test_far_rows_keep_a_variance_and_targets_past_all_numbers_are_refused():
+    user = build("hgp", cohort())("ann")
+    user.update([[1e8, 0.1], [0.2, 0.3]], [1.0, 2.0])
+    assert 0.05 < user.predict([[1e8, 0.2]]).variance[0] < 2.0  # the noise of one row, and the curve in b
+    with pytest.raises(NumericalError, match="user 'ann': a target"):
+        user.update([[0.1, 0.1]], [1e200])
+    assert user.rows == 2
+
+
+def test_what_cannot_be_is_refused():
+    with pytest.raises(DataError, match="noise of hgp"):
+        HierarchicalGP.train(cohort(), noise="mine")
+    users = [User(u.name, COVARIATES, u.X, u.y, u.ends) for u in pilots(users=3, n=10)]
+    with pytest.raises(DataError, match="no actions"):
+        HierarchicalGP.train(Cohort.from_users(users), reward=Reward(()))
