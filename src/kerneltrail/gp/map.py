@@ -7,7 +7,7 @@ deviation of every hyperparameter, so one step size fits all.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Protocol
 
@@ -61,6 +61,7 @@ class MapResult:
         iterations: of the winning search.
         evaluations: evidences computed, all starts and the curvature together.
         optima: log posterior at the end of every search, best first; more than one near the top means several modes.
+        ends: unconstrained hyperparameters at the end of every search, in the same order, (searches, k).
     """
 
     hyperparameters: Hyperparameters
@@ -72,6 +73,7 @@ class MapResult:
     iterations: int
     evaluations: int
     optima: tuple[float, ...]
+    ends: Array = field(default_factory=lambda: np.empty((0, 0)), repr=False)
 
     @property
     def composition(self) -> Composition:
@@ -277,7 +279,8 @@ def _find(
     # At a gradient g the value is off by about g²/2 (whitened: curvature is 1 or more).
     tight = max(1e-4, 10.0 * accuracy**0.5)
     optima, quick = _minimise(target, points, tight, accuracy)
-    best = int(np.argmin(optima.value))
+    order = np.argsort(optima.value, kind="stable")
+    best = int(order[0])
     if not np.isfinite(optima.value[best]):
         raise NumericalError(
             f"no start gave a finite posterior for {inputs.label}: the targets may be far out of scale"
@@ -294,7 +297,8 @@ def _find(
         str(optima.status[best]),
         int(optima.iterations[best]),
         screened + optima.evaluations + 2 * len(w),
-        tuple(-float(v) for v in np.sort(optima.value)),
+        tuple(-float(v) for v in optima.value[order]),
+        target.unwhiten(optima.point[order]),
     )
 
 

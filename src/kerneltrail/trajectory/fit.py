@@ -116,8 +116,14 @@ def fit(
             tell(FitProgress(**vars(now)))
 
         candidates = support(table, *search, always=before, workers=count, tell=tell_fits)
-        fitted = time.perf_counter()
         target = ChainTarget(table, urn, settings, candidates, begin)
+
+        def tell_evidences(done: int, total: int) -> None:
+            tell(FitProgress(FITTING, fits + done, fits + total, f"{settings.evidence} evidences"))
+
+        fits = len(table.known)
+        target.evidence.prepare(count, tell_evidences)
+        fitted = time.perf_counter()
         chains = run_chains(target, count, tell, keeper)
     model = _conclude(cohort, target, priors, reward, chains)
     seconds = {"fits": fitted - began, "chains": time.perf_counter() - fitted}
@@ -229,6 +235,7 @@ def _conclude(
             "rows": {user.name: user.rows_digest for user in cohort.users},
             "columns": quantiles_of_columns(cohort.schema, cohort.raw),
             "candidates": [table.pool.composition(mask).text for mask in target.candidates],
+            **({"evidence": dict(target.evidence.about)} if target.evidence.about else {}),
         },
     )
 
