@@ -194,6 +194,8 @@ def test_nested_rows_summarise():
     ]
     (found,) = nested.summary(rows)
     assert found["mean_error"] == pytest.approx((0.5 + 0.5 + 1.5) / 3)
+    assert found["median_error"] == 0.5
+    assert found["error_95"] == pytest.approx(0.5 + 0.9 * 1.0)  # nine tenths of the way from the second to the third
     assert found["largest_error"] == 1.5
     assert found["bias"] == pytest.approx((0.5 - 0.5 + 1.5) / 3)
     assert found["tau"] == pytest.approx(1 / 3)  # of three pairs, one is the other way round
@@ -204,6 +206,6 @@ def test_nested_rows_summarise():
 def test_nested_sampling_agrees_with_laplace_on_a_small_problem():
     pytest.importorskip("dynesty")
     rows = list(nested.NestedBenchmark(sizes=(7,), kernels=("LIN[x]",), live=100).run(0))
-    near = ("laplace", "group laplace", "group closed form")
-    assert tuple(r["method"] for r in rows[:5]) == (*near, "own MAP", "prior draws")
+    near = ("laplace", "sampled", "group laplace", "group closed form", "group sampled")
+    assert tuple(r["method"] for r in rows[:7]) == (*near, "own MAP", "prior draws")
     assert all(abs(r["error"]) < 1.0 for r in rows if r["method"] in near)  # 5 of the sampler's standard errors

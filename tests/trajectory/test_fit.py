@@ -175,7 +175,7 @@ def test_progress_can_be_shown(monkeypatch, capsys):
     assert "stage 2 of 2: sampling paths" in shown
 
 
-@pytest.mark.parametrize("evidence", ["laplace", "group", "empirical"])
+@pytest.mark.parametrize("evidence", ["laplace", "group", "empirical", "sampled", "group-sampled"])
 @pytest.mark.parametrize("start", ["apart", "best"])
 def test_every_evidence_and_start_gives_a_model(evidence, start):
     model = run(evidence=evidence, start=start, sweeps=16, largest=1)

@@ -270,7 +270,9 @@ def test_a_configuration_may_name_them(guests):
 def test_a_file_that_names_what_is_not_registered_here_is_refused_with_a_sentence(tmp_path):
     with EVIDENCES.temporarily("schwarz", SchwarzEvidence):
         fit(tiny.cohort(), pool=tiny.POOL, settings=tiny.settings(evidence="schwarz"), workers=1).save(tmp_path / "m")
-    with pytest.raises(ModelFileError, match="evidence must be one of laplace, group, empirical, got 'schwarz'"):
+    with pytest.raises(
+        ModelFileError, match="evidence must be one of laplace, group, empirical, sampled, group-sampled, got 'schwarz'"
+    ):
         TrajectoryModel.load(tmp_path / "m")
 
 

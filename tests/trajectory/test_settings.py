@@ -62,7 +62,7 @@ def test_presets():
         ({"options": {"jump": {}}}, "no move is called 'jump'"),
         ({"moves": ("path",), "options": {"plate": {"steps": 2}}}, "'plate', which is not among the moves"),
         ({"constant": -1.0}, "constant is a variance"),
-        ({"evidence": "bic"}, "evidence must be one of laplace, group, empirical, got 'bic'"),
+        ({"evidence": "bic"}, "evidence must be one of laplace, group, empirical, sampled, group-sampled, got 'bic'"),
         ({"selection": "best"}, "selection must be one of filter, greedy"),
         ({"memory": "none"}, "memory must be one of newest, all"),
         ({"start": "here"}, "start must be one of apart, best"),

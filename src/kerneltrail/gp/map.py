@@ -7,7 +7,7 @@ deviation of every hyperparameter, so one step size fits all.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Protocol
 
@@ -60,6 +60,7 @@ class MapResult:
         evaluations: evidences computed, all starts and the curvature together.
         optima: log posterior at the end of every search, best first; more than one near the top means several modes.
         handed_over: searches that compiled code could not finish, and the general search did.
+        ends: unconstrained hyperparameters at the end of every search, in the same order, (searches, k).
     """
 
     hyperparameters: Hyperparameters
@@ -72,6 +73,7 @@ class MapResult:
     evaluations: int
     optima: tuple[float, ...]
     handed_over: int = 0
+    ends: Array = field(default_factory=lambda: np.empty((0, 0)), repr=False)
 
     @property
     def composition(self) -> Composition:
@@ -204,7 +206,8 @@ def find_map_path(
 def _result(search: BatchSearch, screened: int) -> MapResult:
     """The best optimum of a search, with the curvature there."""
     target, optima = search.target, search.optima
-    best = int(np.argmin(optima.value))
+    order = np.argsort(optima.value, kind="stable")
+    best = int(order[0])
     if not np.isfinite(optima.value[best]):
         raise NumericalError(
             f"no start gave a finite posterior for {target.inputs.label}: the targets may be far out of scale"
@@ -220,8 +223,9 @@ def _result(search: BatchSearch, screened: int) -> MapResult:
         str(optima.status[best]),
         int(optima.iterations[best]),
         screened + optima.evaluations + 2 * len(w),
-        tuple(-float(v) for v in np.sort(optima.value)),
+        tuple(-float(v) for v in optima.value[order]),
         search.handed_over,
+        target.unwhiten(optima.point[order]),
     )
 
 

@@ -118,8 +118,14 @@ def fit(
             tell(FitProgress(**vars(now)))
 
         candidates = support(table, *search, always=before, workers=count, tell=tell_fits)
-        fitted = time.perf_counter()
         target = ChainTarget(table, urn, settings, candidates, begin)
+
+        def tell_evidences(done: int, total: int) -> None:
+            tell(FitProgress(FITTING, fits + done, fits + total, f"{settings.evidence} evidences"))
+
+        fits = len(table.known)
+        target.evidence.prepare(count, tell_evidences)
+        fitted = time.perf_counter()
         chains = run_chains(target, count, tell, keeper)
     model = replace(_conclude(cohort, target, priors, reward, chains), mean=mean)
     thetas = [table.get(m, path[-1]).theta[-1] for m, path in enumerate(model.paths)]
@@ -237,6 +243,7 @@ def _conclude(
             "rows": {user.name: user.rows_digest for user in cohort.users},
             "columns": quantiles_of_columns(cohort.schema, cohort.raw),
             "candidates": [table.pool.composition(mask).text for mask in target.candidates],
+            **({"evidence": dict(target.evidence.about)} if target.evidence.about else {}),
         },
     )
 

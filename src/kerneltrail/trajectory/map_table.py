@@ -12,7 +12,7 @@ others (method §5.7).
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from functools import cached_property
 
 import numpy as np
@@ -31,6 +31,9 @@ MEAN_WEIGHT = 0.25
 
 SPREAD_WEIGHT = 1.0
 """How many users the prior's variance is worth: with three users a quarter of it is left, with thirty a thirtieth."""
+
+APART = 0.1
+"""Ends of searches closer than this, in prior standard deviations, are one mode."""
 
 
 @dataclass(frozen=True)
@@ -59,12 +62,15 @@ class Fits:
         log_likelihood: log p(y|X,θ*) at them, (T,).
         log_laplace: Laplace's log evidence, (T,).
         precision: curvature of the log posterior, (T, k, k).
+        ends: where all searches of all batches ended, unconstrained, those close to another left out, (E, k); none in
+            a checkpoint of before.
     """
 
     theta: Array
     log_likelihood: Array
     log_laplace: Array
     precision: Array
+    ends: Array = field(default_factory=lambda: np.empty((0, 0)))
 
     @classmethod
     def of(cls, results: Sequence[gp.MapResult]) -> Fits:
@@ -74,7 +80,17 @@ class Fits:
             np.array([r.log_likelihood for r in results]),
             np.array([r.log_laplace for r in results]),
             np.array([r.precision for r in results]),
+            _distinct(np.concatenate([r.ends for r in results]), np.sqrt(results[0].prior_variance)),
         )
+
+
+def _distinct(points: Array, scale: Array) -> Array:
+    """Points of which none is within `APART` of one before it, in prior standard deviations of every coordinate."""
+    kept: list[Array] = []
+    for point in points:
+        if all(np.abs((point - other) / scale).max() > APART for other in kept):
+            kept.append(point)
+    return np.array(kept)
 
 
 def block_of(user: User, reward: Reward | None) -> LinearBlock | None:
@@ -174,6 +190,10 @@ class MapTable:
         """What has been computed, by (user, mask); a copy."""
         return dict(self._known)
 
+    def without_fits(self) -> MapTable:
+        """The same table with nothing computed, for jobs in other processes: what is known stays here."""
+        return MapTable(self.users, self.pool, self.prior, self.settings, self.reward)
+
     def put(self, user: int, mask: int, fits: Fits) -> None:
         """Add fits that were computed before."""
         self._known[user, mask] = fits
@@ -207,8 +227,7 @@ class MapTable:
         if progress is not None:
             progress(0, len(missing))
         engine = engine_for(workers) if len(missing) > 4 else Serial()  # for a few, processes cost more than they save
-        without = MapTable(self.users, self.pool, self.prior, self.settings, self.reward)  # what is known stays here
-        ready = results(engine, _fits, ((pair, pair) for pair in missing), without)
+        ready = results(engine, _fits, ((pair, pair) for pair in missing), self.without_fits())
         for done, (pair, fits) in enumerate(ready, start=1):
             self._known[pair] = fits
             if self.on_new is not None:

@@ -35,8 +35,8 @@ class Settings:
     """How a trajectory model is learnt and used. The default is what selects and predicts best (docs, "Results").
 
     Attributes:
-        evidence: how a composition is judged, by name: ``laplace``, ``group``, ``empirical``, or a registered one
-            (method §5).
+        evidence: how a composition is judged, by name: ``laplace``, ``group``, ``sampled``, ``group-sampled``,
+            ``empirical``, or a registered one (method §5).
         alpha: concentration of every restaurant (method (7)).
         keep: probability of keeping a parent's product in H0; None for no parent bias (method §3.2).
         largest: most products in a composition.

@@ -1,4 +1,4 @@
-"""The three evidences against plain loops."""
+"""The evidences against plain loops."""
 
 import math
 
@@ -16,7 +16,7 @@ from trajectory import tiny
 from trajectory.tiny import LIN, PER, SE
 
 PATHS = ((LIN, LIN), (SE, LIN | SE), (LIN, SE))
-KINDS = ("laplace", "group", "empirical")
+KINDS = ("laplace", "group", "empirical", "sampled", "group-sampled")
 
 
 @pytest.fixture(scope="module")
@@ -157,5 +157,8 @@ def test_thinning_keeps_the_ends_and_the_order():
 
 
 def test_an_unknown_evidence_is_refused_by_name(table):
-    with pytest.raises(TrajectoryError, match="no evidence is called 'bic'; there are laplace, group, empirical"):
+    with pytest.raises(
+        TrajectoryError,
+        match="no evidence is called 'bic'; there are laplace, group, empirical, sampled, group-sampled",
+    ):
         EVIDENCES["bic"](table, 3)

@@ -1,9 +1,10 @@
 """How far cheap log evidences are from nested sampling, on problems small enough for it. Needs the extra ``bench``.
 
-Each problem is a simulated user and a composition. Three evidences integrate the likelihood over the synthetic prior:
-Laplace's, the mean over draws from it, and the likelihood at the user's own MAP, which is how the published evidence
-judges a composition with one customer. Laplace's under a group prior, searched anew or in closed form (`quadratic`),
-integrates over another distribution, so it is compared with nested sampling under that one.
+Each problem is a simulated user and a composition. Four evidences integrate the likelihood over the synthetic prior:
+Laplace's, importance sampling (`sampled`), the mean over draws from the prior, and the likelihood at the user's own
+MAP, which is how the published evidence judges a composition with one customer. Those under a group prior, which are
+Laplace's, searched anew or in closed form (`quadratic`), and draws weighed by it, integrate over another distribution,
+so they are compared with nested sampling under that one.
 """
 
 from __future__ import annotations
@@ -27,6 +28,8 @@ from kerneltrail.kernels import Composition, Priors, parse
 from kerneltrail.studies.bench.benchmark import Benchmark, Row, Tick, duration, silent
 from kerneltrail.trajectory.evidence.empirical import PRIOR_DRAWS
 from kerneltrail.trajectory.evidence.group import Quadratic
+from kerneltrail.trajectory.evidence.group_sampled import reweighted
+from kerneltrail.trajectory.evidence.sampled import Proposal, values_of
 from kerneltrail.trajectory.map_table import MapSettings, fit_path, group_of
 
 KERNELS = ("LIN[x]", "SE[x]", "PER[x]", "LIN[x] + PER[x]", "LIN[x]*SE[x]")
@@ -97,6 +100,14 @@ class NestedBenchmark(Benchmark):
         began = perf_counter()
         closed = quadratic.log_evidence(group.mean, group.variance)
         closed_seconds = perf_counter() - began
+        began = perf_counter()
+        sampled = values_of(Proposal(user, composition, priors, None, fits, np.random.default_rng(seed)))
+        sampled_seconds = laplace_seconds + perf_counter() - began
+        proposed = Proposal(user, composition, priors, None, fits, np.random.default_rng(seed), group).run()
+        mean, variance = priors.moments(composition)
+        began = perf_counter()
+        weighed, _ = reweighted(proposed, (group.mean - mean) / np.sqrt(variance), group.variance / variance)
+        weighed_seconds = perf_counter() - began
         inputs = inputs_for(user, composition)
         began = perf_counter()
         draws = priors.sample(composition, PRIOR_DRAWS, np.random.default_rng(seed))
@@ -110,8 +121,10 @@ class NestedBenchmark(Benchmark):
         group_reference = _nested(log_likelihood, group, composition, self.live, seed)
         for method, value, against, seconds in (
             ("laplace", float(fits.log_laplace[-1]), reference, laplace_seconds),
+            ("sampled", float(sampled.log_evidence[-1]), reference, sampled_seconds),
             ("group laplace", float(under_group.log_laplace[-1]), group_reference, group_seconds),
             ("group closed form", float(closed[-1]), group_reference, closed_seconds),
+            ("group sampled", float(weighed[-1]), group_reference, weighed_seconds),
             ("own MAP", float(fits.log_likelihood[-1]), reference, laplace_seconds),
             ("prior draws", drawn, reference, draws_seconds),
         ):
@@ -134,9 +147,11 @@ class NestedBenchmark(Benchmark):
     @classmethod
     def table(cls, rows: Sequence[Row]) -> Table:
         """A line for each evidence."""
-        table = cls.empty_table(rows, "method", "problems", "mean", "largest", "bias", "tau", "same best", "seconds")
+        shown = ("mean", "median", "95 %", "largest", "bias", "tau")
+        table = cls.empty_table(rows, "method", "problems", *shown, "same best", "seconds")
+        names = ("mean_error", "median_error", "error_95", "largest_error", "bias", "tau")
         for line in summary(rows):
-            errors = (f"{line[name]:.2f}" for name in ("mean_error", "largest_error", "bias", "tau"))
+            errors = (f"{line[name]:.2f}" for name in names)
             same, seconds = f"{line['same_best']:.0%}", duration(line["seconds"])
             table.add_row(line["method"], str(line["problems"]), *errors, same, seconds)
         return table
@@ -173,7 +188,7 @@ def _dynesty() -> Any:
 
 
 def summary(rows: Sequence[Row]) -> list[dict[str, Any]]:
-    """For each evidence: mean and largest absolute error, and how it ranks the compositions of each user.
+    """For each evidence: mean, median, 95 % quantile and largest of absolute errors, and how it ranks compositions.
 
     ``tau`` is Kendall's, averaged over users; ``same_best`` is the share of users with the same best composition.
     """
@@ -192,6 +207,8 @@ def summary(rows: Sequence[Row]) -> list[dict[str, Any]]:
                 "method": method,
                 "problems": len(of_method),
                 "mean_error": float(np.abs(errors).mean()),
+                "median_error": float(np.median(np.abs(errors))),
+                "error_95": float(np.quantile(np.abs(errors), 0.95)),
                 "largest_error": float(np.abs(errors).max()),
                 "bias": float(errors.mean()),
                 "tau": float(np.mean(taus)),

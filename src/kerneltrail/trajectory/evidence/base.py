@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol
 
 import numpy as np
@@ -100,6 +100,23 @@ class PathEvidence(ABC):
     def for_paths(self, paths: Paths) -> PathEvidence:
         """The evidence when customers are assigned as in `paths`; itself if it learns nothing from them."""
         return self
+
+    def prepare(  # noqa: B027  most evidences need nothing
+        self,
+        pairs: Iterable[tuple[int, int]],
+        *,
+        workers: int = 1,
+        progress: Callable[[int, int], None] = lambda done, total: None,
+    ) -> None:
+        """Compute ahead, in parallel, what chains will ask for of (user, mask) pairs; nothing unless defined.
+
+        `progress` is called with (done, total).
+        """
+
+    @property
+    def about(self) -> Mapping[str, float]:
+        """What a model should keep of how its evidences came about; nothing unless defined."""
+        return {}
 
     @classmethod
     def estimate(cls, node: Node, rows: User, block: LinearBlock | None, start: Array) -> NodeEstimate:

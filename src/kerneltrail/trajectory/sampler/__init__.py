@@ -1,7 +1,7 @@
 """The joint over paths of compositions, and the moves and chains that sample it.
 
 The names in the stub beside this file are loaded when they are first used: only the end of a fit asks for effective
-sample sizes, and what computes them takes most of a second to load.
+sample sizes, only sampled evidences for Pareto's k, and what computes them takes most of a second to load.
 """
 
 import lazy_loader

@@ -1,3 +1,3 @@
-from .effective_size import bulk_ess, sizes
+from .effective_size import bulk_ess, pareto_k, sizes
 
-__all__ = ["bulk_ess", "sizes"]
+__all__ = ["bulk_ess", "pareto_k", "sizes"]

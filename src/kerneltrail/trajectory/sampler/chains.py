@@ -186,6 +186,16 @@ class CandidateEvidence:
         """The evidence when customers are assigned as in `paths`."""
         return CandidateEvidence(self._evidence.for_paths(paths), self._candidates)
 
+    def prepare(self, workers: int, progress: Callable[[int, int], None]) -> None:
+        """Compute ahead, in parallel, what chains will ask for of every (user, candidate)."""
+        pairs = [(user, mask) for user in range(len(self.customers)) for mask in sorted(self._candidates)]
+        self._evidence.prepare(pairs, workers=workers, progress=progress)
+
+    @property
+    def about(self) -> Mapping[str, float]:
+        """What a model should keep of how its evidences came about."""
+        return self._evidence.about
+
     def log_evidence(self, user: int, mask: int) -> NDArray[np.float64]:
         """Log evidences for all batches of one user, (T,)."""
         if mask not in self._candidates:

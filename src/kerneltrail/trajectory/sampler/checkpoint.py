@@ -96,4 +96,6 @@ def _decode(stored: Mapping[str, Any], table: MapTable) -> tuple[int, int, Fits]
     shapes = {"theta": (batches, size), "log_likelihood": (batches,), "log_laplace": (batches,)}
     shapes["precision"] = (batches, size, size)
     values = {name: np.array(stored[name], dtype=np.float64).reshape(shape) for name, shape in shapes.items()}
+    if stored.get("ends"):  # files of before have none
+        values["ends"] = np.array(stored["ends"], dtype=np.float64).reshape(-1, size)
     return user, mask, Fits(**values)
