@@ -300,7 +300,7 @@ class NewUser:
         action: Assignment | ArrayLike | None = None,
         probability: ArrayLike | None = None,
     ) -> Prediction:
-        """Mean and variance in the target's units, averaged over nodes by their probability.
+        """Mean and variance in the target's units, averaged over nodes by their probability at the next batch.
 
         X, and with a reward model the action and its probability, are given as for `update`.
         """
@@ -309,7 +309,7 @@ class NewUser:
         assignment = assignment_of(self.model, self.name, named, (action, probability, None), "predict")
         reward = self.model.reward
         linear = None if reward is None else reward.design(scaled, self.model.covariates, assignment)
-        weights, posteriors = self._counted()
+        weights, posteriors = self._counted(ahead=True)
         parts = [posterior.predict(scaled, linear) for posterior in posteriors]
         mixture = NormalMixture(weights, np.array([p.mean for p in parts]), np.array([p.variance for p in parts]))
         mean, variance = mixture.mean, mixture.variance
@@ -324,12 +324,12 @@ class NewUser:
         )
 
     def advantage(self, X: Any) -> Advantage:
-        """What acting adds at each row of X, in the target's units, averaged over nodes by their probability."""
+        """What acting adds at each row of X, in the target's units; nodes are averaged as for `predict`."""
         reward = self.model.reward
         if reward is None or not reward.acts:
             raise DataError("this model has no reward model, so it knows of no advantage; fit it with an action column")
         scaled = rows_of(self._scaler.transform(covariate_rows(self.model, X)[1]), self.model.covariates)
-        weights, posteriors = self._counted()
+        weights, posteriors = self._counted(ahead=True)
         parts = [posterior.posterior.advantage(scaled, reward) for posterior in posteriors]
         shared = 0.0 if self.model.mean is None else self.model.mean.advantage(scaled)
         scale = self._scaler.scale
@@ -368,11 +368,14 @@ class NewUser:
                 return posterior
         raise DataError(f"{wanted or 'nothing'} is not a node of this model")
 
-    def _counted(self) -> tuple[Array, list[NodePosterior]]:
-        """The nodes that can be seen in an average, with their probabilities."""
+    def _counted(self, *, ahead: bool = False) -> tuple[Array, list[NodePosterior]]:
+        """The nodes that can be seen in an average, with their probabilities: now, or `ahead`, at the next batch."""
         state = self._state
-        counts = state.weights >= 1e-4
-        return state.weights[counts], list(compress(self._all_posteriors(state), counts))
+        weights = state.weights
+        if ahead and state.batches and state.selection == "filter":
+            weights = weights @ self.model.transitions[1:]  # method (48); before any batch they are the next one's
+        counts = weights >= 1e-4
+        return weights[counts], list(compress(self._all_posteriors(state), counts))
 
     def _all_posteriors(self, state: UserState) -> tuple[NodePosterior, ...]:
         cached = self._posteriors
