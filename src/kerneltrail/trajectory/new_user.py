@@ -73,7 +73,7 @@ class NewUser:
                 hint = nearest(change, CHANGEABLE, "these can:")
                 raise TrajectoryError(f"{change!r} cannot be changed for a new user; {hint}")
         settings = replace(model.settings, **changes)
-        fits = tuple(map(NodeFit.start, model.nodes))
+        fits = tuple(map(NodeFit.start, model.selectable))
         state = UserState.start(name, settings, fits, model.transitions[0])
         return cls(model, state)
 
@@ -173,13 +173,13 @@ class NewUser:
     @property
     def selected(self) -> Mapping[Composition, int]:
         """After how many batches each node was the selected one."""
-        return {node.composition: n for node, n in zip(self.model.nodes, self._state.selected, strict=True)}
+        return {node.composition: n for node, n in zip(self.model.selectable, self._state.selected, strict=True)}
 
     @property
     def composition(self) -> Composition:
         """The composition selected; the empty one before any batch."""
         current = self._state.current
-        return Composition() if current is None else self.model.nodes[current].composition
+        return Composition() if current is None else self.model.selectable[current].composition
 
     @property
     def hyperparameters(self) -> Hyperparameters | None:
@@ -193,7 +193,7 @@ class NewUser:
         return self._ranked(self._state.weights)
 
     def _ranked(self, weights: Array) -> dict[Composition, float]:
-        pairs = zip((node.composition for node in self.model.nodes), weights.tolist(), strict=True)
+        pairs = zip((node.composition for node in self.model.selectable), weights.tolist(), strict=True)
         return dict(sorted(pairs, key=lambda pair: -pair[1]))
 
     def update(
@@ -228,7 +228,7 @@ class NewUser:
         candidates = self._candidates(state)
         fits = self._refitted(state, batch, grown, candidates)
         prior, weights, current = self._decide(state, fits, candidates)
-        nodes = self.model.nodes
+        nodes = self.model.selectable
         step = SelectionStep(
             batches,
             rows,
@@ -266,7 +266,7 @@ class NewUser:
 
     def _candidates(self, state: UserState) -> tuple[int, ...]:
         """Indices of the nodes that may be selected next."""
-        nodes = self.model.nodes
+        nodes = self.model.selectable
         if state.selection == "filter":
             return tuple(range(len(nodes)))
         # method (26), Algorithm 1: the current composition and its children; at a node without children, stay.
@@ -363,7 +363,7 @@ class NewUser:
     def node_posterior(self, composition: Composition | None = None) -> NodePosterior:
         """What a node (the selected one unless one is named) predicts from: its posterior, parts, advantage."""
         wanted = self.composition if composition is None else composition
-        for node, posterior in zip(self.model.nodes, self._all_posteriors(self._state), strict=True):
+        for node, posterior in zip(self.model.selectable, self._all_posteriors(self._state), strict=True):
             if node.composition == wanted:
                 return posterior
         raise DataError(f"{wanted or 'nothing'} is not a node of this model")
