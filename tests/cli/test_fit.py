@@ -10,6 +10,7 @@ from cli.conftest import QUICK, fit
 from cli.invoke import COLUMNS, refused, run
 from kerneltrail.cli.fit import chain_lines
 from kerneltrail.trajectory.model import load
+from trajectory.small import averaged_model
 
 
 def test_it_says_what_was_read_and_learnt_and_where_it_is(fitted):
@@ -39,6 +40,10 @@ def test_options_stand_above_the_file_and_the_file_above_the_preset(fitted):
     assert fit(fitted, "--preset", "published", out="p.trail").exit_code == 0
     published = load(fitted / "p.trail").settings
     assert (published.evidence, published.selection, published.largest) == ("empirical", "greedy", 2)
+    assert fit(fitted, "--paths", "constant", "--structure", "averaged", out="c.trail").exit_code == 0
+    constant = load(fitted / "c.trail")
+    assert (constant.settings.paths, constant.settings.structure) == ("constant", "averaged")
+    assert constant.averaged is not None
 
 
 def test_the_same_seed_gives_the_same_model_also_from_parquet_and_from_a_checkpoint(fitted):
@@ -281,3 +286,8 @@ def test_only_users_with_a_single_batch(study):
     result = fit_study(study, **{"batch-size": 40})
     assert result.exit_code == 0, result.output
     assert {len(path) for path in load(study / "m.trail").paths} == {1}
+
+
+def test_an_average_of_structures_says_what_is_in_it_and_what_is_not():
+    (said,) = [line for line in chain_lines(averaged_model()) if "average" in line]
+    assert "further kernels in it: LIN[hour]; 1.2% of the pilot users' batches" in said

@@ -20,6 +20,8 @@ CKS_SEARCH = SearchSettings(depth=0, refits=1, first=Effort(draws=4, kept=1), se
 
 OPTIONS = {
     "trajectory": {"changes": {"chains": 2, "sweeps": 16, "check": 8, "largest": 2, "maps": QUICK}},
+    "union": {"changes": {"chains": 2, "sweeps": 16, "check": 8, "largest": 2, "maps": QUICK}},
+    "flat": {"changes": {"chains": 2, "sweeps": 16, "check": 8, "largest": 2, "maps": QUICK}},
     "se-ard": {"starts": 1, "screen": 4},
     "pooled": {"starts": 1, "screen": 2},
     "pooled-mean": {"starts": 1, "screen": 2},

@@ -8,7 +8,7 @@ from kerneltrail.data import Cohort, User
 from kerneltrail.gp import Reward
 from kerneltrail.gp.population import PopulationMean
 from kerneltrail.kernels import Pool, Priors, log_normal, parse
-from kerneltrail.trajectory.graph import Diagnostics, Node
+from kerneltrail.trajectory.graph import Averaged, Diagnostics, Node
 from kerneltrail.trajectory.map_table import MapSettings, group_of
 from kerneltrail.trajectory.model import TrajectoryModel
 from kerneltrail.trajectory.sampler.joint import Structure
@@ -93,6 +93,18 @@ def mean_model():
     weights = np.array([0.5, -1.25, 0.75, 0.3, -0.2])
     mean = PopulationMean(weights, COVARIATES, Reward(("hour",)), 0.1)
     return replace(model, mean=mean)
+
+
+def averaged_model():
+    """The small model with one node more than its graph has."""
+    plain = small_model(settings=Settings(structure="averaged"))
+    spare = next(m for m in plain.pool.masks(1) if m not in {node.mask for node in plain.nodes})
+    composition = plain.pool.composition(spare)
+    mean, variance = plain.priors.moments(composition)
+    group = replace(plain.nodes[0].group, composition=composition, mean=mean, variance=variance, users=1)
+    extra = replace(plain.nodes[0], mask=spare, composition=composition, thetas=mean[None], group=group)
+    counts = np.array([[2.0, 0.5, 0, 0.5], [1, 1.5, 0.25, 0], [0, 2, 0, 0], [0, 0, 1, 0], [0, 0.25, 0, 0.75]])
+    return replace(plain, averaged=Averaged((extra,), counts, 0.0125))
 
 
 X_NEXT = np.array([[3.0, 100.0], [20.0, 450.0], [30.0, -40.0]])

@@ -28,6 +28,7 @@ def dense(model, user, person, X):
         w, C = cross @ y, prior - cross @ B @ prior
         parts.append((contexts @ w[1:], np.diagonal(contexts @ C[1:, 1:] @ contexts.T)))
     share = np.array([user.probabilities[node.composition] for node in model.nodes])
+    share = share @ model.transitions[1:]  # at the next batch
     mean = share @ np.array([m for m, _ in parts])
     second = share @ np.array([v + m**2 for m, v in parts])
     variance = second - mean**2

@@ -103,11 +103,13 @@ def test_evidence_of_the_filter_is_on_all_rows_seen():
 
 
 def naive_prediction(model, user, seen, X, thetas):
-    """Each node's posterior by dense formulas, averaged by probability; in the target's units."""
+    """Each node's posterior by dense formulas, averaged by probability at the next batch; in the target's units."""
     test = model.scaler.transform(X)
     mean, second, noise = np.zeros(len(X)), np.zeros(len(X)), 0.0
-    for node, theta in zip(model.nodes, thetas, strict=True):
-        weight = user.probabilities[node.composition]
+    now = [user.probabilities[node.composition] for node in model.nodes]
+    moves = model.transitions[1:].tolist() if user.batches and user.selection == "filter" else np.eye(len(now)).tolist()
+    for j, (node, theta) in enumerate(zip(model.nodes, thetas, strict=True)):
+        weight = sum(share * moves[i][j] for i, share in enumerate(now))  # method (48)
         n = 0 if seen is None else seen.rows
         everything = np.vstack([seen.X, test]) if n else test
         joined = User("all", model.covariates, everything, np.zeros(len(everything)), (len(everything),))

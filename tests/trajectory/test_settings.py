@@ -37,7 +37,15 @@ OTHER = Settings(
 )
 
 
-@pytest.mark.parametrize("settings", [Settings(), Settings.published(), OTHER], ids=["default", "published", "other"])
+CONSTANT = Settings(paths="constant", structure="averaged")
+"""What goes with neither a greedy walk nor memory of all sets."""
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [Settings(), Settings.published(), OTHER, CONSTANT],
+    ids=["default", "published", "other", "constant"],
+)
 def test_settings_survive_json_and_processes(settings):
     assert Settings.from_json(json.loads(json.dumps(settings.to_json()))) == settings
     assert pickle.loads(pickle.dumps(settings)) == settings
@@ -45,7 +53,9 @@ def test_settings_survive_json_and_processes(settings):
 
 
 def test_the_other_settings_above_differ_in_every_field():
-    assert all(getattr(OTHER, name) != getattr(Settings(), name) for name in Settings.__dataclass_fields__)
+    for name in Settings.__dataclass_fields__:
+        other = CONSTANT if name in ("paths", "structure") else OTHER
+        assert getattr(other, name) != getattr(Settings(), name), name
 
 
 def test_presets():
@@ -74,6 +84,11 @@ def test_presets():
         ({"margin_of": "prior"}, "margin_of must be one of joint, likelihood, got 'prior'"),
         ({"margin": -1.0}, "margin must not be negative"),
         ({"rhat": 1.0}, "rhat must be above 1"),
+        ({"paths": "free"}, "paths must be one of overlapping, constant, got 'free'"),
+        ({"structure": "best"}, "structure must be one of chosen, averaged, got 'best'"),
+        ({"paths": "constant", "memory": "all"}, "they need memory 'newest' and selection 'filter', got 'all'"),
+        ({"paths": "constant", "selection": "greedy"}, "got 'newest' and 'greedy'"),
+        ({"structure": "averaged", "selection": "greedy"}, "a greedy walk is on one graph"),
     ],
 )
 def test_what_cannot_be_is_refused_by_name(given, said):

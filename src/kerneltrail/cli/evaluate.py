@@ -198,12 +198,13 @@ def _labels(given: str | None) -> list[str]:
 
 def _spec(label: str, parts: Mapping[str, Any]) -> Spec:
     """A method with the pool, priors and reward model given; other settings are the trajectory model's."""
+    from kerneltrail.methods.registry import rests_on
     from kerneltrail.trajectory.settings import Settings
 
     shared = {name: value for name, value in parts.items() if name != "settings" and value is not None}
     if label == "published":
         return "trajectory", {**shared, "settings": Settings.published()}
-    if label == "trajectory" and "settings" in parts:
+    if "settings" in parts and "trajectory" in (label, rests_on(label)):
         return label, {**shared, "settings": parts["settings"]}
     return label, shared
 

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 
 Mean = StrEnum("Mean", ["automatic", "none", "population", "smooth"])
+Paths = StrEnum("Paths", ["overlapping", "constant"])
+Structure = StrEnum("Structure", ["chosen", "averaged"])
 
 
 class Preset(StrEnum):
@@ -46,6 +48,14 @@ def fit(
         typer.Option(
             "--mean", help="What users vary around: what pilot users share (population, smooth), or zero (none)."
         ),
+    ] = None,
+    paths: Annotated[
+        Paths | None,
+        typer.Option("--paths", help="Whether a pilot user's kernel may change with every batch, or is constant."),
+    ] = None,
+    structure: Annotated[
+        Structure | None,
+        typer.Option("--structure", help="Whether new users are followed by the chosen graph, or by all averaged."),
     ] = None,
     chains: Annotated[int | None, typer.Option("--chains", min=1, help="Number of chains.")] = None,
     sweeps: Annotated[int | None, typer.Option("--sweeps", min=4, help="Most sweeps of each chain.")] = None,
@@ -82,8 +92,10 @@ def fit(
             if preset is not None:
                 chosen = chosen.with_preset(preset.value)
             chosen = _with_reward(chosen, features, table.action)
-            given = {"mean": mean and mean.value, "chains": chains, "sweeps": sweeps, "seed": seed}
-            changes = {name: value for name, value in given.items() if value is not None}
+            words = {"mean": mean, "paths": paths, "structure": structure}
+            numbers = {"chains": chains, "sweeps": sweeps, "seed": seed}
+            changes: dict[str, str | int] = {name: word.value for name, word in words.items() if word is not None}
+            changes |= {name: number for name, number in numbers.items() if number is not None}
             chosen.settings_value(**changes)
             rows = table.table(data)
             cohort = Cohort.from_schema(table.schema(rows), rows)
@@ -124,12 +136,20 @@ def _with_reward(config: Config, features: str | None, action: str | None) -> Co
 
 
 def chain_lines(model: TrajectoryModel) -> list[str]:
-    """How the chains did, in two or three lines."""
+    """How the chains did, in a few lines."""
+    from kerneltrail.report.model_text import NOTHING
+
     diagnostics = model.diagnostics
     rhat = ", ".join(f"{name.replace('_', ' ')} {value:.3f}" for name, value in diagnostics.rhat.items())
     lines = [f"{len(diagnostics.log_joint)} chains of {diagnostics.sweeps} sweeps; R-hat: {rhat}"]
     if diagnostics.seconds:
         lines.append(", ".join(f"{name} {value:.1f} s" for name, value in diagnostics.seconds.items()))
+    if model.averaged is not None:
+        further = ", ".join(node.composition.text or NOTHING for node in model.averaged.nodes) or "none"
+        lines.append(
+            f"New users are followed by the average of all sampled graphs; further kernels in it: {further}; "
+            f"{model.averaged.cut:.1%} of the pilot users' batches are at kernels too rare to count."
+        )
     if max(diagnostics.rhat.values(), default=1.0) > model.settings.agreed:
         lines.append(
             f"The chains do not agree yet (an R-hat is above {model.settings.agreed:g}): use more sweeps, and "

@@ -58,7 +58,7 @@ class SelectionTables:
 
     @cached_property
     def _evidences(self) -> tuple[str, ...]:
-        return tuple(_evidence(node.composition.text) for node in self.method.model.nodes)
+        return tuple(_evidence(node.composition.text) for node in self.method.model.selectable)
 
     @cached_property
     def time(self) -> str:

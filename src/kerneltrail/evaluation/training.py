@@ -21,13 +21,13 @@ from kerneltrail.methods.builder import LearnsFrom
 from kerneltrail.methods.preprocessing import Preprocessor
 from kerneltrail.methods.protocol import Method
 from kerneltrail.methods.refit import RefittingMethod
-from kerneltrail.methods.registry import learns_from, prepared, reports, takes
+from kerneltrail.methods.registry import learns_from, prepared, reports, rests_on, takes
 from kerneltrail.methods.trajectory import TrajectoryMethod
 from kerneltrail.progress import Progress, Tell
 from kerneltrail.store.cache import Cache
 from kerneltrail.store.code import code_of
 from kerneltrail.store.digest import digest
-from kerneltrail.trajectory.model import MODEL
+from kerneltrail.trajectory.model import MODEL, TrajectoryModel
 
 Spec = str | tuple[str, Mapping[str, Any]]
 """A method's name in the registry, alone or with its settings."""
@@ -52,6 +52,7 @@ class MethodSpec:
         learns_from: whose rows. It is asked here, since another process does not know methods registered in this one.
         key: digest of all that its results depend on but the user followed; None where that cannot be told.
         code: digest of the code among that; empty where nothing is kept.
+        base: the method whose model this one changes, with the same settings; None for all others.
     """
 
     label: str
@@ -61,6 +62,7 @@ class MethodSpec:
     learns_from: LearnsFrom
     key: str | None
     code: str
+    base: MethodSpec | None = None
 
 
 @dataclass(frozen=True)
@@ -103,16 +105,23 @@ def specs_of(
         name, settings = (spec, {}) if isinstance(spec, str) else spec
         if takes(name, "workers"):
             settings = {"workers": workers, **settings}
-        make = prepared(name, settings, seed=seed)
-        # How many processes train a method changes nothing but the time.
-        telling = {key: value for key, value in settings.items() if key != "workers"}
-        code = f"{version('kerneltrail')} {code_of(_code(make))}" if keep else ""
-        try:
-            key = digest(train.fingerprint, name, telling, seed, code) if keep else None
-        except DataError:
-            key = None  # it can be evaluated, but not kept
-        specs.append(MethodSpec(label, name, settings, make, learns_from(name), key, code))
+        each, base = _spec(train, label, name, settings, seed, keep=keep), rests_on(name)
+        if base is not None and settings.get("model") is None:
+            each = replace(each, base=_spec(train, label, base, settings, seed, keep=keep))
+        specs.append(each)
     return tuple(specs)
+
+
+def _spec(train: Cohort, label: str, name: str, settings: Mapping[str, Any], seed: int, *, keep: bool) -> MethodSpec:
+    make = prepared(name, settings, seed=seed)
+    # How many processes train a method changes nothing but the time.
+    telling = {key: value for key, value in settings.items() if key != "workers"}
+    code = f"{version('kerneltrail')} {code_of(_code(make))}" if keep else ""
+    try:
+        key = digest(train.fingerprint, name, telling, seed, code) if keep else None
+    except DataError:
+        key = None  # it can be evaluated, but not kept
+    return MethodSpec(label, name, settings, make, learns_from(name), key, code)
 
 
 def _code(train: partial[Method]) -> Callable[..., Any]:
@@ -143,7 +152,9 @@ def train_all(
                 ended[spec.label] = Failure.of(problem, "build", method=spec.label)
         missing = [spec for spec in missing if spec.label not in ended]
     alone = [spec for spec in missing if not takes(spec.name, "workers")]
-    for spec in missing:
+    models = _Models(train, cache, engine.workers)
+    # Those that rest on another one's model come after it, so that it is learnt once.
+    for spec in sorted(missing, key=lambda spec: spec.base is not None):
         if spec in alone:
             continue
         begun = Progress(BUILDING, len(ended), total, spec.label)
@@ -152,7 +163,12 @@ def train_all(
         def hear(now: Progress, begun: Progress = begun) -> None:  # a method that takes minutes says how far it is
             tell(replace(begun, said=f"{begun.said}: {now.stage} {now.count}".rstrip()))
 
-        ended[spec.label] = _train(train, spec, cache, engine.workers, hear if reports(spec.name) else None)
+        heard = hear if reports(spec.name) else None
+        given = models.given(spec, heard)
+        if isinstance(given, MethodSpec):
+            ended[spec.label] = models.noted(_train(train, given, cache, engine.workers, heard))
+        else:
+            ended[spec.label] = given
     if alone:
         tell(Progress(BUILDING, len(ended), total, alone[0].label))
     jobs = ((spec.label, (spec, cache, engine.workers)) for spec in alone)
@@ -161,6 +177,35 @@ def train_all(
         tell(Progress(BUILDING, len(ended), total, label))
     every = [ended[spec.label] for spec in specs]
     return [e for e in every if isinstance(e, TrainedMethod)], [e for e in every if isinstance(e, Failure)]
+
+
+class _Models:
+    """The trajectory models that an evaluation has learnt: each is learnt once, whoever rests on it."""
+
+    def __init__(self, train: Cohort, cache: Cache | None, workers: int) -> None:
+        self._train, self._cache, self._workers = train, cache, workers
+        self._known: list[tuple[MethodSpec, TrajectoryModel]] = []
+
+    def noted(self, trained: TrainedMethod | Failure) -> TrainedMethod | Failure:
+        """A method that was trained, its model remembered."""
+        if isinstance(trained, TrainedMethod) and isinstance(trained.method, TrajectoryMethod):
+            self._known.append((trained.spec, trained.method.model))
+        return trained
+
+    def given(self, spec: MethodSpec, progress: Tell | None) -> MethodSpec | Failure:
+        """A spec with the model that it rests on, which is learnt if nobody has; or why it could not be."""
+        base = spec.base
+        if base is None:
+            return spec
+        asked = (base.name, base.settings)
+        model = next((model for known, model in self._known if (known.name, known.settings) == asked), None)
+        if model is None:
+            trained = self.noted(_train(self._train, base, self._cache, self._workers, progress))
+            if isinstance(trained, Failure):
+                return trained
+            assert isinstance(trained.method, TrajectoryMethod)  # what a model is of
+            model = trained.method.model
+        return replace(spec, train=partial(spec.train, model=model))
 
 
 def _is_done(spec: MethodSpec, users: Sequence[User], truth: Truth, cache: Cache | None) -> bool:

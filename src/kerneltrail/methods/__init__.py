@@ -5,6 +5,8 @@ Importing a method's module registers it; the order here is the order in which t
 
 # isort: off
 from kerneltrail.methods import trajectory as _trajectory  # noqa: F401
+from kerneltrail.methods import union as _union  # noqa: F401
+from kerneltrail.methods import flat as _flat  # noqa: F401
 from kerneltrail.methods import mean as _mean  # noqa: F401
 from kerneltrail.methods import linear as _linear  # noqa: F401
 from kerneltrail.methods import ard as _ard  # noqa: F401

@@ -22,6 +22,8 @@ Builder = Callable[..., Method]
 
 It may have an attribute `learns_from` (`LearnsFrom`): results of one that learns from ``own rows`` are shared between
 training cohorts. Without it, it learns from the ``group``.
+It may have an attribute `rests_on`, the name of the method whose model it changes: a model that an evaluation has
+learnt for that one is given to it as ``model=``.
 One that takes ``progress=`` is given whom to tell how far it is.
 """
 
@@ -82,6 +84,12 @@ def learns_from(name: str) -> LearnsFrom:
     """Whose rows a method learns from."""
     whose: LearnsFrom = getattr(METHODS[name], "learns_from", "group")
     return whose
+
+
+def rests_on(name: str) -> str | None:
+    """The method whose model another one changes; None for all others."""
+    base: str | None = getattr(METHODS[name], "rests_on", None)
+    return base
 
 
 def _settings(name: str) -> set[str]:

@@ -30,7 +30,7 @@ def _limits(user: NewUser) -> tuple[Sentence, ...]:
     if not user.limited:
         return ()
     many = counted(len(user.limited), "description")
-    total = len(user.model.nodes)
+    total = len(user.model.selectable)
     return (Sentence(f"To keep updates short, {many} of {total} were not fitted anew to the newest rows."),)
 
 

@@ -145,6 +145,13 @@ def model_json(model: TrajectoryModel) -> dict[str, Any]:
             }
             for structure in model.structures
         ],
+        "averaged": None
+        if model.averaged is None
+        else {
+            "kernels": [node.composition.text for node in model.selectable],
+            "counts": model.averaged.counts.tolist(),
+            "cut": model.averaged.cut,
+        },
         "diagnostics": {
             "chains": len(diagnostics.log_joint),
             "sweeps": diagnostics.sweeps,

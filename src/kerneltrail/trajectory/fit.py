@@ -28,15 +28,17 @@ from kerneltrail.store.code import registered_code
 from kerneltrail.store.digest import code, digest
 from kerneltrail.trajectory import sampler
 from kerneltrail.trajectory.candidates import FITTING, support
-from kerneltrail.trajectory.graph import Diagnostics, Node
+from kerneltrail.trajectory.graph import Diagnostics
+from kerneltrail.trajectory.learnt_nodes import average_of, nodes_of
 from kerneltrail.trajectory.map_table import MapTable, block_of
 from kerneltrail.trajectory.model import TrajectoryModel
 from kerneltrail.trajectory.pilot_effects import pilot_effects
 from kerneltrail.trajectory.sampler.chains import SAMPLING, Chain, ChainTarget, FitProgress, run_chains
 from kerneltrail.trajectory.sampler.checkpoint import Checkpoint
+from kerneltrail.trajectory.sampler.constant import stretched, whole_table
 from kerneltrail.trajectory.sampler.convergence import late_states, rhats, traces_of
-from kerneltrail.trajectory.sampler.joint import Joint, Structure, choose
-from kerneltrail.trajectory.sampler.urn import Urn, customers_of, last_use
+from kerneltrail.trajectory.sampler.joint import Joint, State, Structure, choose
+from kerneltrail.trajectory.sampler.urn import Urn
 from kerneltrail.trajectory.settings import Settings
 from kerneltrail.trajectory.sharing import learn_together
 from kerneltrail.trajectory.tails import with_tails
@@ -118,12 +120,16 @@ def fit(
             tell(FitProgress(**vars(now)))
 
         candidates = support(table, *search, always=before, workers=count, tell=tell_fits)
-        target = ChainTarget(table, urn, settings, candidates, begin)
+        # On constant paths a user is one customer, with all rows.
+        constant = settings.paths == "constant"
+        sampled = whole_table(table) if constant else table
+        begin = {m: path[-1:] for m, path in begin.items()} if constant else begin
+        target = ChainTarget(sampled, urn, settings, candidates, begin)
+        fits = len(table.known)
 
         def tell_evidences(done: int, total: int) -> None:
             tell(FitProgress(FITTING, fits + done, fits + total, f"{settings.evidence} evidences"))
 
-        fits = len(table.known)
         target.evidence.prepare(count, tell_evidences)
         fitted = time.perf_counter()
         chains = run_chains(target, count, tell, keeper)
@@ -217,7 +223,7 @@ def _conclude(
 ) -> TrajectoryModel:
     settings, table = target.settings, target.table
     sweeps = len(chains[0].log_joint)
-    structures = _structures(target, chains)
+    states, structures = _structures(target, chains)
     chosen = structures[0]
     traces = traces_of(chains, chosen.paths)
     late = {name: trace[:, sweeps // 2 :] for name, trace in traces.items()}  # the first half is warm-up
@@ -227,14 +233,17 @@ def _conclude(
         acceptance[name] = accepted / max(proposed, 1)
     diagnostics = Diagnostics(sweeps, rhats(late), sampler.sizes(late), acceptance, traces, {})
     names = tuple(user.name for user in table.users)
+    nodes = nodes_of(table, chosen.paths, names)
     return TrajectoryModel(
         cohort.schema,
         table.pool,
         priors,
         settings,
         names,
-        structures,
-        _nodes(table, chosen, names),
+        tuple(stretched(each, [user.batches for user in cohort.users]) for each in structures)
+        if settings.paths == "constant"
+        else structures,
+        nodes,
         reward,
         diagnostics,
         {
@@ -245,27 +254,14 @@ def _conclude(
             "candidates": [table.pool.composition(mask).text for mask in target.candidates],
             **({"evidence": dict(target.evidence.about)} if target.evidence.about else {}),
         },
+        averaged=average_of(table, states, nodes, names) if settings.structure == "averaged" else None,
     )
 
 
-def _structures(target: ChainTarget, chains: Sequence[Chain]) -> tuple[Structure, ...]:
-    """The chosen structure, then the alternatives."""
+def _structures(target: ChainTarget, chains: Sequence[Chain]) -> tuple[list[State], tuple[Structure, ...]]:
+    """The states of the later half of the sweeps; and of their structures the chosen one, then the alternatives."""
     settings = target.settings
     rescored = lru_cache(maxsize=None)(target.rescore)
     states = late_states(chains, (lambda paths: rescored(paths)[0]) if target.evidence.learns else None)
     worth = (lambda paths: rescored(paths)[1]) if settings.margin_of == "likelihood" else None
-    return choose(states, margin=settings.margin, worth=worth)
-
-
-def _nodes(table: MapTable, chosen: Structure, names: tuple[str, ...]) -> tuple[Node, ...]:
-    """The compositions in use, in order of first use: by batch, then by user."""
-    longest = max(map(len, chosen.paths))
-    order = dict.fromkeys(path[t] for t in range(longest) for path in chosen.paths if t < len(path))
-    customers, last = customers_of(chosen.paths), last_use(chosen.paths)
-    nodes = []
-    for mask in order:
-        thetas = np.array([table.get(m, mask).theta[t] for m, t in customers[mask]])
-        users = tuple(names[m] for m in last[mask])
-        group = table.group(mask, last[mask].items())
-        nodes.append(Node(mask, table.pool.composition(mask), thetas, group, users))
-    return tuple(nodes)
+    return states, choose(states, margin=settings.margin, worth=worth)

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+import numpy as np
+
 from kerneltrail.data import PilotSummary, Scaler, Schema
 from kerneltrail.errors import DataError
 from kerneltrail.gp import Reward
@@ -85,6 +87,21 @@ class Diagnostics:
 
 
 @dataclass(frozen=True)
+class Averaged:
+    """What all sampled structures say together, by which new users are followed (method (49)).
+
+    Attributes:
+        nodes: compositions of other structures than the chosen one, which a new user may have too.
+        counts: transitions, on average over the structures; rows root, the chosen nodes, then `nodes`; columns nodes.
+        cut: share of the pilot users' batches, on average, at compositions that were left out because they are rare.
+    """
+
+    nodes: tuple[Node, ...]
+    counts: Array
+    cut: float
+
+
+@dataclass(frozen=True)
 class LearntGraph:
     """What was learnt from pilot users, as data; immutable. `TrajectoryModel` is this with what can be done with it.
 
@@ -105,6 +122,7 @@ class LearntGraph:
         tails: how much heavier than a Normal's the tails of observations are: the variance of the log of their
             variance from row to row (method (54)); 0 for a Normal's.
         clip: standard deviations beyond which a new user's outcomes are drawn in; None for never.
+        averaged: what all sampled structures say together; None where new users are followed by the chosen one.
     """
 
     schema: Schema
@@ -121,6 +139,7 @@ class LearntGraph:
     pilot_effects: tuple[Mapping[str, Any], ...] = ()
     tails: float = 0.0
     clip: float | None = None
+    averaged: Averaged | None = None
 
     def __repr__(self) -> str:
         kernels = [node.composition.text or NOTHING for node in self.nodes]
@@ -189,15 +208,27 @@ class LearntGraph:
         return tuple(edges)
 
     @cached_property
+    def selectable(self) -> tuple[Node, ...]:
+        """The nodes that a new user may be at: those of the graph and, on averaged structures, of the others."""
+        return self.nodes if self.averaged is None else (*self.nodes, *self.averaged.nodes)
+
+    @cached_property
     def transitions(self) -> Array:
-        """p(next = node j | from i), rows root then nodes, columns nodes, each row summing to 1.
+        """p(next = node j | from i), rows root then `selectable`, columns these, each row summing to 1.
 
         The urn's probabilities (method (27)), where a transition never seen keeps its share α·H0, renormalised over the
-        nodes of the graph: a new user is followed within it.
+        nodes of the graph: a new user is followed within it. Of averaged structures, counts are averages (method (49)).
+        On constant paths nobody leaves a node (method (47)).
         """
-        masks = tuple(node.mask for node in self.nodes)
-        tops, _ = self.urn.step_matrix(self.counts, masks)
-        return tops / tops.sum(axis=1, keepdims=True)
+        masks = tuple(node.mask for node in self.selectable)
+        if self.averaged is None:
+            tops, _ = self.urn.step_matrix(self.counts, masks)
+        else:
+            tops = self.urn.step_matrix(Counts(), masks)[0] + self.averaged.counts
+        shares = tops / tops.sum(axis=1, keepdims=True)
+        if self.settings.paths == "constant":
+            shares[1:] = np.eye(len(masks))
+        return shares
 
     def children(self, mask: int) -> tuple[int, ...]:
         """Masks that customers leaving a composition went to; of the root for `ROOT`."""
@@ -205,7 +236,7 @@ class LearntGraph:
 
     def node(self, composition: Composition) -> Node:
         """The node of a composition."""
-        for node in self.nodes:
+        for node in self.selectable:
             if node.composition == composition:
                 return node
         raise KeyError(composition.text)

@@ -20,7 +20,7 @@ from kerneltrail.store.container import Arrays, digest_of, pack, unpack
 from kerneltrail.store.digest import described
 from kerneltrail.store.validate import Malformed, array, conform, reading
 from kerneltrail.trajectory.effects import PILOT_ROW
-from kerneltrail.trajectory.graph import Diagnostics, LearntGraph, Node
+from kerneltrail.trajectory.graph import Averaged, Diagnostics, LearntGraph, Node
 from kerneltrail.trajectory.map_table import Group
 from kerneltrail.trajectory.sampler.joint import Structure
 from kerneltrail.trajectory.settings import Settings
@@ -39,6 +39,8 @@ _LATER = (
     ("tails", "normal"),
     ("slopes", ()),
     ("covariance", None),
+    ("paths", "overlapping"),
+    ("structure", "chosen"),
 )
 """Keys, with the values that change nothing, which files of before do not have."""
 
@@ -95,7 +97,9 @@ def fingerprint(model: LearntGraph) -> str:
     facts["reward"] = content["reward"] and {k: v for k, v in content["reward"].items() if (k, v) not in _LATER}
     if model.tails or model.clip is not None:
         facts["tails"] = content["tails"]
-    used = {name: array for name, array in arrays.items() if name.startswith(("nodes.", "mean."))}
+    if model.averaged is not None:
+        facts["averaged"] = [node.composition.text for node in model.averaged.nodes]
+    used = {name: array for name, array in arrays.items() if name.startswith(("nodes.", "mean.", "averaged."))}
     return digest_of(facts, {**used, "paths": arrays["structures.paths"][:1]})
 
 
@@ -106,17 +110,14 @@ def _encode(model: LearntGraph) -> tuple[dict[str, Any], dict[str, NDArray[Any]]
     pool = model.pool
     # Paths refer to a list of kernels in text: masks of large pools do not fit in 64 bits.
     masks = dict.fromkeys(mask for s in model.structures for path in s.paths for mask in path)
-    index_of = {mask: index for index, mask in enumerate(dict.fromkeys([*(n.mask for n in model.nodes), *masks]))}
+    every = dict.fromkeys([*(n.mask for n in model.nodes), *masks, *(n.mask for n in model.selectable)])
+    index_of = {mask: index for index, mask in enumerate(every)}
     paths = [[index_of[mask] for path in s.paths for mask in path] for s in model.structures]
     arrays: dict[str, NDArray[Any]] = {
         "structures.paths": np.array(paths, dtype=np.int64),
         "structures.log_joint": np.array([s.log_joint for s in model.structures]),
     }
     arrays |= {f"diagnostics.traces.{name}": trace for name, trace in model.diagnostics.traces.items()}
-    for i, node in enumerate(model.nodes):
-        arrays[f"nodes.{i}.thetas"] = node.thetas
-        arrays[f"nodes.{i}.mean"] = node.group.mean
-        arrays[f"nodes.{i}.variance"] = node.group.variance
     content = {
         "schema": model.schema.to_json(),
         "pool": {**_stored(pool, LAYOUT["pool"]), "products": [str(product) for product in pool.products]},
@@ -126,10 +127,7 @@ def _encode(model: LearntGraph) -> tuple[dict[str, Any], dict[str, NDArray[Any]]
         "batches": [len(path) for path in model.paths],
         "compositions": [pool.composition(mask).text for mask in index_of],
         "structures": [_stored(s, ("nodes", "edges", "visits")) for s in model.structures],
-        "nodes": [
-            {"composition": index_of[node.mask], "users": list(node.users), "group": node.group.users}
-            for node in model.nodes
-        ],
+        "nodes": _encode_nodes(model.nodes, "nodes", index_of, arrays),
         "reward": None if model.reward is None else asdict(model.reward),
         "diagnostics": {**_stored(model.diagnostics, LAYOUT["diagnostics"]), "traces": list(model.diagnostics.traces)},
         "provenance": dict(model.provenance),
@@ -141,7 +139,23 @@ def _encode(model: LearntGraph) -> tuple[dict[str, Any], dict[str, NDArray[Any]]
         if model.mean.between is not None:
             arrays["between"] = model.mean.between
         content["mean"] = {"penalty": model.mean.penalty, "curves": model.mean.curves}
+    if model.averaged is not None:
+        arrays["averaged.counts"] = model.averaged.counts
+        nodes = _encode_nodes(model.averaged.nodes, "averaged.nodes", index_of, arrays)
+        content["averaged"] = {"nodes": nodes, "cut": model.averaged.cut}
     return content, arrays
+
+
+def _encode_nodes(
+    nodes: Sequence[Node], prefix: str, index_of: Mapping[int, int], arrays: dict[str, NDArray[Any]]
+) -> list[dict[str, Any]]:
+    for i, node in enumerate(nodes):
+        arrays[f"{prefix}.{i}.thetas"] = node.thetas
+        arrays[f"{prefix}.{i}.mean"] = node.group.mean
+        arrays[f"{prefix}.{i}.variance"] = node.group.variance
+    return [
+        {"composition": index_of[node.mask], "users": list(node.users), "group": node.group.users} for node in nodes
+    ]
 
 
 def _stored(value: object, names: Iterable[str]) -> dict[str, Any]:
@@ -163,7 +177,7 @@ def _decode(content: Mapping[str, Any], arrays: Arrays, kind: type[Model]) -> Mo
     pool = _decode_pool(content["pool"])
     compositions = [parse(text) for text in content["compositions"]]
     masks = [pool.mask(composition) for composition in compositions]
-    nodes = tuple(_decode_node(i, stored, compositions, masks, arrays) for i, stored in enumerate(content["nodes"]))
+    nodes = _decode_nodes(content["nodes"], "nodes", compositions, masks, arrays)
     structures = _decode_structures(content, masks, arrays)
     reward, chains = content["reward"], content["diagnostics"]
     shape = (None, chains["sweeps"])
@@ -184,6 +198,7 @@ def _decode(content: Mapping[str, Any], arrays: Arrays, kind: type[Model]) -> Mo
         pilot_effects=_decode_effects(content.get("pilot_effects", [])),
         tails=tails,
         clip=clip,
+        averaged=_decode_averaged(content.get("averaged"), len(nodes), compositions, masks, arrays),
     )
     _check(model)
     return model
@@ -195,7 +210,9 @@ def _check(model: LearntGraph) -> None:
         raise Malformed("the transitions of the graph are not probabilities")
     if {mask for path in model.paths for mask in path} - {node.mask for node in model.nodes} - {0}:
         raise Malformed("the chosen paths pass kernels that are no nodes")
-    unknown = {name for node in model.nodes for name in node.composition.covariates} - set(model.covariates)
+    if len({node.mask for node in model.selectable}) < len(model.selectable):
+        raise Malformed("two of its nodes are of the same kernel")
+    unknown = {name for node in model.selectable for name in node.composition.covariates} - set(model.covariates)
     if unknown:
         raise Malformed(f"the graph reads {', '.join(sorted(unknown))}, which is no covariate of the schema")
     rows, action = np.zeros((1, len(model.covariates))), np.zeros(1)
@@ -252,23 +269,49 @@ def _decode_priors(stored: Mapping[str, Any]) -> Priors:
     return Priors(by_kind, by_covariate)
 
 
+def _decode_averaged(
+    stored: Any, chosen: int, compositions: Sequence[Composition], masks: Sequence[int], arrays: Arrays
+) -> Averaged | None:
+    """Files of before, and of models that are followed by the chosen structure, do not have it."""
+    if stored is None:
+        return None
+    conform(stored, {"nodes": list[Any], "cut": float}, "its average of structures")
+    nodes = _decode_nodes(stored["nodes"], "averaged.nodes", compositions, masks, arrays)
+    size = chosen + len(nodes)
+    counts = array(arrays, "averaged.counts", (size + 1, size), finite=True)
+    if not (counts >= 0).all():
+        raise Malformed("its average of structures counts a transition less than never")
+    return Averaged(nodes, counts, stored["cut"])
+
+
+def _decode_nodes(
+    stored: Sequence[Any], prefix: str, compositions: Sequence[Composition], masks: Sequence[int], arrays: Arrays
+) -> tuple[Node, ...]:
+    return tuple(_decode_node(f"{prefix}.{i}", i, each, compositions, masks, arrays) for i, each in enumerate(stored))
+
+
 def _decode_node(
-    i: int, stored: Mapping[str, Any], compositions: Sequence[Composition], masks: Sequence[int], arrays: Arrays
+    key: str,
+    i: int,
+    stored: Mapping[str, Any],
+    compositions: Sequence[Composition],
+    masks: Sequence[int],
+    arrays: Arrays,
 ) -> Node:
     conform(stored, {"composition": int, "users": list[str], "group": int}, f"its node {i}")
     index = stored["composition"]
     if index not in range(len(compositions)):
         raise Malformed(f"its node {i} is composition {index} of {len(compositions)}")
     composition = compositions[index]
-    mean = array(arrays, f"nodes.{i}.mean", (None,), finite=True)
+    mean = array(arrays, f"{key}.mean", (None,), finite=True)
     size = layout_of(composition).size
     if mean.shape != (size,):
         raise ModelFileError(
             f"{composition} has {size} hyperparameters here, but {len(mean)} in the file: one of its kernels is "
             "registered otherwise than where the model was learnt"
         )
-    variance = array(arrays, f"nodes.{i}.variance", (size,), finite=True)
-    thetas = array(arrays, f"nodes.{i}.thetas", (None, size), finite=True)
+    variance = array(arrays, f"{key}.variance", (size,), finite=True)
+    thetas = array(arrays, f"{key}.thetas", (None, size), finite=True)
     if not (variance > 0).all():
         raise Malformed(f"the group of {composition} has a variance that is not above 0")
     group = Group(composition, mean, variance, stored["group"])

@@ -73,7 +73,7 @@ class NewUser:
                 hint = nearest(change, CHANGEABLE, "these can:")
                 raise TrajectoryError(f"{change!r} cannot be changed for a new user; {hint}")
         settings = replace(model.settings, **changes)
-        fits = tuple(map(NodeFit.start, model.nodes))
+        fits = tuple(map(NodeFit.start, model.selectable))
         state = UserState.start(name, settings, fits, model.transitions[0])
         return cls(model, state)
 
@@ -173,13 +173,13 @@ class NewUser:
     @property
     def selected(self) -> Mapping[Composition, int]:
         """After how many batches each node was the selected one."""
-        return {node.composition: n for node, n in zip(self.model.nodes, self._state.selected, strict=True)}
+        return {node.composition: n for node, n in zip(self.model.selectable, self._state.selected, strict=True)}
 
     @property
     def composition(self) -> Composition:
         """The composition selected; the empty one before any batch."""
         current = self._state.current
-        return Composition() if current is None else self.model.nodes[current].composition
+        return Composition() if current is None else self.model.selectable[current].composition
 
     @property
     def hyperparameters(self) -> Hyperparameters | None:
@@ -193,7 +193,7 @@ class NewUser:
         return self._ranked(self._state.weights)
 
     def _ranked(self, weights: Array) -> dict[Composition, float]:
-        pairs = zip((node.composition for node in self.model.nodes), weights.tolist(), strict=True)
+        pairs = zip((node.composition for node in self.model.selectable), weights.tolist(), strict=True)
         return dict(sorted(pairs, key=lambda pair: -pair[1]))
 
     def update(
@@ -239,7 +239,7 @@ class NewUser:
         candidates = self._candidates(state)
         fits = self._refitted(state, batch, grown, candidates)
         prior, weights, current = self._decide(state, fits, candidates)
-        nodes = self.model.nodes
+        nodes = self.model.selectable
         step = SelectionStep(
             batches,
             rows,
@@ -277,7 +277,7 @@ class NewUser:
 
     def _candidates(self, state: UserState) -> tuple[int, ...]:
         """Indices of the nodes that may be selected next."""
-        nodes = self.model.nodes
+        nodes = self.model.selectable
         if state.selection == "filter":
             return tuple(range(len(nodes)))
         # method (26), Algorithm 1: the current composition and its children; at a node without children, stay.
@@ -311,7 +311,7 @@ class NewUser:
         action: Assignment | ArrayLike | None = None,
         probability: ArrayLike | None = None,
     ) -> Prediction:
-        """Mean and variance in the target's units, averaged over nodes by their probability.
+        """Mean and variance in the target's units, averaged over nodes by their probability at the next batch.
 
         X, and with a reward model the action and its probability, are given as for `update`.
         """
@@ -334,7 +334,7 @@ class NewUser:
         """The prediction at scaled rows, scaled and less the population mean."""
         reward = self.model.reward
         linear = None if reward is None else reward.design(scaled, self.model.covariates, assignment)
-        weights, posteriors = self._counted(state)
+        weights, posteriors = self._counted(state, ahead=True)
         parts = [posterior.predict(scaled, linear) for posterior in posteriors]
         mixture = NormalMixture(weights, np.array([p.mean for p in parts]), np.array([p.variance for p in parts]))
         noise = np.array([p.noise for p in parts])
@@ -348,12 +348,12 @@ class NewUser:
         return Prediction(mixture.mean, mixture.variance, expected, freedom=freedom)
 
     def advantage(self, X: Any) -> Advantage:
-        """What acting adds at each row of X, in the target's units, averaged over nodes by their probability."""
+        """What acting adds at each row of X, in the target's units; nodes are averaged as for `predict`."""
         reward = self.model.reward
         if reward is None or not reward.acts:
             raise DataError("this model has no reward model, so it knows of no advantage; fit it with an action column")
         scaled = rows_of(self._scaler.transform(covariate_rows(self.model, X)[1]), self.model.covariates)
-        weights, posteriors = self._counted()
+        weights, posteriors = self._counted(ahead=True)
         parts = [posterior.posterior.advantage(scaled, reward) for posterior in posteriors]
         shared = 0.0 if self.model.mean is None else self.model.mean.advantage(scaled)
         scale = self._scaler.scale
@@ -387,16 +387,19 @@ class NewUser:
     def node_posterior(self, composition: Composition | None = None) -> NodePosterior:
         """What a node (the selected one unless one is named) predicts from: its posterior, parts, advantage."""
         wanted = self.composition if composition is None else composition
-        for node, posterior in zip(self.model.nodes, self._all_posteriors(self._state), strict=True):
+        for node, posterior in zip(self.model.selectable, self._all_posteriors(self._state), strict=True):
             if node.composition == wanted:
                 return posterior
         raise DataError(f"{wanted or 'nothing'} is not a node of this model")
 
-    def _counted(self, state: UserState | None = None) -> tuple[Array, list[NodePosterior]]:
-        """The nodes that can be seen in an average, with their probabilities."""
+    def _counted(self, state: UserState | None = None, *, ahead: bool = False) -> tuple[Array, list[NodePosterior]]:
+        """The nodes that can be seen in an average, with their probabilities: now, or `ahead`, at the next batch."""
         state = self._state if state is None else state
-        counts = state.weights >= 1e-4
-        return state.weights[counts], list(compress(self._all_posteriors(state), counts))
+        weights = state.weights
+        if ahead and state.batches and state.selection == "filter":
+            weights = weights @ self.model.transitions[1:]  # method (48); before any batch they are the next one's
+        counts = weights >= 1e-4
+        return weights[counts], list(compress(self._all_posteriors(state), counts))
 
     def _all_posteriors(self, state: UserState) -> tuple[NodePosterior, ...]:
         cached = self._posteriors

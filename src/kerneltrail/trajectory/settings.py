@@ -21,6 +21,8 @@ Selection = Literal["filter", "greedy"]
 Memory = Literal["newest", "all"]
 Start = Literal["apart", "best"]
 MarginOf = Literal["joint", "likelihood"]
+PathsOf = Literal["overlapping", "constant"]
+StructureUse = Literal["chosen", "averaged"]
 Mean = Literal["automatic", "none", "population", "smooth"]
 Sharing = Literal["joint", "separate"]
 Tails = Literal["automatic", "normal", "student", "robust"]
@@ -54,6 +56,10 @@ class Settings:
         margin: a sampled structure within so many nats of the best may be preferred for being simpler.
         margin_of: what the margin is on: the log ``joint``, or the log ``likelihood``, which is the joint without the
             urn's prior over paths.
+        paths: how a pilot user's kernel may change: ``overlapping``, at every batch, each judged by all rows so far, so
+            that early rows count often (method (9)); or ``constant``, never, and every row counts once (method (47)).
+        structure: what a new user is followed by: the ``chosen`` structure, or the sampled ones ``averaged``
+            (method (49)). The graph that is shown is the chosen one in both cases.
         selection: how new users are followed: ``filter`` or ``greedy`` (method §7).
         memory: for the filter, whether only the newest cumulative set speaks or all of them.
         mean: what users vary around: ``automatic``, ``population`` where the target is standardised, else ``none``;
@@ -89,6 +95,8 @@ class Settings:
     check: int = 100
     margin: float = 2.0
     margin_of: MarginOf = "joint"
+    paths: PathsOf = "overlapping"
+    structure: StructureUse = "chosen"
     selection: Selection = "filter"
     memory: Memory = "newest"
     mean: Mean = "automatic"
@@ -112,13 +120,18 @@ class Settings:
             if getattr(self, name) < least:
                 raise TrajectoryError(f"{name} must be at least {least}, got {getattr(self, name)}")
         hints = get_type_hints(Settings)
-        choices = {
-            name: get_args(hints[name])
-            for name in ("selection", "memory", "start", "margin_of", "scope", "mean", "sharing", "tails")
-        }
+        named = ("selection", "memory", "start", "margin_of", "scope", "mean", "paths", "structure", "sharing", "tails")
+        choices = {name: get_args(hints[name]) for name in named}
         for name, allowed in {"evidence": tuple(EVIDENCES), **choices}.items():
             if getattr(self, name) not in allowed:
                 raise TrajectoryError(f"{name} must be one of {', '.join(allowed)}, got {getattr(self, name)!r}")
+        if self.paths == "constant" and (self.memory, self.selection) != ("newest", "filter"):
+            raise TrajectoryError(
+                "constant paths count every row once and are followed by probabilities: they need memory 'newest' and "
+                f"selection 'filter', got {self.memory!r} and {self.selection!r}"
+            )
+        if self.structure == "averaged" and self.selection == "greedy":
+            raise TrajectoryError("a greedy walk is on one graph: structure 'averaged' needs selection 'filter'")
         if self.constant is not None and not 0 <= self.constant < float("inf"):
             raise TrajectoryError(f"constant is a variance, 0 for no constant at all; got {self.constant}")
         if self.margin < 0 or self.rhat <= 1.0:

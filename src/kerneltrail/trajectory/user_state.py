@@ -142,7 +142,7 @@ class UserState:
             raise ModelFileError(f"{shown} holds a user who was followed on another model than this one")
         with reading(shown, ModelFileError):
             conform(content, LAYOUT, "its content")
-            count, current = len(model.nodes), content["current"]
+            count, current = len(model.selectable), content["current"]
             if current is not None and current not in range(count):
                 raise Malformed(f"the selected node is number {current} of {count}")
             steps = _decode_history(content["history"], model, arrays)
@@ -155,7 +155,7 @@ class UserState:
                 history=steps[-RECENT:],
                 fits=tuple(
                     _decode_fit(stored, node, model, f"judges.{i}", arrays)
-                    for i, (stored, node) in enumerate(zip(content["judges"], model.nodes, strict=True))
+                    for i, (stored, node) in enumerate(zip(content["judges"], model.selectable, strict=True))
                 ),
                 kept=kept,
                 prior=_shares(arrays, "prior", count),
@@ -261,7 +261,7 @@ def _decode_rows(stored: Mapping[str, Any] | None, key: str, model: LearntGraph,
 def _encode_history(
     history: tuple[SelectionStep, ...], model: LearntGraph, arrays: dict[str, NDArray[Any]]
 ) -> list[dict[str, Any]]:
-    nodes = [node.composition for node in model.nodes]
+    nodes = [node.composition for node in model.selectable]
     for name in ("log_evidence", "probabilities"):
         values = [[getattr(step, name).get(node, np.nan) for node in nodes] for step in history]
         arrays[f"history.{name}"] = np.array(values, dtype=np.float64).reshape(len(history), len(nodes))
@@ -279,7 +279,7 @@ def _encode_history(
 
 def _decode_history(stored: list[Mapping[str, Any]], model: LearntGraph, arrays: Arrays) -> tuple[SelectionStep, ...]:
     layout = {"batch": int, "rows": int, "selected": int, "candidates": list[int], "ranking": list[int]}
-    nodes = [node.composition for node in model.nodes]
+    nodes = [node.composition for node in model.selectable]
     log_evidence = array(arrays, "history.log_evidence", (len(stored), len(nodes))).tolist()
     probabilities = array(arrays, "history.probabilities", (len(stored), len(nodes))).tolist()
     steps = []
@@ -303,8 +303,8 @@ def _decode_history(stored: list[Mapping[str, Any]], model: LearntGraph, arrays:
 def _decode_selected(stored: Any, steps: tuple[SelectionStep, ...], model: LearntGraph) -> tuple[int, ...]:
     """Files that hold every step do not count them."""
     if stored is None:
-        return tuple(sum(step.composition == node.composition for step in steps) for node in model.nodes)
+        return tuple(sum(step.composition == node.composition for step in steps) for node in model.selectable)
     conform(stored, list[int], "how often each node was selected")
-    if len(stored) != len(model.nodes):
-        raise Malformed(f"it counts selections of {len(stored)} nodes, the model has {len(model.nodes)}")
+    if len(stored) != len(model.selectable):
+        raise Malformed(f"it counts selections of {len(stored)} nodes, the model has {len(model.selectable)}")
     return tuple(stored)

@@ -79,7 +79,19 @@ def test_everything_that_is_asked_for_is_in_the_results(written):
         assert row["method"] == "trajectory"
         assert row["low"] <= row["mean"] <= row["high"]
     methods = {row["method"] for row in results["metrics"]}
-    assert methods == {"trajectory", "published", "no mean", "final", "pooled", "pooled-mean", "linear", "mean", "cks"}
+    assert methods == {
+        "trajectory",
+        "published",
+        "no mean",
+        "union",
+        "flat",
+        "final",
+        "pooled",
+        "pooled-mean",
+        "linear",
+        "mean",
+        "cks",
+    }
     assert {row["t"] for row in results["metrics"] if row["rmse"] is not None} == {0, 1, 2}
     first = results["first_split"]["metrics"]
     assert {row["users"] for row in first if row["rmse"] is not None} == {1}

@@ -45,12 +45,14 @@
         node.classList.toggle("on", number === 0 || path.includes(number));
         node.classList.toggle("here", number === path[path.length - 1]);
       }
+      const boxOf = (number) => svg.querySelector(`[data-node="${number}"] rect`);
       const centre = (number) => {
-        const box = svg.querySelector(`[data-node="${number}"] rect`);
+        const box = boxOf(number);
         const [x, y, w, h] = ["x", "y", "width", "height"].map((name) => Number(box.getAttribute(name)));
         return [x + w / 2, y + h / 2];
       };
       for (const step of missing) {
+        if (!step.split(" ").every(boxOf)) continue;  // a kernel of another structure than the one drawn
         const [a, b] = step.split(" ").map(centre);
         // Bent to one side, so that it keeps clear of what stands between the two.
         const bend = [(a[0] + b[0]) / 2 + 0.35 * (b[1] - a[1]), (a[1] + b[1]) / 2 - 0.35 * (b[0] - a[0])];

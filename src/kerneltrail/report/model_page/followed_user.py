@@ -51,7 +51,7 @@ class StepView:
     Attributes:
         rows: seen so far.
         composition: the pilot user's on its path, or what is selected for a new one.
-        probabilities: of the model's nodes, in their order.
+        probabilities: of the nodes that a new user may be at, in the order of the model.
         lead: what describes the user best, and how sure that is.
         words: what the composition says, the part that matters most first.
         fit: over the covariate, or over the rows seen in their order where there are several.
@@ -237,7 +237,7 @@ def _step(
     return StepView(
         seen.rows,
         composition,
-        tuple(state.probabilities[node.composition] for node in model.nodes),
+        tuple(state.probabilities[node.composition] for node in model.selectable),
         best_description(state) if averaged else _learnt(state, view),
         tuple(sentence.text for sentence in words),
         Curve(x, mean, np.sqrt(variance), np.sqrt(total)),

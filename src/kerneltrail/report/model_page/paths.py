@@ -54,11 +54,14 @@ class PathsBlock(Block):
     def data(self) -> dict[str, Any]:
         """What the script draws from."""
         schema = self.model.schema
-        numbers = {node.composition: i + 1 for i, node in enumerate(self.model.nodes)}
+        numbers = {node.composition: i + 1 for i, node in enumerate(self.model.selectable)}
         shown = self.shown
         return {
             "nodes": [{"name": "root", "colour": "#222222"}]
-            + [{"name": name_of(node.composition), "colour": colour_of(i)} for i, node in enumerate(self.model.nodes)],
+            + [
+                {"name": name_of(node.composition), "colour": colour_of(i)}
+                for i, node in enumerate(self.model.selectable)
+            ],
             "target": with_unit(schema.target, schema),
             "action": Terms(schema).action,
             "shared": self.model.mean is not None,

@@ -78,9 +78,9 @@ class _Bench:
     def followed(
         self, stage: str, run: str, train: Cohort, test: Cohort, models: Mapping[str, TrajectoryModel]
     ) -> Evaluation:
-        """Test users under the models, the kernel that pilot users of the first one end with, and all other methods."""
+        """Test users under the models, what is left of the first one without its graph, and all other methods."""
         specs: dict[str, Spec] = {label: ("trajectory", {"model": model}) for label, model in models.items()}
-        specs["final"] = ("final", {"model": models[TRAJECTORY]})
+        specs |= {name: (name, {"model": models[TRAJECTORY]}) for name in ("union", "flat", "final")}
         specs |= self.study.methods(train, self.sizes)
         return self.context.evaluation(
             stage,

@@ -113,6 +113,8 @@ def _compared(
     specs: dict[str, Spec] = {
         "trajectory": ("trajectory", {"model": models["default"]}),
         "published": ("trajectory", {"model": models["published"]}),
+        "union": ("union", {"model": models["default"]}),
+        "flat": ("flat", {"model": models["default"]}),
         "mean": "mean",
         "linear": ("linear", {"priors": plan.priors()}),
         "se-ard": ("se-ard", {"priors": plan.priors()}),
