@@ -28,7 +28,7 @@ def quadratics(centres, precision):
 
 
 def penalised(mean, variance, centres, precision, mean0, variance0):
-    """method (53) for one hyperparameter, by sums over a grid."""
+    """method (52) for one hyperparameter, by sums over a grid."""
     total = stats.norm(mean0, np.sqrt(variance0)).logpdf(mean)
     total -= 0.5 * (np.log(variance) + TYPICAL * variance0 / variance)
     for centre in centres:

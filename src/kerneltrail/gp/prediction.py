@@ -121,7 +121,7 @@ def student_log_density(z: Array, freedom: ArrayLike) -> Array:
 
 
 def freedom_of(spread: ArrayLike) -> Array:
-    """Degrees of freedom ν of a Student-t whose log variance is uncertain by `spread`, a variance (method (54)).
+    """Degrees of freedom ν of a Student-t whose log variance is uncertain by `spread`, a variance (method (53)).
 
     A Student-t is a Normal whose variance is inverse-gamma; its log has the variance ψ′(ν/2), which is solved for ν.
 

@@ -84,7 +84,7 @@ class Reward:
         typical: the pilot users' average probability, for rows where nobody logged one; None without a centred coding.
         slopes: covariates of which a user has a slope of one's own, besides what the kernel says; the last features.
         covariance: prior covariance of all weights, a row for each of `names`, where it was learnt from a group
-            (method (52)); it stands before the variances.
+            (method (51)); it stands before the variances.
     """
 
     features: tuple[str, ...] = ()

@@ -142,7 +142,7 @@ class LinearRegression(PreprocessedLearner):
 
 
 def mixed_prior(blocks: Sequence[tuple[Array, Array]], slopes: int) -> Weights:
-    """Of a new user's weights: what users share, how far they differ, and how well the former is known (method (52)).
+    """Of a new user's weights: what users share, how far they differ, and how well the former is known (method (51)).
 
     The slopes, which are the weights after the first, turn around the middle of all rows.
     """

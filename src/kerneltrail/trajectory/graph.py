@@ -120,7 +120,7 @@ class LearntGraph:
         pilot_effects: what was found of every pilot user, a row for each covariate (`effects.PILOT_ROW`); empty in
             models of before.
         tails: how much heavier than a Normal's the tails of observations are: the variance of the log of their
-            variance from row to row (method (54)); 0 for a Normal's.
+            variance from row to row (method (53)); 0 for a Normal's.
         clip: standard deviations beyond which a new user's outcomes are drawn in; None for never.
         averaged: what all sampled structures say together; None where new users are followed by the chosen one.
     """

@@ -340,7 +340,7 @@ class NewUser:
         noise = np.array([p.noise for p in parts])
         if self.model.settings.tails == "normal":
             return Prediction(mixture.mean, mixture.variance, float(mixture.weights @ noise))
-        # method (54): the noise is not a point, so an observation is Student-t.
+        # method (53): the noise is not a point, so an observation is Student-t.
         spread = np.array([posterior.fit.noise_spread(state.rows) for posterior in posteriors])
         expected = float(mixture.weights @ (noise * np.exp(0.5 * spread)))
         share = expected / (mixture.variance + expected)

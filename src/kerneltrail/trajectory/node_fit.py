@@ -191,7 +191,7 @@ class NodeFit:
         return np.eye(len(scale)) + (rows / max(self.refined, 1)) * (whitened - np.eye(len(scale)))
 
     def noise_spread(self, rows: int) -> float:
-        """Variance of the log of the noise's variance after so many rows: what is not known of it (method (54))."""
+        """Variance of the log of the noise's variance after so many rows: what is not known of it (method (53))."""
         between = float(self.node.group.variance[-1])
         if self.precision is None:
             return between

@@ -92,7 +92,7 @@ def learn_together(
 def learn_weights(
     users: Sequence[User], fitted: Sequence[Hyperparameters], mean: PopulationMean, reward: Reward
 ) -> tuple[PopulationMean, Reward]:
-    """The population mean and the reward model's prior, given every pilot user's kernel (method (35), (52)).
+    """The population mean and the reward model's prior, given every pilot user's kernel (method (35), (51)).
 
     Args:
         users: the pilot users, scaled and less the mean.
@@ -140,7 +140,7 @@ def learn_group(
     prior: gp.map.Prior,
     settings: MapSettings,
 ) -> tuple[Group, list[Array]]:
-    """The group of a node by the likelihood of its pilot users together, hyperparameters integrated out (method (53)).
+    """The group of a node by the likelihood of its pilot users together, hyperparameters integrated out (method (52)).
 
     Each user's integral is Laplace's around the MAP under the group of the step before; the MAPs are returned too.
     """
@@ -186,7 +186,7 @@ TYPICAL = 1.0 / 8.0
 
 
 def maximise_group(composition: Composition, users: Quadratic, mean0: Array, variance0: Array) -> Group:
-    """EM for N(μ, V) from the quadratics of M users, one row each (method (53)).
+    """EM for N(μ, V) from the quadratics of M users, one row each (method (52)).
 
     μ ~ N(μ₀, V₀), and a typical variance counts as one user's: few users who are alike must not end at none.
     """

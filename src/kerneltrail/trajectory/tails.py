@@ -1,7 +1,7 @@
 """Tails of observations: how far out pilot users' outcomes lie of what is predicted for them, batch by batch.
 
 Each pilot user is followed as a new one would be. What is learnt is one number, the tails' heaviness beyond what is not
-known of the noise (method (54)), and whether drawing in outcomes far out predicts the next ones better.
+known of the noise (method (53)), and whether drawing in outcomes far out predicts the next ones better.
 """
 
 from __future__ import annotations
