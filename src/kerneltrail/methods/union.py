@@ -15,6 +15,7 @@ from kerneltrail.trajectory.graph import Node
 from kerneltrail.trajectory.map_table import MapTable
 from kerneltrail.trajectory.model import TrajectoryModel
 from kerneltrail.trajectory.sampler.joint import Structure
+from kerneltrail.trajectory.sharing import Member, learn_group
 
 
 def union(cohort: Cohort, model: TrajectoryModel) -> TrajectoryModel:
@@ -28,7 +29,11 @@ def union(cohort: Cohort, model: TrajectoryModel) -> TrajectoryModel:
     everybody = [(m, 0) for m in range(len(whole))]
     thetas = np.array([table.get(m, mask).theta[t] for m, t in everybody])
     names = tuple(user.name for user in whole)
-    node = Node(mask, model.pool.composition(mask), thetas, table.group(mask, everybody), names)
+    group = table.group(mask, everybody)
+    if model.settings.sharing == "joint":
+        members = [Member(m, 0, theta) for m, theta in enumerate(thetas)]
+        group, _ = learn_group(group.composition, members, whole, model.reward, model.priors, model.settings.maps)
+    node = Node(mask, group.composition, thetas, group, names)
     # Nothing was sampled, so there is no log joint.
     structure = Structure(tuple((mask,) * len(path) for path in model.paths), math.nan, 1, 2)
     settings = replace(model.settings, structure="chosen")
