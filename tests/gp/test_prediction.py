@@ -67,3 +67,13 @@ def test_a_log_normal_scale_mixture_is_nearly_the_student():
     normal = Prediction(np.zeros(2000), np.zeros(2000), 1.0).log_density(y)
     assert abs(np.mean(student - mixture)) < 0.01
     assert np.mean(normal - mixture) < -0.01
+
+
+def test_normal_scores_are_where_observations_fell():
+    y = np.array([0.1, -9.0, 2.5])
+    np.testing.assert_allclose(special.ndtr(STUDENT.normal_scores(y)), reference().cdf(y), rtol=1e-9)
+    plain = Prediction(MEAN, VARIANCE, NOISE)
+    np.testing.assert_allclose(plain.normal_scores(y), (y - MEAN) / plain.sd)
+    far = STUDENT.normal_scores(MEAN + 1e6)
+    assert np.isfinite(far).all()
+    np.testing.assert_allclose(far, -STUDENT.normal_scores(MEAN - 1e6))

@@ -106,3 +106,16 @@ def test_numbers_are_plain(sizes):
     said = words([row(f"p{i}", "hour", "line", 0.0, 1.0, size, 0.1 * size) for i, size in enumerate(sizes)])[0]
     assert "nan" not in said
     assert "e-" not in said
+
+
+def test_outcomes_far_out_are_spoken_of():
+    rows = [row("p0", "hour", "line", 8.0, 20.0, 1.0)]
+    heavy = replace(MODEL, pilot_effects=tuple(rows), tails=0.3)
+    *_, last = (sentence.text for sentence in group_description(heavy))
+    assert last == (
+        "Now and then a pilot user's mood lies much further from its prediction than usual; intervals allow for that."
+    )
+    drawn = replace(heavy, clip=3.0)
+    assert "more than 3 standard deviations off counts as if it lay there" in str(list(group_description(drawn))[-1])
+    assert len(group_description(replace(heavy, tails=0.05))) == 1
+    assert not group_description(replace(heavy, pilot_effects=()))

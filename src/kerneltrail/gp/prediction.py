@@ -94,6 +94,19 @@ class Prediction:
         lower, upper = self.interval(level)
         return frame_like(self.given, {"mean": self.mean, "sd": self.sd, "lower": lower, "upper": upper})
 
+    def normal_scores(self, y: ArrayLike) -> Array:
+        """Where observed targets fell in their predicted distributions, as standard Normal scores, (m,).
+
+        >>> Prediction(np.array([5.0]), np.array([3.0]), 1.0).normal_scores([8.0])
+        array([1.5])
+        """
+        residual = np.asarray(y, dtype=np.float64) - self.mean
+        if self.freedom is None:
+            return residual / np.sqrt(self.total)
+        # By the lower tail, which does not round to 1.
+        below = scipy.special.stdtr(self.freedom, -np.abs(residual) / self._scale)
+        return np.asarray(-np.sign(residual) * scipy.special.ndtri(below))
+
     def log_density(self, y: ArrayLike) -> Array:
         """Log predictive density of observed targets, (m,)."""
         target = finite_numbers(y, "targets")

@@ -18,18 +18,41 @@ from kerneltrail.trajectory.graph import LearntGraph
 Row = Mapping[str, Any]
 """One pilot user's effect of one covariate."""
 
+FAR_OUT = 0.1
+"""Heaviness of the tails from which it is worth a sentence: some 20 degrees of freedom, or fewer."""
+
 NEAR = 0.1
 """Turning points within this share of the span, to either side, count as one place."""
 
 
 def group_description(model: LearntGraph) -> Description:
-    """A sentence for each covariate, the largest effects first; none for models that keep no pilot users' effects."""
+    """A sentence for each covariate, the largest effects first, and one for outcomes far out, if there are such.
+
+    There are none for models that keep no pilot users' effects.
+    """
     by_covariate: dict[str, list[Row]] = {}
     for row in model.pilot_effects:
         by_covariate.setdefault(row["covariate"], []).append(row)
     order = sorted(by_covariate, key=lambda name: (-_weight(by_covariate[name]), name))
     terms = Terms(model.schema)
-    return Description(Sentence(_sentence(name, by_covariate[name], terms), covariates=(name,)) for name in order)
+    found = [Sentence(_sentence(name, by_covariate[name], terms), covariates=(name,)) for name in order]
+    return Description((*found, *map(Sentence, _tails(model) if found else ())))
+
+
+def _tails(model: LearntGraph) -> list[str]:
+    """What is done about outcomes far from their predictions, if pilot users have many."""
+    if model.tails < FAR_OUT and model.clip is None:
+        return []
+    text = (
+        f"Now and then a pilot user's {model.schema.label(model.schema.target)} lies much further from its prediction "
+        "than usual; intervals allow for that."
+    )
+    if model.clip is not None:
+        text += (
+            f" So that such rows do not mislead, one that lies more than {model.clip:g} standard deviations off counts "
+            "as if it lay there: the pilot users' next rows were predicted better so."
+        )
+    return [text]
 
 
 def _weight(rows: Sequence[Row]) -> float:

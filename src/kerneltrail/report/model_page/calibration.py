@@ -57,9 +57,9 @@ def coverages(users: Sequence[UserView]) -> tuple[Coverage, ...]:
     batches = []
     for t in range(max((len(one.ahead) for one in users), default=0)):
         predicted = [one.ahead[t] for one in users if t < len(one.ahead)]
-        z, sd = np.concatenate([a.z for a in predicted]), np.concatenate([a.sd for a in predicted])
-        error = float(np.sqrt(np.mean((z * sd) ** 2)))
-        density = float(np.mean(-0.5 * z**2 - np.log(sd) - 0.5 * np.log(2.0 * np.pi)))
+        z = np.concatenate([a.z for a in predicted])
+        error = float(np.sqrt(np.mean(np.concatenate([a.y - a.mean for a in predicted]) ** 2)))
+        density = float(np.mean(np.concatenate([a.prediction.log_density(a.y) for a in predicted])))
         sure = float(np.mean([one.sure[t] for one in users if t < len(one.sure)]))
         half, ninety = (float(np.mean(_inside(z, level))) for level in (0.5, 0.9))
         batches.append(Coverage(t + 1, len(predicted), len(z), half, ninety, error, density, sure))

@@ -12,7 +12,7 @@ from kerneltrail.data import User
 from kerneltrail.evaluation.baselines import simple_predictions
 from kerneltrail.evaluation.follow import BAD_ROWS, follow, left_out
 from kerneltrail.evaluation.harness import FOLLOWING
-from kerneltrail.gp import one_blas_thread
+from kerneltrail.gp import Prediction, one_blas_thread
 from kerneltrail.kernels import Composition
 from kerneltrail.kernels.phrases import counted
 from kerneltrail.methods.trajectory import TrajectoryMethod
@@ -75,21 +75,30 @@ class Ahead:
 
     Attributes:
         seen: rows before it.
-        mean, sd: of its observations.
+        prediction: of its observations.
         y: what they were.
         simple: means that simple rules predict, by name (`simple_predictions`).
     """
 
     seen: int
-    mean: Array
-    sd: Array
+    prediction: Prediction
     y: Array
     simple: Mapping[str, Array] = field(default_factory=dict)
 
     @property
+    def mean(self) -> Array:
+        """Predicted means."""
+        return self.prediction.mean
+
+    @property
+    def sd(self) -> Array:
+        """Predicted standard deviations of observations."""
+        return self.prediction.sd
+
+    @property
     def z(self) -> Array:
-        """Standardised errors."""
-        return (self.y - self.mean) / self.sd
+        """Where observations fell in their predicted distributions, as Normal scores."""
+        return self.prediction.normal_scores(self.y)
 
 
 @dataclass(frozen=True)
@@ -192,7 +201,7 @@ def _follow(
         return None
     simple = simple_predictions(user, _population(model, user))
     ahead = [
-        Ahead(step.rows, prediction.mean, np.sqrt(prediction.total), user.batch(step.t + 1).y, simple[step.t])
+        Ahead(step.rows, prediction, user.batch(step.t + 1).y, simple[step.t])
         for step, prediction in zip(followed.steps, followed.predictions, strict=False)
         if prediction is not None
     ]
