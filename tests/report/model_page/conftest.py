@@ -48,7 +48,7 @@ def brushing(tmp_path_factory):
     cohort = Cohort.from_users([person(f"pilot {i}", less, i) for i, less in enumerate((0, 20, 20))], target="seconds")
     schema = replace(cohort.schema, value_names={"part": {0.0: "morning", 1.0: "evening"}}, units={"seconds": "s"})
     settings = Settings(chains=1, sweeps=16, check=16, largest=2, constant=100.0, maps=MapSettings(starts=1, screen=4))
-    model = fit(cohort, pool=Pool.of("LIN[part]", "LIN[part]*LIN[day]"), settings=settings, workers=1)
+    model = fit(cohort, pool=Pool.of("LIN[part]*LIN[day]"), settings=settings, workers=1)
     model = replace(model, schema=replace(schema, scaler=model.schema.scaler))
     path.write_text(trail_page(None, model, follow_users(model, [person("ann", 20, 9)])), encoding="utf-8")
     return path

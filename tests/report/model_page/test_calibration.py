@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from kerneltrail.gp import Prediction
 from kerneltrail.report.model_page import follow_users
 from kerneltrail.report.model_page.calibration import calibration, coverages, standardised, verdicts
 from trajectory.small import rewarded_model, rows
@@ -18,7 +19,9 @@ def followed():
 
 def with_errors(one, *errors):
     """The user with these standardised errors from the second batch on."""
-    later = tuple(replace(one.ahead[0], mean=np.zeros(len(z)), sd=np.ones(len(z)), y=z) for z in errors)
+    later = tuple(
+        replace(one.ahead[0], prediction=Prediction(np.zeros(len(z)), np.ones(len(z)), 0.0), y=z) for z in errors
+    )
     return replace(one, ahead=(one.ahead[0], *later), sure=(1.0,) * (1 + len(errors)))
 
 

@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from kerneltrail.gp import Prediction
 from kerneltrail.report.model_page import follow_users
 from kerneltrail.report.model_page.errors import compared, errors_section
 from trajectory.small import rows, small_model
@@ -32,7 +33,8 @@ def test_errors_are_over_all_rows_but_those_of_the_first_batch(followed):
 def scaled(one, ours, theirs):
     """The user with these errors, of one size, in the second batch."""
     y = np.array([1.0, -1.0] * 4)
-    ahead = replace(one.ahead[1], y=y, mean=(1.0 - ours) * y, sd=np.ones(8), simple={"running mean": (1 - theirs) * y})
+    prediction = Prediction((1.0 - ours) * y, np.ones(8), 0.0)
+    ahead = replace(one.ahead[1], y=y, prediction=prediction, simple={"running mean": (1 - theirs) * y})
     return replace(one, ahead=(one.ahead[0], ahead))
 
 
