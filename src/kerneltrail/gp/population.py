@@ -112,6 +112,11 @@ class PopulationMean:
         start = len(self.weights) - self.curves * (len(self.covariates) - j)
         return line + bumps(x[:, None], self.curves) @ self.weights[start : start + self.curves]
 
+    def bends(self, j: int) -> bool:
+        """Whether covariate j has a curve besides its line."""
+        start = len(self.weights) - self.curves * (len(self.covariates) - j)
+        return bool(self.curves) and bool(self.weights[start : start + self.curves].any())
+
     def difference(self, j: int, x: Array, z: Array) -> Array:
         """Prior covariance of how far a user's effect of covariate j is from the mean's, between values x and z."""
         if self.between is None:
@@ -119,8 +124,13 @@ class PopulationMean:
         shapes = bumps(x[:, None], BUMPS) @ bumps(z[:, None], BUMPS).T
         return self.between[j, 0] * np.multiply.outer(x, z) + self.between[j, 1] * shapes
 
-    def moved(self, reward: Reward, weights: Array) -> PopulationMean:
-        """The mean with weights of a reward model's features, slopes among them, added to its own."""
+    def moved(self, reward: Reward, weights: Array, curves: Array | None = None) -> PopulationMean:
+        """The mean with weights of a reward model's features, slopes among them, and of bumps, added to its own."""
+        if curves is not None:
+            mean = self if self.curves else replace(self, weights=np.r_[self.weights, np.zeros(len(curves))])
+            added = np.r_[np.zeros(len(mean.weights) - len(curves)), curves]
+            mean = replace(mean, weights=mean.weights + added, curves=len(curves) // len(self.covariates))
+            return mean.moved(reward, weights)
         moved = self.weights.copy()
         d, actions = len(self.covariates), 0
         for name, weight in zip(reward.names, weights, strict=True):

@@ -256,7 +256,7 @@ class _Finder:
         shared = self.model.mean
         # What users share may be curved, and so may be how this one differs where a kernel does not read the covariate.
         differs = shared is not None and shared.between is not None and len(readers) < len(self.kernels)
-        bent = differs or (shared is not None and shared.curves > 0)
+        bent = differs or (shared is not None and shared.bends(self.column(name)))
         if not bent and all(kernel.straight(name) for kernel in readers):
             return "line", None
         inside = mean[(x >= span[0]) & (x <= span[1])]

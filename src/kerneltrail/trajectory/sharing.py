@@ -17,7 +17,7 @@ from kerneltrail.data import User
 from kerneltrail.engines import one_blas_thread
 from kerneltrail.gp import Reward
 from kerneltrail.gp.mixed import MixedModel, Sums
-from kerneltrail.gp.population import PopulationMean
+from kerneltrail.gp.population import BUMPS, PopulationMean, bumps
 from kerneltrail.kernels import Array, Composition, Hyperparameters
 from kerneltrail.trajectory.evidence.group import Quadratic
 from kerneltrail.trajectory.map_table import Fits, Group, MapSettings, MapTable, block_of
@@ -26,6 +26,9 @@ from kerneltrail.trajectory.sampler.urn import last_use
 
 ROUNDS = 2
 """How often weights and groups are learnt given each other."""
+
+LEAST_CURVE = 0.02
+"""A shared curve that bends by less, in root mean squares of the target, is left out."""
 
 SEARCHES = 3
 """Searches for everybody's MAP in learning a group; each starts from the one before."""
@@ -72,7 +75,9 @@ def learn_together(
                     Hyperparameters(model.pool.composition(path[-1]), tuple(latest[path[-1], m]))
                     for m, path in enumerate(model.paths)
                 ]
-                mean, reward = learn_weights(centred, fitted, mean, reward)
+                # Bumps lie on the pilot users' range.
+                curves = BUMPS if model.settings.mean == "smooth" and model.schema.scaling == "group" else 0
+                mean, reward = learn_weights(centred, fitted, mean, reward, curves)
                 centred = [mean.centred(user) for user in users]
             for node in model.nodes:
                 groups[node.mask], thetas = learn_group(
@@ -90,7 +95,7 @@ def learn_together(
 
 
 def learn_weights(
-    users: Sequence[User], fitted: Sequence[Hyperparameters], mean: PopulationMean, reward: Reward
+    users: Sequence[User], fitted: Sequence[Hyperparameters], mean: PopulationMean, reward: Reward, curves: int = 0
 ) -> tuple[PopulationMean, Reward]:
     """The population mean and the reward model's prior, given every pilot user's kernel (method (35), (51)).
 
@@ -99,29 +104,64 @@ def learn_weights(
         fitted: each one's kernel with its hyperparameters.
         mean: what users vary around so far.
         reward: its constant and its advantage; slopes of all covariates are added to them.
+        curves: bumps of the curve of each covariate that all users share (method (44)); 0 for straight lines alone.
     """
     covariates = users[0].covariates
     slopes = replace(reward, slopes=covariates, variances=None, covariance=None)
-    centre = np.concatenate([user.X for user in users]).mean(axis=0)
+    rows = np.concatenate([user.X for user in users])
     q, d = len(slopes.names), len(covariates)
-    # Slopes turn around the middle of the rows, so that a user's level and slopes are told apart.
-    turn = np.eye(q)
-    if slopes.constant_variance > 0:
-        turn[0, q - d :] = -centre
+    turn = _turn(rows, q, curves, slopes.constant_variance > 0)
     blocks = []
     for user, hyperparameters in zip(users, fitted, strict=True):
         design = slopes.design(user.X, covariates, user.assignment)
-        blocks.append(_sums(user, hyperparameters, design @ turn))
-    groups = np.array([-1 if name == "constant" else 0 for name in slopes.names])
+        features = np.hstack([design, bumps(user.X, curves)]) if curves else design
+        blocks.append(_sums(user, hyperparameters, features @ turn))
+    shared = [-1 if name == "constant" else 0 for name in slopes.names]
     size = float(np.sqrt(np.mean(np.concatenate([user.y for user in users]) ** 2)))
-    model = MixedModel.fit(Sums.joined(blocks), shared=groups, noise=1.0, scale=max(size, 1e-6))
-    covariance = turn @ model.covariance @ turn.T
-    shift = turn @ model.mean
+    model = MixedModel.fit(
+        Sums.joined(blocks),
+        shared=np.concatenate([shared, 1 + np.repeat(np.arange(d), curves)]).astype(np.int64),
+        own=np.concatenate([np.arange(q), np.full(d * curves, -1)]).astype(np.int64),
+        noise=1.0,
+        scale=max(size, 1e-6),
+    )
+    found = model.mean.copy()
+    shapes = bumps(rows, curves) if curves else np.empty((len(rows), 0))
+    for j in range(d if curves else 0):
+        part = slice(q + j * curves, q + (j + 1) * curves)
+        line = rows[:, [j]] * turn[q - d + j, part]
+        curve = (shapes[:, j * curves : (j + 1) * curves] + line) @ found[part]
+        if np.ptp(curve) < LEAST_CURVE * size:  # a line, as far as anybody can tell
+            found[part] = 0.0
+    covariance = (turn @ model.covariance @ turn.T)[:q, :q]
+    shift = turn @ found
     learnt = replace(slopes, covariance=tuple(map(tuple, 0.5 * (covariance + covariance.T))))
     between = mean.between
     if between is not None:  # slopes are the reward model's from now on; of curves it has none
         between = np.column_stack([np.zeros(d), between[:, 1]])
-    return replace(mean.moved(slopes, shift), between=between), learnt
+    return replace(mean.moved(slopes, shift[:q], shift[q:] if curves else None), between=between), learnt
+
+
+def _turn(rows: Array, q: int, curves: int, constant: bool) -> Array:
+    """Features as they are learnt from, by their weights in the given ones, (q + curves·d, q + curves·d).
+
+    Slopes turn around the middle of the rows, so that a user's level and slopes are told apart; and a curve is what is
+    left of its bumps beside a line, so that curve and line are.
+    """
+    d = rows.shape[1]
+    turn = np.eye(q + curves * d)
+    for j in range(d):
+        line = np.column_stack([np.ones(len(rows)), rows[:, j]])
+        slope = q - d + j
+        if constant:
+            turn[0, slope] = -line[:, 1].mean()
+        if curves:
+            part = slice(q + j * curves, q + (j + 1) * curves)
+            beside = np.linalg.lstsq(line, bumps(rows[:, [j]], curves), rcond=None)[0]
+            turn[slope, part] = -beside[1]
+            if constant:
+                turn[0, part] = -beside[0]
+    return turn
 
 
 def _sums(user: User, hyperparameters: Hyperparameters, features: Array) -> Sums:
