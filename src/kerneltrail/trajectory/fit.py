@@ -239,7 +239,7 @@ def _structures(target: ChainTarget, chains: Sequence[Chain]) -> tuple[Structure
     rescored = lru_cache(maxsize=None)(target.rescore)
     states = late_states(chains, (lambda paths: rescored(paths)[0]) if target.evidence.learns else None)
     worth = (lambda paths: rescored(paths)[1]) if settings.margin_of == "likelihood" else None
-    return choose(states, margin=settings.margin, worth=worth)
+    return choose(states, margin=settings.margin, worth=worth, choice=settings.choice)
 
 
 def _nodes(table: MapTable, chosen: Structure, names: tuple[str, ...]) -> tuple[Node, ...]:
