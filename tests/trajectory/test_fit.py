@@ -176,7 +176,7 @@ def test_progress_can_be_shown(monkeypatch, capsys):
 
 
 @pytest.mark.parametrize("evidence", ["laplace", "group", "empirical", "sampled", "group-sampled"])
-@pytest.mark.parametrize("start", ["apart", "best"])
+@pytest.mark.parametrize("start", ["apart", "best", "drawn"])
 def test_every_evidence_and_start_gives_a_model(evidence, start):
     model = run(evidence=evidence, start=start, sweeps=16, largest=1)
     assert all(len(node.composition) == 1 for node in model.nodes)

@@ -25,6 +25,7 @@ OTHER = Settings(
     check=10,
     margin=0.5,
     margin_of="likelihood",
+    choice="typical",
     selection="greedy",
     memory="all",
     mean="population",
@@ -63,6 +64,8 @@ def test_presets():
     published = Settings.published(seed=3)
     assert (published.evidence, published.moves, published.selection) == ("empirical", PUBLISHED, "greedy")
     assert published.seed == 3
+    assert (published.start, published.chains, published.sweeps) == ("drawn", 8, 300)
+    assert (published.margin, published.margin_of, published.choice) == (55.0, "likelihood", "typical")
 
 
 @pytest.mark.parametrize(
@@ -75,7 +78,8 @@ def test_presets():
         ({"evidence": "bic"}, "evidence must be one of laplace, group, empirical, sampled, group-sampled, got 'bic'"),
         ({"selection": "best"}, "selection must be one of filter, greedy"),
         ({"memory": "none"}, "memory must be one of newest, all"),
-        ({"start": "here"}, "start must be one of apart, best"),
+        ({"start": "here"}, "start must be one of apart, best, drawn"),
+        ({"choice": "first"}, "choice must be one of simplest, typical, got 'first'"),
         ({"largest": 0}, "largest must be at least 1, got 0"),
         ({"chains": 0}, "chains must be at least 1"),
         ({"sweeps": 7}, "sweeps must be at least 8"),

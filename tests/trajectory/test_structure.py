@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 
 from kerneltrail.trajectory import Counts, State
+from kerneltrail.trajectory.sampler.convergence import path_agreement
 from kerneltrail.trajectory.sampler.joint import choose
 
 
@@ -39,6 +40,35 @@ def test_the_rule_is_that_of_a_plain_listing(seed, margin):
     chosen, others = naive(samples, margin)
     assert found[0].paths == chosen
     assert [structure.paths for structure in found[1:]] == others
+
+
+@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("margin", [0.0, 3.0, 1e9])
+def test_the_typical_one_agrees_most_with_the_samples_within_the_margin(seed, margin):
+    rng = np.random.default_rng(seed)
+    kinds = [tuple(tuple(int(m) for m in rng.integers(1, 4, 3)) for _ in range(2)) for _ in range(25)]
+    samples = [State(kinds[i], -float(sum(map(sum, kinds[i])))) for i in rng.integers(25, size=80)]
+    best = max(state.log_joint for state in samples)
+    near = [state for state in samples if state.log_joint >= best - margin]
+
+    def agreement(state):
+        return round(sum(path_agreement(state.paths, other.paths) for other in near), 9)
+
+    wanted = sorted(near, key=lambda state: (-agreement(state), -state.log_joint, state.paths))[0]
+    found = choose(samples, margin=margin, choice="typical")
+    assert found[0].paths == wanted.paths
+    assert found[0].visits == sum(state.paths == wanted.paths for state in samples)
+    assert all(structure.graph != found[0].graph for structure in found[1:])
+
+
+def test_what_was_sampled_often_is_typical_even_if_it_is_neither_simplest_nor_best():
+    plain, usual, best = State(((1, 1), (1, 1)), -2.0), State(((1, 3), (2, 2)), -3.0), State(((1, 3), (2, 4)), -1.0)
+    samples = [plain, usual, usual, best]
+    assert choose(samples, margin=5.0)[0].paths == plain.paths
+    assert choose(samples, margin=5.0, choice="typical")[0].paths == usual.paths
+    assert choose(samples, margin=0.0, choice="typical")[0].paths == best.paths
+    worth = {plain.paths: -1.0, usual.paths: -60.0, best.paths: -60.0}.__getitem__
+    assert choose(samples, margin=55.0, choice="typical", worth=worth)[0].paths == plain.paths
 
 
 def test_simpler_wins_within_the_margin_and_loses_outside():

@@ -264,4 +264,4 @@ def _structures(target: ChainTarget, chains: Sequence[Chain]) -> tuple[list[Stat
     rescored = lru_cache(maxsize=None)(target.rescore)
     states = late_states(chains, (lambda paths: rescored(paths)[0]) if target.evidence.learns else None)
     worth = (lambda paths: rescored(paths)[1]) if settings.margin_of == "likelihood" else None
-    return states, choose(states, margin=settings.margin, worth=worth)
+    return states, choose(states, margin=settings.margin, worth=worth, choice=settings.choice)

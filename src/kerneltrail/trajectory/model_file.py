@@ -31,6 +31,7 @@ _LATER = (
     ("mean", "none"),
     ("scope", "each"),
     ("margin_of", "joint"),
+    ("choice", "simplest"),
     ("variances", None),
     ("constant", 0.0),
     ("typical", None),

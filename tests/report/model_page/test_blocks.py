@@ -62,10 +62,12 @@ class TestFacts:
 class TestSettingsInWords:
     def test_how_a_graph_was_chosen_and_chains_begun_is_as_set(self):
         text = trail_page(None, small_model())
-        assert "within 2 of the best log joint;" in text
+        assert "Chosen is the simplest graph within 2 of the best log joint;" in text
         assert "6 sweeps, begun apart." in text
         text = trail_page(None, small_model(settings=Settings.published()))
-        assert "within 55 of the best log likelihood;" in text
+        assert "with which the others agree most, of those within 55 of the best log likelihood;" in text
+        assert "6 sweeps, begun with kernels drawn at random." in text
+        text = trail_page(None, small_model(settings=Settings(start="best")))
         assert "6 sweeps, begun with each pilot user in the kernels that suit it best by itself." in text
 
 

@@ -42,6 +42,14 @@ def test_agreement_is_with_the_structure_that_the_margins_own_rule_chooses():
     assert worst_rhat(chains, 0.5, {A: 0.0, B: 0.0, C: -10.0}.__getitem__) > 1.3
 
 
+def test_agreement_is_with_the_typical_structure_where_that_is_chosen():
+    """Both chains are as near to the usual paths; one is nearer to the simplest, which is the first of equals."""
+    usual, simplest, other = ((2, 1, 2),), ((1, 1, 2),), ((2, 1, 1),)
+    chains = [chain((usual, simplest), 0), chain((usual, other), 1)]
+    assert worst_rhat(chains, 0.5) > 1.3
+    assert worst_rhat(chains, 0.5, choice="typical") < 1.1
+
+
 def test_chains_that_never_stop_early_are_judged_by_the_usual_limit():
     assert Settings.published().rhat < Settings.published().agreed == Settings().agreed == Settings().rhat
     assert Settings(rhat=1.2).agreed == 1.2

@@ -19,7 +19,15 @@ from kerneltrail.trajectory.model import TrajectoryModel
 from kerneltrail.trajectory.sampler.joint import Structure
 
 NAMES = {"log_joint": "log joint", "edges": "arrows", "agreement": "agreement with the chosen paths"}
-BEGUN = {"apart": "begun apart", "best": "begun with each pilot user in the kernels that suit it best by itself"}
+BEGUN = {
+    "apart": "begun apart",
+    "best": "begun with each pilot user in the kernels that suit it best by itself",
+    "drawn": "begun with kernels drawn at random",
+}
+CHOSEN = {
+    "simplest": "Chosen is the simplest graph",
+    "typical": "Chosen is the graph with which the others agree most, of those",
+}
 MOST_POINTS = 600
 """Sweeps drawn of a chain; of more, every so manyth."""
 WIDTH = 4.6
@@ -77,7 +85,7 @@ def alternatives(model: TrajectoryModel) -> Section:
     colours = {name_of(node.composition): colour_of(i) for i, node in enumerate(model.nodes)}
     blocks: list[Block] = [
         Paragraph(
-            f"Chosen is the simplest graph within {model.settings.margin:g} of the best log "
+            f"{CHOSEN[model.settings.choice]} within {model.settings.margin:g} of the best log "
             f"{model.settings.margin_of}; the others that follow have the highest log joint. Kernels of the chosen "
             "graph keep their colour, others are grey. An expert may find one of them more plausible."
         ),

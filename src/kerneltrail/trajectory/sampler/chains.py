@@ -17,6 +17,7 @@ from kerneltrail.progress import Progress
 from kerneltrail.store.validate import conform, plain
 from kerneltrail.trajectory.evidence import EVIDENCES, PathEvidence
 from kerneltrail.trajectory.map_table import MapTable
+from kerneltrail.trajectory.sampler import proposals
 from kerneltrail.trajectory.sampler.checkpoint import Checkpoint
 from kerneltrail.trajectory.sampler.convergence import worst_rhat
 from kerneltrail.trajectory.sampler.joint import Joint, State
@@ -233,6 +234,8 @@ def _start(target: ChainTarget, number: int, rng: np.random.Generator) -> Chain:
             paths.append(target.begin[user])
         elif target.settings.start == "best":
             paths.append(_best_path(target, user))
+        elif target.settings.start == "drawn":
+            paths.append(_drawn_path(target, user, rng))
         else:
             score = [float(table.get(user, mask).log_laplace[-1]) for mask in target.candidates]
             ranked = [mask for _, mask in sorted(zip(score, target.candidates, strict=True), reverse=True)]
@@ -246,6 +249,13 @@ def _best_path(target: ChainTarget, user: int) -> tuple[int, ...]:
     table = target.table
     score = np.array([table.get(user, m).log_laplace + table.pool.log_h0(m) for m in target.candidates])
     return tuple(target.candidates[int(i)] for i in score.argmax(axis=0))
+
+
+def _drawn_path(target: ChainTarget, user: int, rng: np.random.Generator) -> tuple[int, ...]:
+    """A candidate for each customer, drawn from H0."""
+    log_h0 = [target.table.pool.log_h0(mask) for mask in target.candidates]
+    batches = target.table.users[user].batches
+    return tuple(target.candidates[proposals.pick_log(rng, log_h0)] for _ in range(batches))
 
 
 def run_chains(
@@ -264,7 +274,7 @@ def run_chains(
     while True:
         ready = {len(chain.log_joint) for chain in chains} == {done}
         if ready and done:
-            rhat = worst_rhat(chains, settings.margin, prior)
+            rhat = worst_rhat(chains, settings.margin, prior, settings.choice)
         tell(FitProgress.of_chains(chains, settings.sweeps, rhat))
         agreed = rhat is not None and rhat < settings.rhat
         if ready and (done >= settings.sweeps or (done >= 2 * settings.check and agreed)):

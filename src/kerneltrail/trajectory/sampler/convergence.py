@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike
 
 from kerneltrail.errors import TrajectoryError
 from kerneltrail.kernels import Array
-from kerneltrail.trajectory.sampler.joint import State, choose
+from kerneltrail.trajectory.sampler.joint import Choice, State, choose
 from kerneltrail.trajectory.sampler.urn import Paths
 
 if TYPE_CHECKING:
@@ -57,7 +57,12 @@ def rhats(traces: Mapping[str, Array]) -> dict[str, float]:
     return {name: float(split_rhat(v)) if np.ptp(v) > STILL else 1.0 for name, v in traces.items()}
 
 
-def worst_rhat(chains: Sequence[Chain], margin: float, prior: Callable[[Paths], float] | None = None) -> float:
+def worst_rhat(
+    chains: Sequence[Chain],
+    margin: float,
+    prior: Callable[[Paths], float] | None = None,
+    choice: Choice = "simplest",
+) -> float:
     """The largest R-hat of the three over the later half of the sweeps: what decides whether chains go on.
 
     Agreement is with the structure that would be chosen now, by the log joint that the chains noted; where the margin
@@ -68,7 +73,7 @@ def worst_rhat(chains: Sequence[Chain], margin: float, prior: Callable[[Paths], 
     for state in states:
         noted[state.paths] = max(state.log_joint, noted.get(state.paths, -np.inf))
     worth = None if prior is None else (lambda paths: noted[paths] - prior(paths))
-    chosen = choose(states, margin=margin, worth=worth)[0]
+    chosen = choose(states, margin=margin, worth=worth, choice=choice)[0]
     return max(rhats(traces_of(chains, chosen.paths, first=len(chains[0].log_joint) // 2)).values())
 
 

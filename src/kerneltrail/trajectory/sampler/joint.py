@@ -1,20 +1,26 @@
 """The joint over all paths (method (9)) as one function, the urn's prior times the evidences; and states of chains.
 
-Out of many states one structure is chosen, method (25): the simplest of those that are nearly as probable as the best.
+Out of many states one structure is chosen, method (25): the simplest of those that are nearly as probable as the best,
+or the most typical of them.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Literal
 
 import numpy as np
 
 from kerneltrail.errors import TrajectoryError
 from kerneltrail.trajectory.evidence.base import Evidence
 from kerneltrail.trajectory.sampler.urn import Counts, Paths, Urn
+
+Choice = Literal["simplest", "typical"]
+"""Which structure is taken of those that are nearly as good as the best."""
 
 
 @dataclass(frozen=True)
@@ -136,12 +142,14 @@ def choose(
     margin: float,
     alternatives: int = 4,
     worth: Callable[[Paths], float] | None = None,
+    choice: Choice = "simplest",
 ) -> tuple[Structure, ...]:
     """The chosen structure, then alternatives with other graphs, best log joint first, within the margin or not.
 
     Chosen: among samples within `margin` nats of the best log joint, the one with the fewest nodes, then edges, then
     the highest log joint. The paper keeps the simplest of five with similar likelihoods by eye; this says the same.
-    With `worth`, that takes the log joint's place in the rule.
+    With `worth`, that takes the log joint's place in the rule. With the choice ``typical``, the one of them with which
+    they agree most, counted as often as they were sampled; then the highest log joint.
     """
     structures: dict[Paths, Structure] = {}
     for state in samples:
@@ -155,7 +163,11 @@ def choose(
     worths = {paths: s.log_joint if worth is None else worth(paths) for paths, s in structures.items()}
     best = max(worths.values())
     near = [structure for paths, structure in structures.items() if worths[paths] >= best - margin]
-    chosen = min(near, key=lambda s: (s.nodes, s.edges, -worths[s.paths], s.paths))
+    if choice == "typical":
+        agreement = _agreement(near)
+        chosen = min(near, key=lambda s: (-agreement[s.paths], -s.log_joint, s.paths))
+    else:
+        chosen = min(near, key=lambda s: (s.nodes, s.edges, -worths[s.paths], s.paths))
     others: dict[frozenset[tuple[int, int]], Structure] = {}
     for structure in sorted(structures.values(), key=lambda s: (-s.log_joint, s.paths)):
         if structure.graph != chosen.graph and structure.graph not in others:
@@ -163,3 +175,17 @@ def choose(
         if len(others) == alternatives:
             break
     return (chosen, *others.values())
+
+
+def _agreement(structures: Sequence[Structure]) -> dict[Paths, int]:
+    """For each structure, the customers in all samples who have the composition that they have in it."""
+    shared: Counter[tuple[int, int, int]] = Counter()
+    for structure in structures:
+        for customer in _customers(structure.paths):
+            shared[customer] += structure.visits
+    return {s.paths: sum(shared[customer] for customer in _customers(s.paths)) for s in structures}
+
+
+def _customers(paths: Paths) -> Iterator[tuple[int, int, int]]:
+    """(user, batch, composition) of every customer."""
+    return ((m, t, mask) for m, path in enumerate(paths) for t, mask in enumerate(path))
