@@ -165,7 +165,7 @@ def test_a_curve_that_everybody_shares_is_learnt_beside_slopes():
     along = mean.along(0, x)
     np.testing.assert_allclose(along - along.mean(), np.sin(2.0 * np.pi * x), atol=0.25)
     assert mean.bends(0)
-    constant, slope_x, slope_z = reward.weight_variances
+    _, slope_x, slope_z = reward.weight_variances
     assert slope_z > 0.4
     assert slope_x < 0.2
     straight, _ = learn_weights(users, nothing, start, Reward.constant(1.0))

@@ -38,7 +38,7 @@ def test_the_heaviness_of_residuals_is_found(spread):
     """Student-t residuals of 40,000 rows; the neighbouring values of the grid are within reach of chance."""
     rng = np.random.default_rng(3)
     z = rng.standard_normal(40_000) * np.exp(0.5 * rng.normal(-0.5 * spread, np.sqrt(spread), 40_000))
-    tails, density = heaviness((z, np.zeros(len(z))))
+    tails, density = heaviness([(z, np.zeros(len(z)))])
     assert abs(tails - spread) <= 0.11
     assert np.isfinite(density)
 
@@ -47,11 +47,18 @@ def test_what_is_known_of_the_noise_is_not_counted_twice():
     rng = np.random.default_rng(4)
     spread = 0.3
     z = rng.standard_normal(40_000) * np.exp(0.5 * rng.normal(-0.5 * spread, np.sqrt(spread), 40_000))
-    assert heaviness((z, np.full(len(z), spread)))[0] <= 0.05
+    assert heaviness([(z, np.full(len(z), spread))])[0] <= 0.05
+
+
+@pytest.mark.parametrize("scale", [0.5, 0.8, 1.2])
+def test_predictions_that_are_too_wide_or_narrow_have_no_tails(scale):
+    rng = np.random.default_rng(5)
+    first, later = scale * rng.standard_normal(2000), rng.standard_normal(8000)
+    assert heaviness([(first, np.zeros(2000)), (later, np.zeros(8000))])[0] <= 0.05
 
 
 def test_nobody_to_learn_from_is_a_normal():
-    assert heaviness((np.empty(0), np.empty(0))) == (0.0, 0.0)
+    assert heaviness([(np.empty(0), np.empty(0))]) == (0.0, 0.0)
 
 
 def test_heavy_tails_are_learnt_and_normal_ones_are_not_made_up():
@@ -77,27 +84,37 @@ def test_the_noise_is_known_better_with_rows():
     assert (np.diff(spreads) < 0.0).all()
 
 
+def after_batches(model, first, second, at=0.5):
+    user = model.new_user()
+    user.update(first.X, first.y)
+    user.update(second.X, second.y)
+    return user, float(user.predict([[at]]).mean[0])
+
+
 def test_outcomes_far_out_are_drawn_in():
     model = replace(learnt(None), clip=CLIP)
     plain = replace(model, clip=None)
-    rows = people(1, seed=10)[0].batch(1)
-    wild = rows.y.copy()
+    person = people(1, seed=10)[0]
+    first, second = person.batch(1), person.batch(2)
+    wild = second.y.copy()
     wild[3] += 60.0
-    after = {}
-    for name, kind in (("drawn", model), ("plain", plain)):
-        for label, y in (("clean", rows.y), ("wild", wild)):
-            user = kind.new_user()
-            user.update(rows.X, y)
-            after[name, label] = float(user.predict([[0.5]]).mean[0])
-    moved = {name: abs(after[name, "wild"] - after[name, "clean"]) for name in ("drawn", "plain")}
-    assert moved["drawn"] < 0.5 * moved["plain"]
-    assert after["drawn", "clean"] == pytest.approx(after["plain", "clean"], abs=0.2)
-    ahead = model.new_user().predict(rows.X)
-    user = model.new_user()
-    user.update(rows.X, wild)
+    moved = {
+        name: abs(after_batches(kind, first, second.with_y(wild))[1] - after_batches(kind, first, second)[1])
+        for name, kind in (("drawn", model), ("plain", plain))
+    }
+    assert moved["drawn"] < 0.3 * moved["plain"]
+    user, _ = after_batches(model, first, second.with_y(wild))
     kept = model.scaler.inverse_target(user.state.kept.y + model.mean.at(user.state.kept.X, None))
-    assert kept[3] == pytest.approx(float((ahead.mean + CLIP * ahead.sd)[3]))
-    np.testing.assert_allclose(np.delete(kept, 3), np.delete(rows.y, 3), atol=1e-9)
+    assert kept[first.rows + 3] < 20.0
+    np.testing.assert_allclose(np.delete(kept, first.rows + 3), np.delete(np.r_[first.y, second.y], first.rows + 3))
+
+
+def test_a_level_that_is_far_from_everybodys_is_no_outlier():
+    model = replace(learnt(None), clip=CLIP)
+    person = people(1, seed=11)[0]
+    far = person.with_y(person.y + 25.0)
+    _, predicted = after_batches(model, far.batch(1), far.batch(2))
+    assert predicted == pytest.approx(float(far.y.mean()), abs=2.5)
 
 
 def test_robust_is_taken_if_asked_for():

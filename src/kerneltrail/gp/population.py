@@ -164,7 +164,8 @@ def spread(users: Sequence[User], reward: Reward) -> Reward:
     if not known:
         raise DataError("the spread of a population needs at least one training row")
     blocks = [(reward.block(u.X, u.covariates, _assigned(u) if reward.acts else None).features, u.y) for u in known]
-    between = MixedModel.fit(Sums.of(blocks), scale=_size(known)).between
+    shared = np.array([-1 if name == "constant" else 0 for name in reward.names])
+    between = MixedModel.fit(Sums.of(blocks), shared=shared, scale=_size(known)).between
     return replace(reward, variances=tuple(float(each) for each in between))
 
 

@@ -77,7 +77,7 @@ def fit(
             fit of other data, settings or code.
         extend: a model learnt before, whose pilot users are in the cohort among others: its chains go on from its
             paths, with its pool, priors and reward model unless others are given. Read the table with
-            `extend.schema.read`, so that all are scaled alike.
+            `Cohort.from_schema(extend.schema, table)`, so that all are scaled alike.
         changes: single settings, such as ``chains=2`` or ``seed=1``, and the options of a table.
     """
     cohort, changes = _cohort(data, changes)
@@ -85,6 +85,8 @@ def fit(
     if extend is not None:
         pool, priors = pool or extend.pool, priors or extend.priors
         settings, reward = settings or extend.settings, reward or (extend.reward if extend.takes_action else None)
+        if reward is not None:  # what was learnt is learnt anew
+            reward = replace(reward, variances=None, slopes=(), covariance=None, typical=None)
     settings = (settings or Settings()).changed(changes).resolved(cohort.schema.target_scaling == "standard")
     if pool is None:  # around a mean, noise alone is a candidate: somebody may be like everybody
         pool = Pool.atoms(cohort.covariates).with_empty(settings.mean != "none")

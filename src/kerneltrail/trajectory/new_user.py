@@ -226,11 +226,12 @@ class NewUser:
 
         Huber's pseudo-values: an outcome counts as if it lay no further out than so many standard deviations.
         """
-        if self.model.clip is None:
+        if self.model.clip is None or not state.batches:  # before the first batch nobody knows where the user lies
             return batch
         ahead = self._ahead(state, batch.X, batch.assignment)
+        middle = ahead.mean + float(np.median(batch.y - ahead.mean))  # a level that has moved is no tail
         reach = self.model.clip * ahead.sd
-        return batch.with_y(np.clip(batch.y, ahead.mean - reach, ahead.mean + reach))
+        return batch.with_y(np.clip(batch.y, middle - reach, middle + reach))
 
     def _after(self, state: UserState, batch: User) -> UserState:
         """The state after one batch more."""

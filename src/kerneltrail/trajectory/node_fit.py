@@ -193,8 +193,8 @@ class NodeFit:
     def noise_spread(self, rows: int) -> float:
         """Variance of the log of the noise's variance after so many rows: what is not known of it (method (53))."""
         between = float(self.node.group.variance[-1])
-        if self.precision is None:
-            return between
+        if self.precision is None:  # no curvature is known: that of a noise alone with so many rows
+            return between / (1.0 + 0.5 * rows * between)
         values, vectors = np.linalg.eigh(self._grown(rows))
         return between * float((vectors[-1] ** 2 / np.maximum(values, 1.0)).sum())
 

@@ -126,7 +126,8 @@ class Settings:
                 raise TrajectoryError(f"{name} must be at least {least}, got {getattr(self, name)}")
         hints = get_type_hints(Settings)
         named = (
-            "selection", "memory", "start", "margin_of", "choice", "scope", "mean", "paths", "structure", "sharing", "tails",
+            "selection", "memory", "start", "margin_of", "choice", "scope", "mean", "paths", "structure", "sharing",
+            "tails",
         )  # fmt: skip
         choices = {name: get_args(hints[name]) for name in named}
         for name, allowed in {"evidence": tuple(EVIDENCES), **choices}.items():

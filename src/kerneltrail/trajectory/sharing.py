@@ -7,6 +7,7 @@ and how far they differ in them, given everybody's kernel; then each node's grou
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -15,6 +16,7 @@ import numpy as np
 from kerneltrail import gp
 from kerneltrail.data import User
 from kerneltrail.engines import one_blas_thread
+from kerneltrail.errors import NumericalError
 from kerneltrail.gp import Reward
 from kerneltrail.gp.mixed import MixedModel, Sums
 from kerneltrail.gp.population import BUMPS, PopulationMean, bumps
@@ -77,12 +79,18 @@ def learn_together(
                 ]
                 # Bumps lie on the pilot users' range.
                 curves = BUMPS if model.settings.mean == "smooth" and model.schema.scaling == "group" else 0
-                mean, reward = learn_weights(centred, fitted, mean, reward, curves)
+                mean, reward = learn_weights(users, fitted, mean, reward, curves)
                 centred = [mean.centred(user) for user in users]
             for node in model.nodes:
-                groups[node.mask], thetas = learn_group(
-                    node.composition, members[node.mask], centred, reward, model.priors, table.settings
-                )
+                try:
+                    groups[node.mask], thetas = learn_group(
+                        node.composition, members[node.mask], centred, reward, model.priors, table.settings
+                    )
+                except (NumericalError, np.linalg.LinAlgError) as problem:  # a finished fit is worth more than a group
+                    shown = node.composition or "noise alone"
+                    warnings.warn(f"the group of {shown} could not be learnt jointly: {problem}", stacklevel=2)
+                    groups[node.mask] = node.group
+                    continue
                 members[node.mask] = [
                     replace(each, theta=theta) for each, theta in zip(members[node.mask], thetas, strict=True)
                 ]
@@ -100,9 +108,9 @@ def learn_weights(
     """The population mean and the reward model's prior, given every pilot user's kernel (method (35), (51)).
 
     Args:
-        users: the pilot users, scaled and less the mean.
+        users: the pilot users, scaled.
         fitted: each one's kernel with its hyperparameters.
-        mean: what users vary around so far.
+        mean: what users vary around so far, whose weights are learnt anew.
         reward: its constant and its advantage; slopes of all covariates are added to them.
         curves: bumps of the curve of each covariate that all users share (method (44)); 0 for straight lines alone.
     """
@@ -117,7 +125,7 @@ def learn_weights(
         features = np.hstack([design, bumps(user.X, curves)]) if curves else design
         blocks.append(_sums(user, hyperparameters, features @ turn))
     shared = [-1 if name == "constant" else 0 for name in slopes.names]
-    size = float(np.sqrt(np.mean(np.concatenate([user.y for user in users]) ** 2)))
+    size = float(np.sqrt(np.mean(np.concatenate([mean.centred(user).y for user in users]) ** 2)))
     model = MixedModel.fit(
         Sums.joined(blocks),
         shared=np.concatenate([shared, 1 + np.repeat(np.arange(d), curves)]).astype(np.int64),
@@ -133,28 +141,31 @@ def learn_weights(
         curve = (shapes[:, j * curves : (j + 1) * curves] + line) @ found[part]
         if np.ptp(curve) < LEAST_CURVE * size:  # a line, as far as anybody can tell
             found[part] = 0.0
-    covariance = (turn @ model.covariance @ turn.T)[:q, :q]
+    # A user differs in these weights; what is not known of curves is left aside.
+    covariance = turn[:q, :q] @ model.covariance[:q, :q] @ turn[:q, :q].T
     shift = turn @ found
     learnt = replace(slopes, covariance=tuple(map(tuple, 0.5 * (covariance + covariance.T))))
     between = mean.between
     if between is not None:  # slopes are the reward model's from now on; of curves it has none
         between = np.column_stack([np.zeros(d), between[:, 1]])
-    return replace(mean.moved(slopes, shift[:q], shift[q:] if curves else None), between=between), learnt
+    nothing = replace(mean, weights=np.zeros(len(mean.weights) - d * mean.curves), curves=0, between=between)
+    return nothing.moved(slopes, shift[:q], shift[q:] if curves else None), learnt
 
 
 def _turn(rows: Array, q: int, curves: int, constant: bool) -> Array:
     """Features as they are learnt from, by their weights in the given ones, (q + curves·d, q + curves·d).
 
-    Slopes turn around the middle of the rows, so that a user's level and slopes are told apart; and a curve is what is
-    left of its bumps beside a line, so that curve and line are.
+    Slopes turn around the middle of the rows, so that a user's level and slopes are told apart, and are over the range
+    of the rows, so that units do not matter; a curve is what is left of its bumps beside a line.
     """
     d = rows.shape[1]
     turn = np.eye(q + curves * d)
     for j in range(d):
         line = np.column_stack([np.ones(len(rows)), rows[:, j]])
-        slope = q - d + j
+        slope, reach = q - d + j, max(float(np.ptp(line[:, 1])), 1e-12)
+        turn[slope, slope] = 1.0 / reach
         if constant:
-            turn[0, slope] = -line[:, 1].mean()
+            turn[0, slope] = -line[:, 1].mean() / reach
         if curves:
             part = slice(q + j * curves, q + (j + 1) * curves)
             beside = np.linalg.lstsq(line, bumps(rows[:, [j]], curves), rcond=None)[0]

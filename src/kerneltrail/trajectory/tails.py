@@ -24,6 +24,12 @@ MOST_USERS = 40
 SPREADS = (0.0, 0.02, 0.05, 0.1, 0.15, 0.2, 0.3, 0.4, 0.55, 0.75)
 """Values of the heaviness that are tried: 0.2 is about 11 degrees of freedom, 0.75 about 4."""
 
+SCALES = (0.4, 0.5, 0.6, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95, 1.0, 1.05, 1.1, 1.2, 1.3, 1.5)
+"""Of a group of residuals, by which predictions may be too wide or too narrow."""
+
+LEAST_GAIN = 0.002
+"""Nats a row that heavy tails must gain over none."""
+
 HEAVY = 0.2
 """Heaviness from which drawing in is tried at all."""
 
@@ -39,7 +45,7 @@ def with_tails(model: TrajectoryModel, users: Sequence[User]) -> TrajectoryModel
     kind = model.settings.tails
     if kind == "normal":
         return model
-    step = max(len(users) // MOST_USERS, 1)
+    step = max(-(-len(users) // MOST_USERS), 1)
     some = users[::step]
     tails, density = heaviness(_residuals(replace(model, tails=0.0), some))
     plain = replace(model, tails=tails)
@@ -52,27 +58,41 @@ def with_tails(model: TrajectoryModel, users: Sequence[User]) -> TrajectoryModel
     return replace(drawn, tails=drawn_tails)
 
 
-def heaviness(residuals: tuple[Array, Array]) -> tuple[float, float]:
-    """The spread with the highest mean log density of standardised residuals, and that density.
+def heaviness(residuals: Sequence[tuple[Array, Array]]) -> tuple[float, float]:
+    """The spread with the highest mean log density of standardised residuals, and that density without it.
+
+    Predictions that are too wide or too narrow as a whole are no tails: each group of residuals has a scale of its own.
 
     Args:
-        residuals: in standard deviations, (n,), and what is not known of the log variance of each, (n,).
+        residuals: groups of residuals in standard deviations, (n,), and what is not known of the log variance of each,
+            (n,).
     """
-    z, known = residuals
-    if not len(z):
+    groups = [(z, known) for z, known in residuals if len(z)]
+    rows = sum(len(z) for z, _ in groups)
+    if not rows:
         return 0.0, 0.0
-    densities = []
+    densities, stated = [], []
     for spread in SPREADS:
-        freedom = freedom_of(known + spread)
-        scale = np.sqrt((freedom - 2.0) / freedom)
-        densities.append(float(np.mean(student_log_density(z / scale, freedom) - np.log(scale))))
+        total, plain = 0.0, 0.0
+        for z, known in groups:
+            freedom = freedom_of(known + spread)
+            unit = np.sqrt((freedom - 2.0) / freedom)
+            each = {
+                scale: float(np.sum(student_log_density(z / (scale * unit), freedom) - np.log(scale * unit)))
+                for scale in SCALES
+            }
+            total, plain = total + max(each.values()), plain + each[1.0]
+        densities.append(total / rows)
+        stated.append(plain / rows)
     best = int(np.argmax(densities))
-    return SPREADS[best], densities[best]
+    if densities[best] < densities[0] + LEAST_GAIN:
+        best = 0
+    return SPREADS[best], stated[best]
 
 
-def _residuals(model: TrajectoryModel, users: Sequence[User]) -> tuple[Array, Array]:
-    """Of every batch given those before it: standardised, and what is not known of its log variance."""
-    z, known = [], []
+def _residuals(model: TrajectoryModel, users: Sequence[User]) -> list[tuple[Array, Array]]:
+    """Of first batches, and of later ones given those before: standardised, and what is not known of log variances."""
+    groups: list[list[tuple[Array, Array]]] = [[], []]
     for user in users:
         followed = model.new_user(user.name)
         for t in range(1, user.batches + 1):
@@ -88,7 +108,7 @@ def _residuals(model: TrajectoryModel, users: Sequence[User]) -> tuple[Array, Ar
                 ValueError,
             ):  # a finished fit is worth more than one user's tails
                 break
-            z.append((batch.y - ahead.mean) / ahead.sd)
             assert ahead.freedom is not None  # its tails are not Normal
-            known.append(scipy.special.polygamma(1, 0.5 * ahead.freedom))
-    return (np.concatenate(z), np.concatenate(known)) if z else (np.empty(0), np.empty(0))
+            known = np.asarray(scipy.special.polygamma(1, 0.5 * ahead.freedom))
+            groups[t > 1].append(((batch.y - ahead.mean) / ahead.sd, known))
+    return [(np.concatenate([z for z, _ in group]), np.concatenate([v for _, v in group])) for group in groups if group]
