@@ -40,6 +40,7 @@ def small_model(*, reward=None, allow_empty=False, settings=None, scaling="group
     pool = pool.with_empty(allow_empty)
     priors = Priors.heartsteps().override("lengthscale", "hour", log_normal(-0.7, scale=0.3))
     settings = settings or Settings(
+        evidence="laplace",
         sharing="separate",
         tails="normal",
         alpha=0.7,

@@ -84,7 +84,7 @@ class Settings:
         maps: settings of the MAP searches.
     """
 
-    evidence: str = "laplace"
+    evidence: str = "sampled"
     alpha: float = 1.0
     keep: float | None = None
     largest: int = 3

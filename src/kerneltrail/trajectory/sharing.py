@@ -79,7 +79,7 @@ def learn_together(
                 ]
                 # Bumps lie on the pilot users' range.
                 curves = BUMPS if model.settings.mean == "smooth" and model.schema.scaling == "group" else 0
-                mean, reward = learn_weights(users, fitted, mean, reward, curves)
+                mean, reward = learn_weights(centred, fitted, mean, reward, curves)
                 centred = [mean.centred(user) for user in users]
             for node in model.nodes:
                 try:
@@ -108,9 +108,10 @@ def learn_weights(
     """The population mean and the reward model's prior, given every pilot user's kernel (method (35), (51)).
 
     Args:
-        users: the pilot users, scaled.
+        users: the pilot users, scaled and less the mean.
         fitted: each one's kernel with its hyperparameters.
-        mean: what users vary around so far, whose weights are learnt anew.
+        mean: what users vary around so far. Its weights are moved, shrunk to where they are: a ridge whose penalty was
+            chosen by leaving users out predicts new users better than shared weights of the mixed model do.
         reward: its constant and its advantage; slopes of all covariates are added to them.
         curves: bumps of the curve of each covariate that all users share (method (44)); 0 for straight lines alone.
     """
@@ -125,7 +126,7 @@ def learn_weights(
         features = np.hstack([design, bumps(user.X, curves)]) if curves else design
         blocks.append(_sums(user, hyperparameters, features @ turn))
     shared = [-1 if name == "constant" else 0 for name in slopes.names]
-    size = float(np.sqrt(np.mean(np.concatenate([mean.centred(user).y for user in users]) ** 2)))
+    size = float(np.sqrt(np.mean(np.concatenate([user.y for user in users]) ** 2)))
     model = MixedModel.fit(
         Sums.joined(blocks),
         shared=np.concatenate([shared, 1 + np.repeat(np.arange(d), curves)]).astype(np.int64),
@@ -148,8 +149,7 @@ def learn_weights(
     between = mean.between
     if between is not None:  # slopes are the reward model's from now on; of curves it has none
         between = np.column_stack([np.zeros(d), between[:, 1]])
-    nothing = replace(mean, weights=np.zeros(len(mean.weights) - d * mean.curves), curves=0, between=between)
-    return nothing.moved(slopes, shift[:q], shift[q:] if curves else None), learnt
+    return replace(mean.moved(slopes, shift[:q], shift[q:] if curves else None), between=between), learnt
 
 
 def _turn(rows: Array, q: int, curves: int, constant: bool) -> Array:

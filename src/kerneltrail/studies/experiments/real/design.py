@@ -71,8 +71,9 @@ class Sizes:
         however many rows there are.
         """
         base = Settings(
-            scope="together", largest=4, mean="population", constant=_CONSTANT, refine=40, maps=_MAPS, seed=seed
-        )
+            evidence="laplace", scope="together", largest=4, mean="population", constant=_CONSTANT, sharing="separate",
+            tails="normal", refine=40, maps=_MAPS, seed=seed,
+        )  # fmt: skip
         return replace(base, **{**self.changes, **changes})
 
     def published_settings(self, seed: int) -> Settings:
