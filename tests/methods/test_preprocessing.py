@@ -81,7 +81,7 @@ def test_a_stored_user_is_refused_elsewhere():
 def test_registry_refuses_by_name():
     with pytest.raises(DataError, match="did you mean 'mean'"):
         build("median", training())
-    with pytest.raises(DataError, match="there are trajectory, mean"):
+    with pytest.raises(DataError, match="there are trajectory, union, flat, mean"):
         build("xyz", training())
     with pytest.raises(DataError, match="no setting 'screens'; did you mean 'screen'"):
         build("se-ard", training(), {"screens": 3})

@@ -61,7 +61,7 @@ def test_what_is_compared_is_h0_times_the_evidence():
         )
     nothing = find_map(user, Composition(()), Priors.synthetic(), rng=np.random.default_rng(9))
     assert sums.of(Composition(())) == pytest.approx(
-        nothing.log_laplace + np.log1p(-np.array(POOL.probabilities)).sum()
+        nothing.log_laplace + np.log1p(-np.array(POOL.probabilities)).sum(), abs=2e-3
     )
 
 

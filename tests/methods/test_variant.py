@@ -9,9 +9,10 @@ from kerneltrail.evaluation import evaluate
 from kerneltrail.methods import build
 from kerneltrail.methods import trajectory as module
 from kerneltrail.methods.registry import rests_on
-from kerneltrail.trajectory.map_table import fit_path, group_of
+from kerneltrail.trajectory.map_table import fit_path
 from kerneltrail.trajectory.model import from_bytes
 from kerneltrail.trajectory.model_file import fingerprint, to_bytes
+from kerneltrail.trajectory.sharing import Member, learn_group
 from support.identical import difference
 
 from .common import COVARIATES, OPTIONS, POOL, REWARD, method, rows, training
@@ -40,9 +41,12 @@ def test_the_union_has_every_product_of_the_graph_and_everybodys_group(reward):
             seen.with_ends((seen.rows,)), node.composition, learnt.priors, learnt.settings.maps, learnt.reward
         )
         thetas.append(fits.theta[-1])
-    group = group_of(node.composition, thetas, learnt.priors)
-    np.testing.assert_allclose(node.group.mean, group.mean, rtol=1e-9)
-    np.testing.assert_allclose(node.group.variance, group.variance, rtol=1e-9)
+    users = [learnt.mean.centred(learnt.scaler.apply(user)) for user in training().raw]
+    members = [Member(m, 0, theta) for m, theta in enumerate(thetas)]
+    whole = [user.with_ends((user.rows,)) for user in users]
+    group, _ = learn_group(node.composition, members, whole, learnt.reward, learnt.priors, learnt.settings.maps)
+    np.testing.assert_allclose(node.group.mean, group.mean, rtol=1e-6)
+    np.testing.assert_allclose(node.group.variance, group.variance, rtol=1e-6)
     np.testing.assert_array_equal(one.transitions, [[1.0], [1.0]])
 
 

@@ -113,7 +113,7 @@ def test_a_new_user_is_judged_and_predicted_with_the_constant(mean, refine):
         means.append(level_at + gain.T @ rest)
         variances.append(np.diag(full)[9:] - np.einsum("ij,ij->j", full[:9, 9:], gain))
     said = user.predict(at)
-    weights = np.array([step.probabilities[node.composition] for node in model.nodes])
+    weights = np.array([step.probabilities[node.composition] for node in model.nodes]) @ model.transitions[1:]
     wanted = weights @ np.array(means) / weights.sum()
     np.testing.assert_allclose(said.mean, wanted, rtol=1e-3, atol=1e-3)
     spread_of = weights @ (np.array(variances) + (np.array(means) - wanted) ** 2) / weights.sum()

@@ -24,14 +24,14 @@ def test_effects_in_the_kernels_and_the_rest_add_up_to_the_target(mean):
 
 
 def test_what_users_differ_by_is_in_the_curve_and_its_line_in_predictions():
-    """A user who falls with hour, which no kernel of the graph reads: a slope of one's own sees it."""
+    """A user who falls with hour, which no kernel reads: the curve sees it, predictions at most by a slope."""
     one = person("ann", 0.8, seed=6)
     falling = one.with_y(one.y - 0.08 * one.X[:, 1])
     effect = after(lines("population"), falling).effects()["hour"]
     assert effect.read == 0.0
     assert np.ptp(effect.curve.mean) > 0.5
-    assert np.ptp(effect.fitted) > 0.3
-    np.testing.assert_allclose(np.diff(effect.fitted, 2), 0.0, atol=1e-9 + 1e-3 * np.ptp(effect.fitted))
+    slope = np.polyfit(effect.x, effect.fitted, 1)
+    np.testing.assert_allclose(effect.fitted, np.polyval(slope, effect.x), atol=1e-6)
     assert after(lines("population"), one).effects()["x"].fitted == pytest.approx(
         after(lines("population"), one).effects()["x"].curve.mean
     )

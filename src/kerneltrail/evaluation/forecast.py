@@ -261,12 +261,11 @@ def _averaged(both: tuple[Prediction, Prediction], chance: Array) -> Prediction:
     without, acted = both
     mean = (1.0 - chance) * without.mean + chance * acted.mean
     within = (1.0 - chance) * without.variance + chance * acted.variance
-    return Prediction(
-        mean,
-        within + chance * (1.0 - chance) * (acted.mean - without.mean) ** 2,
-        without.noise,
-        freedom=without.freedom,
-    )
+    variance = within + chance * (1.0 - chance) * (acted.mean - without.mean) ** 2
+    freedom = without.freedom
+    if freedom is not None and acted.freedom is not None:
+        freedom = (1.0 - chance) * freedom + chance * acted.freedom
+    return Prediction(mean, variance, without.noise, freedom=freedom)
 
 
 def _gathered(

@@ -138,8 +138,8 @@ def freedom_of(spread: ArrayLike) -> Array:
 
     A Student-t is a Normal whose variance is inverse-gamma; its log has the variance ψ′(ν/2), which is solved for ν.
 
-    >>> freedom_of(scipy.special.polygamma(1, 4.0)).round(6)
-    array(8.)
+    >>> round(float(freedom_of(scipy.special.polygamma(1, 4.0))), 6)
+    8.0
     """
     goal = np.maximum(np.asarray(spread, dtype=np.float64), 1e-6)
     half = 1.0 / goal + 0.5  # ψ′(x) ≈ 1/x + 1/(2x²)

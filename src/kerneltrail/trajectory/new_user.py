@@ -379,10 +379,10 @@ class NewUser:
             raise DataError("this model has no reward model, so it knows of no advantage; fit it with an action column")
         if state.recent is None:
             raise DataError(f"no rows of {self.name} have been seen yet, so there are no contexts to average over")
-        return treatment_effect(self.model, self._kernels(), state.recent.X, state.rows)
+        return treatment_effect(self.model, self._kernels(ahead=True), state.recent.X, state.rows)
 
-    def _kernels(self) -> list[KernelPosterior]:
-        weights, posteriors = self._counted()
+    def _kernels(self, *, ahead: bool = False) -> list[KernelPosterior]:
+        weights, posteriors = self._counted(ahead=ahead)
         return [KernelPosterior(float(w), each.posterior) for w, each in zip(weights, posteriors, strict=True)]
 
     def node_posterior(self, composition: Composition | None = None) -> NodePosterior:

@@ -14,7 +14,7 @@ from kerneltrail.trajectory.map_table import MapSettings
 from kerneltrail.trajectory.sampler.chains import SAMPLING
 from kerneltrail.trajectory.settings import Settings
 
-TINY = Settings(chains=2, sweeps=16, check=8, largest=1, maps=MapSettings(starts=1, screen=4))
+TINY = Settings(evidence="laplace", chains=2, sweeps=16, check=8, largest=1, maps=MapSettings(starts=1, screen=4))
 
 
 def counted(value):
