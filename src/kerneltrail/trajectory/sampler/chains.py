@@ -134,6 +134,13 @@ class ChainTarget:
         }
         return Sweep(joint, settings.moves, options)
 
+    def __getstate__(self) -> dict[str, Any]:
+        """An evidence travels with what it has prepared; one that prepares nothing is made anew by its name."""
+        state = dict(self.__dict__)
+        if EVIDENCES[self.settings.evidence].prepare is PathEvidence.prepare:
+            state.pop("evidence", None)
+        return state
+
     @cached_property
     def evidence(self) -> CandidateEvidence:
         """The evidence of the candidates; in one process, what it has computed serves all chains and rounds."""
