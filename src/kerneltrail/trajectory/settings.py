@@ -30,7 +30,7 @@ Tails = Literal["automatic", "normal", "student", "robust"]
 
 CONSTANT = 1.0
 """Prior variance of a user's own constant where nobody states one, for a standardised target: users do not differ by
-more than rows do. Around a population mean its spread is learnt, and this counts as one user's."""
+more than rows do. Around a population mean its spread is learnt, whatever is stated here."""
 
 
 @dataclass(frozen=True)
@@ -72,7 +72,7 @@ class Settings:
             a curve for each covariate where that predicts pilot users who are left out better. So a new user has a
             prediction before the first batch (method §8.3).
         constant: prior variance of a constant mean of each user's own, where there is no reward model, which has one;
-            0 for none. Around the population mean it is where the learning of its spread between users begins. None
+            0 for none. Around the population mean its variance between users is learnt, whatever is stated. None
             stands for `CONSTANT` with a mean, and for none without.
         sharing: how what pilot users share is estimated: ``joint``, by the likelihood of all of them together, with
             slopes of everybody's own (method §8.6); or ``separate``, from each one's fit by itself.
