@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from kerneltrail.data.arrays import finite_numbers, real_numbers
 from kerneltrail.data.frames import frame_like
 from kerneltrail.errors import DataError, NumericalError
+from kerneltrail.gp.mixture import NormalMixture
 from kerneltrail.kernels.composition import Product
 from kerneltrail.kernels.phrases import counted, number
 
@@ -116,6 +117,28 @@ class Prediction:
         if self.freedom is not None:
             return student_log_density(residual / self._scale, self.freedom) - np.log(self._scale)
         return -0.5 * (np.log(2.0 * np.pi * self.total) + residual**2 / self.total)
+
+
+def averaged(
+    weights: Array, parts: Sequence[Prediction], spreads: Array | None = None, tails: float = 0.0
+) -> Prediction:
+    """The average of several kernels' predictions by its mean and variance (method (31)).
+
+    Args:
+        weights: of the kernels.
+        parts: their predictions at the same rows.
+        spreads: what is not known of each one's noise, as a variance of its log: then an observation is Student-t
+            (method (53)). None for a Normal.
+        tails: how much heavier tails are beyond that.
+    """
+    mixture = NormalMixture(weights, np.array([p.mean for p in parts]), np.array([p.variance for p in parts]))
+    noise = np.array([p.noise for p in parts])
+    if spreads is None:
+        return Prediction(mixture.mean, mixture.variance, float(mixture.weights @ noise))
+    expected = float(mixture.weights @ (noise * np.exp(0.5 * spreads)))
+    share = expected / (mixture.variance + expected)
+    freedom = freedom_of(share**2 * float(mixture.weights @ spreads) + tails)
+    return Prediction(mixture.mean, mixture.variance, expected, freedom=freedom)
 
 
 FEWEST = 3.0

@@ -21,14 +21,13 @@ from kerneltrail.data import User
 from kerneltrail.data.assignment import Assignment
 from kerneltrail.errors import DataError, ModelFileError, TrajectoryError
 from kerneltrail.gp import LinearBlock, Prediction
-from kerneltrail.gp.mixture import NormalMixture
-from kerneltrail.gp.prediction import freedom_of, rows_of
+from kerneltrail.gp.prediction import averaged, rows_of
 from kerneltrail.kernels import Array, Composition, Hyperparameters
 from kerneltrail.kernels.phrases import brief_chance, counted
 from kerneltrail.names import nearest
 from kerneltrail.store.atomic import write
 from kerneltrail.trajectory.advantage import Advantage
-from kerneltrail.trajectory.batch import assignment_of, covariate_rows, read_batch
+from kerneltrail.trajectory.batch import assignment_of, covariate_rows, drawn_in, read_batch
 from kerneltrail.trajectory.effect_search import KernelPosterior, effects_of
 from kerneltrail.trajectory.effects import Effects
 from kerneltrail.trajectory.graph import LearntGraph
@@ -217,21 +216,11 @@ class NewUser:
         """
         batch = read_batch(self.model, self.name, X, y, (action, probability, available))
         with self._lock:
-            state = self._after(self._state, self._tamed(self._state, batch))
-            self._state = state
+            state, clip = self._state, self.model.clip
+            if clip is not None and state.batches:  # before the first batch nobody knows where the user lies
+                batch = drawn_in(batch, self._ahead(state, batch.X, batch.assignment), clip)
+            self._state = state = self._after(state, batch)
         return state.history[-1]
-
-    def _tamed(self, state: UserState, batch: User) -> User:
-        """A batch with outcomes far outside of what was predicted drawn in, where pilot users have heavy tails.
-
-        Huber's pseudo-values: an outcome counts as if it lay no further out than so many standard deviations.
-        """
-        if self.model.clip is None or not state.batches:  # before the first batch nobody knows where the user lies
-            return batch
-        ahead = self._ahead(state, batch.X, batch.assignment)
-        middle = ahead.mean + float(np.median(batch.y - ahead.mean))  # a level that has moved is no tail
-        reach = self.model.clip * ahead.sd
-        return batch.with_y(np.clip(batch.y, middle - reach, middle + reach))
 
     def _after(self, state: UserState, batch: User) -> UserState:
         """The state after one batch more."""
@@ -337,16 +326,10 @@ class NewUser:
         linear = None if reward is None else reward.design(scaled, self.model.covariates, assignment)
         weights, posteriors = self._counted(state, ahead=True)
         parts = [posterior.predict(scaled, linear) for posterior in posteriors]
-        mixture = NormalMixture(weights, np.array([p.mean for p in parts]), np.array([p.variance for p in parts]))
-        noise = np.array([p.noise for p in parts])
         if self.model.settings.tails == "normal":
-            return Prediction(mixture.mean, mixture.variance, float(mixture.weights @ noise))
-        # method (53): the noise is not a point, so an observation is Student-t.
-        spread = np.array([posterior.fit.noise_spread(state.rows) for posterior in posteriors])
-        expected = float(mixture.weights @ (noise * np.exp(0.5 * spread)))
-        share = expected / (mixture.variance + expected)
-        freedom = freedom_of(share**2 * float(mixture.weights @ spread) + self.model.tails)
-        return Prediction(mixture.mean, mixture.variance, expected, freedom=freedom)
+            return averaged(weights, parts)
+        spreads = np.array([posterior.fit.noise_spread(state.rows) for posterior in posteriors])
+        return averaged(weights, parts, spreads, self.model.tails)
 
     def advantage(self, X: Any) -> Advantage:
         """What acting adds at each row of X, in the target's units; nodes are averaged as for `predict`."""
