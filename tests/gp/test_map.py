@@ -4,8 +4,7 @@ import math
 
 import numpy as np
 import pytest
-import scipy.integrate
-import scipy.stats
+import scipy
 
 from kerneltrail.data import simulate
 from kerneltrail.data.user import User
