@@ -105,7 +105,8 @@ CASES = [
     (
         effect("hour", "curve", 9.0, 17.0, normal(0.1, 0.2), x=np.linspace(8.0, 21.0, 31)),
         "No clear effect of hour: the difference in log_steps between 17, where it seems highest, and 9, where it "
-        "seems lowest, lies between −0.23 and +0.43 log steps (90 % interval).",
+        "seems lowest, lies between −0.23 and +0.43 log steps (90 % interval). The two were picked because they differ "
+        "most, and by chance alone some two always do.",
     ),
     (
         effect("tod", "levels", 0.0, 1.0, normal(0.3, 0.2), x=[0.0, 1.0]),

@@ -183,7 +183,8 @@ def _unclear(effect: Effect, terms: Terms) -> str:
         return text + (lean if effect.sign >= LEANING else "")
     return (
         f"No clear effect of {name}: the difference in {terms.target} between {one}, where it seems highest, and "
-        f"{other}, where it seems lowest, lies between {terms.between(low, high)} (90 % interval)."
+        f"{other}, where it seems lowest, lies between {terms.between(low, high)} (90 % interval). The two were picked "
+        "because they differ most, and by chance alone some two always do."
     )
 
 
