@@ -211,6 +211,12 @@ def test_compositions_as_nouns(text, values, noun):
     assert noun_of(Hyperparameters.from_values(parse(text), values), schema, Scaler.identity(columns)) == noun
 
 
+def test_without_a_pattern_of_their_own_users_still_share_one():
+    schema, nothing = Schema("who", "day", "y", ("x",), Batching(size=1)), Hyperparameters.from_values(parse(""), [4.0])
+    noun = noun_of(nothing, schema, Scaler.identity(("x",)), shared=True)
+    assert noun == "what users share, with no pattern of their own"
+
+
 def test_wrong_shares_are_refused():
     values = [1.0, 15.0, 1.0, 3.0, 1.0]
     for shares, problem in [

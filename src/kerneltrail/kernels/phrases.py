@@ -106,11 +106,11 @@ def brief_chance(probability: float) -> str:
 def capitalised(text: str) -> str:
     """Capital letter at the start of a sentence, but names of columns (`log_steps`, `y`, `V1`) stay as they are.
 
-    >>> capitalised("step count"), capitalised("log_steps"), capitalised("y")
-    ('Step count', 'log_steps', 'y')
+    >>> capitalised("step count"), capitalised("steps (log)"), capitalised("log_steps"), capitalised("y")
+    ('Step count', 'Steps (log)', 'log_steps', 'y')
     """
-    words = text.split()
-    plain = all(word.isalpha() and word.islower() for word in words) and len(text) > 1
+    first, *others = text.split()
+    plain = first.isalpha() and first.islower() and (len(first) > 1 or bool(others))
     return text[0].upper() + text[1:] if plain else text
 
 

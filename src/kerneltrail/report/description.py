@@ -123,14 +123,17 @@ def coded_levels(schema: Schema) -> dict[str, tuple[str, ...]]:
     return {name: tuple(each.values()) for name, each in names.items() if each and [*each] == [*range(len(each))]}
 
 
-def noun_of(hyperparameters: Hyperparameters, schema: Schema, scale: Scale) -> str:
+def noun_of(hyperparameters: Hyperparameters, schema: Schema, scale: Scale, *, shared: bool = False) -> str:
     """A composition as a noun within a sentence: "a straight line in temperature and a smooth curve over hour".
 
-    Products with large amplitudes come first.
+    Products with large amplitudes come first. `shared` says that it stands around a mean of all users: then no
+    composition at all is not the same as no pattern.
     """
     speaker = _Speaker(hyperparameters, schema.target, schema.units, scale, coded_levels(schema), schema.labels)
     order = sorted(range(len(speaker.composition)), key=lambda p: -speaker.amplitudes[p])
-    return listing([speaker.noun(p) for p in order]) if order else "no pattern, only noise"
+    if not order:
+        return "what users share, with no pattern of their own" if shared else "no pattern, only noise"
+    return listing([speaker.noun(p) for p in order])
 
 
 def _shares(

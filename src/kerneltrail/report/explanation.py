@@ -65,4 +65,4 @@ def best_description(user: NewUser) -> str:
 
 def _noun(user: NewUser, composition: Composition) -> str:
     fitted = user.node_posterior(composition).fit.hyperparameters
-    return noun_of(fitted, user.model.schema, user.model.scaler)
+    return noun_of(fitted, user.model.schema, user.model.scaler, shared=user.model.mean is not None)

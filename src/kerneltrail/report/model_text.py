@@ -99,7 +99,8 @@ def describe_node(model: TrajectoryModel, node: Node) -> Description:
 
 def node_noun(model: TrajectoryModel, node: Node) -> str:
     """A node as a noun within a sentence, at the centre of its group: "a straight line in temperature"."""
-    return noun_of(Hyperparameters(node.composition, tuple(node.group.mean)), model.schema, common_scaler(model))
+    typical = Hyperparameters(node.composition, tuple(node.group.mean))
+    return noun_of(typical, model.schema, common_scaler(model), shared=model.mean is not None)
 
 
 def model_json(model: TrajectoryModel) -> dict[str, Any]:

@@ -257,7 +257,8 @@ def _step(
 
 def _learnt(state: NewUser, view: NodePosterior) -> str:
     """What describes a pilot user best, which was learnt with all of them together."""
-    noun = noun_of(view.fit.hyperparameters, state.model.schema, state.model.scaler)
+    model = state.model
+    noun = noun_of(view.fit.hyperparameters, model.schema, model.scaler, shared=model.mean is not None)
     rows = counted(state.rows, "row")
     return f"After {rows}, user {state.name} is described best by {noun}, as learnt from all pilot users together."
 
