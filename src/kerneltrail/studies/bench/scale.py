@@ -20,6 +20,7 @@ from kerneltrail.store.digest import code, digest
 from kerneltrail.studies.bench.benchmark import Benchmark, Row, Tick, number, silent
 from kerneltrail.studies.bench.footprint import Footprint
 from kerneltrail.trajectory.fit import STAGES, fit
+from kerneltrail.trajectory.map_table import MapSettings
 from kerneltrail.trajectory.model import TrajectoryModel
 from kerneltrail.trajectory.sampler.chains import FitProgress
 from kerneltrail.trajectory.settings import Settings
@@ -30,8 +31,10 @@ PRODUCTS = (*(f"SE[{name}]" for name in COVARIATES), "LIN[steps]", "LIN[sleep]",
 
 FULL = 10_000
 """Users of ``--full``."""
-SHORT = 3
+SHORT = 2
 """Rows of a batch where only sweeps are measured: a sweep reads evidences of batches, not rows."""
+ROUGH = MapSettings(starts=1, screen=4, tol=1e-2, accuracy=1e-2)
+"""How those rows are fitted, since nobody asks for their seconds."""
 PARTS = 50
 """Steps of one fit on the display."""
 KEPT: Format[dict[str, Any]] = json_format(dict, dict)
@@ -174,7 +177,8 @@ class ScaleBenchmark(Benchmark):
         }
 
     def _fit(self, cohort: Cohort, seed: int, hear: Callable[[FitProgress], None]) -> TrajectoryModel:
-        settings = Settings(largest=2, chains=self.chains, sweeps=self.sweeps, check=self.sweeps, seed=seed)
+        maps = ROUGH if cohort.users[0].rows < self.batches * self.rows else MapSettings()
+        settings = Settings(largest=2, chains=self.chains, sweeps=self.sweeps, check=self.sweeps, seed=seed, maps=maps)
         return fit(cohort, pool=Pool.of(*self.products), settings=settings, progress=hear)
 
     @classmethod
