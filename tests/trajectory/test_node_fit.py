@@ -4,12 +4,14 @@ import numpy as np
 import pytest
 
 from gp import oracle
+from kerneltrail import gp
 from kerneltrail.gp import OnlineState, Posterior, find_map
 from kerneltrail.trajectory.evidence import EmpiricalEvidence, LaplaceEvidence
 from kerneltrail.trajectory.evidence.empirical import FEW_THETAS
-from kerneltrail.trajectory.node_fit import NodeFit, NodePosterior
+from kerneltrail.trajectory.map_table import block_of
+from kerneltrail.trajectory.node_fit import FEW_ROWS, LONGEST, NodeFit, NodePosterior
 
-from .small import rows, small_model
+from .small import rewarded_model, rows, small_model
 
 
 @pytest.fixture(scope="module")
@@ -101,3 +103,57 @@ def test_a_node_posterior_predicts_from_rows_from_sums_and_from_nothing(model, s
     frozen = NodePosterior(fit.freeze(seen, None), None, None, model.covariates)
     assert isinstance(frozen.posterior, OnlineState)
     np.testing.assert_allclose(frozen.predict(X, None).mean, kept.predict(X, None).mean, atol=1e-3)
+
+
+@pytest.mark.parametrize("node", range(2))
+@pytest.mark.parametrize("rewarded", [False, True])
+def test_predictions_from_sums_of_kept_rows_are_those_of_the_rows(node, rewarded):
+    model = rewarded_model() if rewarded else small_model()
+    seen = model.scaler.apply(rows("ann", 300, seed=8, size=300))
+    block = block_of(seen, model.reward)
+    posterior = NodePosterior(NodeFit.start(model.nodes[node]), seen, block, model.covariates)
+    exact = gp.Posterior.fit(seen, posterior.fit.hyperparameters, block=block)
+    inside = model.scaler.apply(rows("ann", 40, seed=9, size=40))
+    linear = None if block is None else block_of(inside, model.reward).features
+    assert isinstance(posterior._quick, gp.OnlineState)
+    ahead, expected = posterior.predict(inside.X, linear), exact.predict(inside.X, linear=linear)
+    np.testing.assert_allclose((ahead.mean - expected.mean) / expected.sd, 0.0, atol=2e-3)
+    np.testing.assert_allclose(ahead.total, expected.total, rtol=1e-3)
+    # Effects and explanations ask the rows themselves.
+    assert isinstance(posterior.posterior, gp.Posterior)
+    if rewarded:
+        for one, other in zip(
+            posterior.advantage(inside.X, model.reward), exact.advantage(inside.X, model.reward), strict=True
+        ):
+            np.testing.assert_allclose(one, other, rtol=2e-3, atol=1e-4)
+
+
+def test_far_outside_the_rows_predictions_come_from_the_rows():
+    model = small_model()
+    seen = model.scaler.apply(rows("ann", 300, seed=8, size=300))
+    posterior = NodePosterior(NodeFit.start(model.nodes[1]), seen, None, model.covariates)
+    X = np.array([[0.5, 0.5], [40.0, 0.5]])
+    ahead = posterior.predict(X, None)
+    exact = gp.Posterior.fit(seen, posterior.fit.hyperparameters).predict(X)
+    np.testing.assert_array_equal(ahead.mean, exact.mean)
+    np.testing.assert_array_equal(ahead.variance, exact.variance)
+
+
+def test_few_rows_are_asked_themselves():
+    model = small_model()
+    seen = model.scaler.apply(rows("ann", FEW_ROWS, seed=8, size=FEW_ROWS))
+    posterior = NodePosterior(NodeFit.start(model.nodes[1]), seen, None, model.covariates)
+    assert isinstance(posterior._quick, gp.Posterior)
+
+
+@pytest.mark.parametrize("node", range(3))
+def test_what_is_kept_of_a_frozen_node_is_bounded_and_judges_as_exactly_as_matters(node):
+    model = small_model()
+    seen = model.scaler.apply(rows("ann", 500, seed=8, size=500))
+    fit = NodeFit.start(model.nodes[node])
+    frozen = fit.freeze(seen, None)
+    assert frozen.online is not None
+    assert frozen.online.basis.rank <= LONGEST == 256
+    exact = gp.Posterior.fit(seen, fit.hyperparameters).log_evidence
+    # A hundred nats by 100,000 rows at the most, where a product over two covariates needs many features: 0.5 by 500.
+    assert frozen.online.log_evidence == pytest.approx(exact, abs=0.5 if node == 2 else 1e-4)

@@ -14,7 +14,7 @@ def bench(
         typer.Argument(
             metavar="NAME",
             help="evidence, map, update, train, select, or all of these; methods, nested, recovery, effects, hostile, "
-            "searches or between by themselves.",
+            "searches, between or scale by themselves.",
         ),
     ] = "all",
     json: Annotated[Path | None, typer.Option("--json", help="Write the rows to this file.", dir_okay=False)] = None,
@@ -38,8 +38,8 @@ def bench(
         Path | None,
         typer.Option(
             "--out",
-            help="between: folder that keeps what is finished, so that a second run computes only what is missing; "
-            "the rows are in its between.json.",
+            help="between, scale: folder that keeps what is finished, so that a second run computes only what is "
+            "missing; the rows are in its NAME.json.",
             file_okay=False,
         ),
     ] = None,
@@ -51,6 +51,15 @@ def bench(
             "people of Fitbit, other splits of HeartSteps' people, other simulated people.",
         ),
     ] = None,
+    fits: Annotated[
+        int | None,
+        typer.Option(
+            "--fits",
+            min=1,
+            help="scale: fit kernels to so many users only and multiply their seconds up; sweeps are of all users.",
+        ),
+    ] = None,
+    full: Annotated[bool, typer.Option("--full", help="scale: 10,000 users, too.")] = False,
 ) -> None:
     """Measure this machine: evidence, MAP, updates, training and selection, beside LAPACK and other libraries.
 
@@ -71,6 +80,8 @@ def bench(
             "methods": None if methods is None else tuple(name.strip() for name in methods.split(",")),
             "out": out,
             "blind": blind,
+            "fits": fits,
+            "full": full or None,
         }
         changes = {name: value for name, value in given.items() if value is not None}
         chosen = benchmarks.chosen(which, quick=quick, changes=changes)

@@ -16,10 +16,11 @@ from numpy.typing import ArrayLike, NDArray
 
 from kerneltrail.data.arrays import real_numbers
 from kerneltrail.errors import DataError, KernelError
+from kerneltrail.gp.inputs import Rows
 from kerneltrail.gp.numerics import root
 from kerneltrail.gp.prediction import Component, Prediction, features_of, refuse_overflow, rows_of, targets_of
 from kerneltrail.gp.regression import Basis, WeightPosterior
-from kerneltrail.gp.reward import Reward
+from kerneltrail.gp.reward import LinearBlock, Reward
 from kerneltrail.kernels.composition import Composition
 from kerneltrail.kernels.hyperparameters import Hyperparameters
 
@@ -86,6 +87,14 @@ class OnlineState:
             raise DataError(f"linear= is the weights' prior covariance, (q, q) and finite; got shape {prior.shape}")
         size = basis.rank + (0 if prior is None else len(prior)) + 1
         return cls(basis, prior, np.zeros((size, size)), 0, max_rank)
+
+    @classmethod
+    def of_rows(cls, basis: Basis, rows: Rows, block: LinearBlock | None, max_rank: int) -> OnlineState:
+        """The state after a user's rows, all of them in the basis' box."""
+        state = cls(basis, None if block is None else block.covariance, np.empty((0, 0)), len(rows.y), max_rank)
+        features = state._stack(rows.X, None if block is None else block.features)
+        stacked = np.vstack([features, rows.y])
+        return replace(state, gram=stacked @ stacked.T)
 
     @property
     def hyperparameters(self) -> Hyperparameters:

@@ -167,8 +167,8 @@ def freedom_of(spread: ArrayLike) -> Array:
     goal = np.maximum(np.asarray(spread, dtype=np.float64), 1e-6)
     half = 1.0 / goal + 0.5  # ψ′(x) ≈ 1/x + 1/(2x²)
     for _ in range(50):  # Newton on 1/ψ′, which is nearly linear
-        value = scipy.special.polygamma(1, half)
-        step = (1.0 / goal - 1.0 / value) * value**2 / -scipy.special.polygamma(2, half)
+        value, slope = scipy.special.zeta(2, half), 2.0 * scipy.special.zeta(3, half)  # ψ′(x) and -ψ″(x)
+        step = (1.0 / goal - 1.0 / value) * value**2 / slope
         half = np.maximum(half + step, 0.5 * half)
         if np.all(np.abs(step) <= 1e-10 * half):
             break

@@ -78,10 +78,14 @@ class Basis:
         """Whether the tolerance is kept, or only what the floor allows."""
         return bool(self._expansion.attained[0])
 
-    @property
+    @cached_property
     def rank(self) -> int:
         """Number of features."""
         return int(self.widths.sum())
+
+    @cached_property
+    def _terms(self) -> feature_rows.SpectralTerms:
+        return self._expansion.terms(0)
 
     def features(self, X: Array) -> Array:
         """Φ at the rows of X, shape (r, n): the inner product of two columns is the kernel."""
@@ -89,7 +93,7 @@ class Basis:
         rows = feature_rows.empty_rows(r, n, self._layout.series_start)
         centre = 0.5 * (np.array(self.low) + np.array(self.high))
         columns = sealed(np.ascontiguousarray(X.T))
-        feature_rows.fill(columns, centre, self._layout.compiled, self._expansion.terms(0), rows, np.empty((0, 0)))
+        feature_rows.fill(columns, centre, self._layout.compiled, self._terms, rows, np.empty((0, 0)))
         return rows.scale[:, None] * rows.features
 
     def owner(self) -> NDArray[np.int64]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from kerneltrail.errors import ModelFileError
@@ -10,6 +11,7 @@ from kerneltrail.store.atomic import read, write
 from kerneltrail.store.cache import Format
 from kerneltrail.trajectory import model_file
 from kerneltrail.trajectory.graph import LearntGraph
+from kerneltrail.trajectory.many import Updates, update_many
 from kerneltrail.trajectory.new_user import NewUser
 from kerneltrail.views import show
 
@@ -23,6 +25,19 @@ class TrajectoryModel(LearntGraph):
     def new_user(self, name: str = "new", **changes: Any) -> NewUser:
         """Somebody whose rows are yet to come; `changes` override the settings of selection."""
         return NewUser.start(self, name, **changes)
+
+    def update_many(self, users: Mapping[str, NewUser], rows: Any) -> Updates:
+        """One batch more for each user who has rows.
+
+        One user's bad rows fail that user alone: `failures` says why, by name, and nobody else's state depends on it.
+        The numbers are those of `NewUser.update`, to the bit.
+
+        Args:
+            users: the followed users by name; those without rows stay as they are.
+            rows: a frame, a dict of columns or a pair (X, y) for each user by name, as `NewUser.update` takes them; or
+                one long table with the model's user column.
+        """
+        return update_many(self, users, rows)
 
     def plot(self, *, width: float = 9.0) -> Figure:
         """The learnt graph as a Matplotlib figure, at least `width` inches wide."""

@@ -338,7 +338,7 @@ class NewUser:
             raise DataError("this model has no reward model, so it knows of no advantage; fit it with an action column")
         scaled = rows_of(self._scaler.transform(covariate_rows(self.model, X)[1]), self.model.covariates)
         weights, posteriors = self._counted(ahead=True)
-        parts = [posterior.posterior.advantage(scaled, reward) for posterior in posteriors]
+        parts = [posterior.advantage(scaled, reward) for posterior in posteriors]
         shared = 0.0 if self.model.mean is None else self.model.mean.advantage(scaled)
         scale = self._scaler.scale
         means = scale * (np.array([mean for mean, _ in parts]) + shared)

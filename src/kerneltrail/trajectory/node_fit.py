@@ -8,6 +8,8 @@ would take longer than an update may is left out, and sums that would be too lon
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -15,7 +17,7 @@ import numpy as np
 
 from kerneltrail import gp
 from kerneltrail.data import User
-from kerneltrail.errors import KernelError
+from kerneltrail.errors import KernelError, NumericalError
 from kerneltrail.gp import LinearBlock, Prediction, Reward
 from kerneltrail.gp.numerics import LEAST_CURVATURE, LOG_2PI
 from kerneltrail.kernels import Array, Hyperparameters
@@ -23,9 +25,22 @@ from kerneltrail.trajectory.evidence.base import TOLERANCE, PathEvidence
 from kerneltrail.trajectory.graph import Node
 from kerneltrail.trajectory.map_table import block_of
 
-FEATURES = ((TOLERANCE, 400), (1e-2, 600))
-"""Error allowed and most features of a frozen node. A product over two covariates needs hundreds: less exactly there,
-and an update of some ten milliseconds, but as many after ten thousand rows as after a hundred."""
+LONGEST = 256
+"""Most features of a node: the sums that are kept of a user are as many numbers, squared, for each node."""
+
+FEATURES = ((TOLERANCE, 128), (1e-2, 192), (1.0, LONGEST), (10.0, LONGEST), (100.0, LONGEST))
+"""Error allowed in a log evidence of `HORIZON` rows, and most features of a frozen node. A product over two covariates
+needs hundreds: less exactly there, but as many after ten thousand rows as after a hundred."""
+
+MARGIN = 0.25
+"""Share of the rows' range by which features hold beyond it, so that widening is rare."""
+
+FEW_ROWS = 160
+"""Up to so many rows their covariance is factorised as quickly as features of them are summed."""
+
+LOOSEST = 10.0
+"""Largest error, as in `FEATURES`, with which sums stand in for rows that are kept: a thousandth of a prediction's
+standard deviation."""
 
 WIDENING = 5e6
 """Most features of a box that is widened, to the third power and times covariates: some 20 ms."""
@@ -129,24 +144,31 @@ class NodeFit:
 
     def freeze(self, rows: User, block: LinearBlock | None) -> NodeFit:
         """Replace the rows by their sums; where the kernel has no feature form of reasonable length, by the newest."""
-        for tol, rank in FEATURES:
+        widest = int((WIDENING / max(len(rows.covariates), 1)) ** (1 / 3))
+        online = self.sums(rows, block, FEATURES, widest)
+        return replace(self, limited=True) if online is None else replace(self, online=online)
+
+    def sums(
+        self, rows: User, block: LinearBlock | None, lengths: Sequence[tuple[float, int]], widest: int
+    ) -> gp.OnlineState | None:
+        """What sums of the rows say, by features; None where the kernel needs too many.
+
+        Args:
+            rows, block: the rows.
+            lengths: errors allowed and most features, as `FEATURES`; the first that can be kept is.
+            widest: most features to which the sums may be widened, for rows outside their box.
+        """
+        low, high = np.minimum(rows.X.min(axis=0), 0.0), np.maximum(rows.X.max(axis=0), 1.0)
+        margin = MARGIN * (high - low)
+        box, hyperparameters = (tuple((low - margin).tolist()), tuple((high + margin).tolist())), self.hyperparameters
+        for tol, most in lengths:
+            basis = gp.regression.Basis(hyperparameters, rows.covariates, *box, tol)
             try:
-                state = gp.OnlineState.start(
-                    self.hyperparameters,
-                    rows.covariates,
-                    low=np.minimum(rows.X.min(axis=0), 0.0),
-                    high=np.maximum(rows.X.max(axis=0), 1.0),
-                    linear=None if block is None else block.covariance,
-                    tol=tol,
-                    max_rank=rank,
-                )
-            except KernelError:
-                continue
-            widest = int((WIDENING / max(len(rows.covariates), 1)) ** (1 / 3))
-            room = replace(state, max_rank=widest)  # for rows outside the box
-            linear = None if block is None else block.features
-            return replace(self, online=room.update(rows.X, rows.y, linear=linear))
-        return replace(self, limited=True)
+                if basis.rank <= most:
+                    return gp.OnlineState.of_rows(basis, rows, block, widest)
+            except KernelError:  # an atom without a series
+                return None
+        return None
 
     def follow(self, X: Array, y: Array, linear: Array | None) -> NodeFit:
         """More rows, with the hyperparameters kept.
@@ -237,23 +259,41 @@ class NodePosterior:
     block: LinearBlock | None
     covariates: tuple[str, ...]
 
-    @cached_property
+    @property
     def posterior(self) -> gp.Posterior | gp.OnlineState:
-        """What predictions come from."""
+        """The node given all that is kept of the user: the rows themselves where they are. Not cached: it is large."""
+        return self._quick if self.fit.online is not None or self.rows is None else self._exact()
+
+    def _exact(self) -> gp.Posterior:
+        assert self.rows is not None  # only asked for where there are rows
+        return gp.Posterior.fit(self.rows, self.fit.hyperparameters, block=self.block)
+
+    @cached_property
+    def _quick(self) -> gp.Posterior | gp.OnlineState:
+        """What predictions come from: sums over rows, also over rows that are kept, where features are few."""
         if self.fit.online is not None:
             return self.fit.online
         if self.rows is None:
-            block = self.block
-            return gp.prior_only(
-                self.fit.hyperparameters, self.covariates, block=None if block is None else block.rows(0)
-            )
-        return gp.Posterior.fit(self.rows, self.fit.hyperparameters, block=self.block)
+            block = None if self.block is None else self.block.rows(0)
+            return gp.prior_only(self.fit.hyperparameters, self.covariates, block=block)
+        if self.rows.rows > FEW_ROWS:
+            lengths = [(tol, min(most, self.rows.rows // 2)) for tol, most in FEATURES if tol <= LOOSEST]
+            sums = self.fit.sums(self.rows, self.block, lengths, 0)  # outside the box the rows are asked
+            if sums is not None:
+                with suppress(NumericalError):  # where sums round the noise away
+                    _ = sums.log_evidence
+                    return sums
+        return self._exact()
 
     def predict(self, X: Array, linear: Array | None) -> Prediction:
         """Mean and variance at rows of X."""
         try:
-            return self.posterior.predict(X, linear=linear)
+            return self._quick.predict(X, linear=linear)
         except KernelError:  # so far outside the box of the sums that there would be too many features
-            if self.fit.online is None or self.rows is None:
+            if self.rows is None:
                 raise
-            return gp.Posterior.fit(self.rows, self.fit.hyperparameters, block=self.block).predict(X, linear=linear)
+            return self._exact().predict(X, linear=linear)
+
+    def advantage(self, X: Array, reward: Reward) -> tuple[Array, Array]:
+        """Mean and variance of what acting adds at rows of X."""
+        return self._quick.advantage(X, reward)

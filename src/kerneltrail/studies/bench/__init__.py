@@ -27,6 +27,7 @@ from kerneltrail.studies.bench.map import MapBenchmark
 from kerneltrail.studies.bench.methods import MethodsBenchmark
 from kerneltrail.studies.bench.nested import NestedBenchmark
 from kerneltrail.studies.bench.recovery import RecoveryBenchmark
+from kerneltrail.studies.bench.scale import ScaleBenchmark
 from kerneltrail.studies.bench.searches import SearchesBenchmark
 from kerneltrail.studies.bench.select import SelectBenchmark
 from kerneltrail.studies.bench.train import TrainBenchmark
@@ -36,7 +37,7 @@ for _kind in (
     EvidenceBenchmark, MapBenchmark, UpdateBenchmark, TrainBenchmark, SelectBenchmark,
     MethodsBenchmark, NestedBenchmark, RecoveryBenchmark, EffectsBenchmark, HostileBenchmark,
     SearchesBenchmark,
-    BetweenBenchmark,
+    BetweenBenchmark, ScaleBenchmark,
 ):  # fmt: skip
     BENCHMARKS.add(_kind.name, _kind)
 
