@@ -127,7 +127,7 @@ def fit(
         sampled = whole_table(table) if constant else table
         begin = {m: path[-1:] for m, path in begin.items()} if constant else begin
         target = ChainTarget(sampled, urn, settings, found.masks, begin)
-        fits = len(table.known)
+        fits = len(table.pairs)
 
         def tell_evidences(done: int, total: int) -> None:
             tell(FitProgress(FITTING, fits + done, fits + total, f"{settings.evidence} evidences"))
