@@ -73,10 +73,15 @@ def worst_rhat(
     is on the likelihood, less the log `prior` of its paths.
     """
     states = late_states(chains)
-    noted: dict[Paths, float] = {}
-    for state in states:
-        noted[state.paths] = max(state.log_joint, noted.get(state.paths, -np.inf))
-    worth = None if prior is None else (lambda paths: noted[paths] - prior(paths))
+    worth = None
+    if prior is not None:
+        noted: dict[Paths, float] = {}
+        for state in states:
+            noted[state.paths] = max(state.log_joint, noted.get(state.paths, -np.inf))
+
+        def worth(paths: Paths) -> float:
+            return noted[paths] - prior(paths)
+
     chosen = choose(states, margin=margin, worth=worth, choice=choice)[0]
     return max(rhats(traces_of(chains, chosen.paths, first=len(chains[0].log_joint) // 2)).values())
 
