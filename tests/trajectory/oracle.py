@@ -44,3 +44,9 @@ def log_joint(urn, evidence, paths, order):
         at[m], done[m] = child, t + 1
     assert done == [len(path) for path in paths]
     return total
+
+
+def path_agreement(paths, reference):
+    """Share of customers with the same composition in both."""
+    pairs = [a == b for mine, theirs in zip(paths, reference, strict=True) for a, b in zip(mine, theirs, strict=True)]
+    return sum(pairs) / len(pairs)

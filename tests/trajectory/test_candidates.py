@@ -6,7 +6,7 @@ import pytest
 from kerneltrail.data import simulate
 from kerneltrail.kernels import Pool, Priors, parse
 from kerneltrail.trajectory import candidates
-from kerneltrail.trajectory.candidates import PROMISING, levels, support
+from kerneltrail.trajectory.candidates import PROMISING, find_candidates, levels, support
 from kerneltrail.trajectory.map_table import Fits, MapSettings, MapTable
 
 from . import tiny
@@ -184,3 +184,46 @@ def test_what_is_told_of_the_fits_is_one_count_that_grows_with_the_levels():
     assert (told[-1].done, told[-1].total, told[-1].bound) == (len(table.known), len(table.known), "about")
     assert {now.bound for now in told if now.said != "level 3 of 3"} == {"at least"}
     assert set(chosen) <= {mask for _, mask in table.known}
+
+
+@pytest.mark.parametrize("most", [1, 2, 4, 6, 9, 100])
+def test_of_too_many_candidates_each_users_best_stay_first_then_those_worth_most(most):
+    """By plain loops: worth is summed over customers, of what the search fitted to their users."""
+    rng = np.random.default_rng(3)
+    value = {}
+
+    def log_laplace(user, mask, t):
+        return value.setdefault((user, mask, t), float(rng.normal(0.0, 3.0)))
+
+    pool, batches = wide(9), [2, 3, 1, 2]
+    table = Given(batches, pool, log_laplace)
+    found = find_candidates(table, 2, 1, most=most, always=(1 << 8,))
+    searched = [pair for level in table.asked[:-1] for pair in level]
+    whole = Given(batches, pool, log_laplace)
+    promising = support(whole, 2, 1, always=(1 << 8,))
+    worth, chance, bests = dict.fromkeys(promising, 0.0), dict.fromkeys(promising, 0.0), set()
+    for user, count in enumerate(batches):
+        masks = [mask for m, mask in searched if m == user]
+        for t in range(count):
+            score = {mask: log_laplace(user, mask, t) + pool.log_h0(mask) for mask in masks}
+            top = max(score.values())
+            total = sum(math.exp(s - top) for s in score.values())
+            for mask in set(masks) & set(promising):
+                worth[mask] += max(0.0, score[mask] - top + PROMISING)
+                chance[mask] += math.exp(score[mask] - top) / total
+        bests.add(max(masks, key=score.__getitem__))
+    assert len(bests) > 2
+    ranked = [1 << 8]
+    for some in (bests, set(promising)):
+        ranked += sorted(some - set(ranked), key=lambda mask: -worth[mask])
+    assert set(found.masks) == set(ranked[:most])
+    assert found.cut == len(ranked[most:])
+    assert found.share == pytest.approx(sum(chance[mask] for mask in ranked[most:]) / sum(batches))
+    assert {(user, mask) for user in range(4) for mask in found.masks} <= set(table.known)
+    if most >= len(promising):
+        assert (found.masks, found.cut, found.share) == (promising, 0, 0.0)
+
+
+def test_what_an_extended_model_has_stays_however_few_may_be_kept():
+    table = Given([2], tiny.POOL, lambda user, mask, t: -float(mask))
+    assert find_candidates(table, 2, 1, most=1, always=(3, 5)).masks == (3, 5)

@@ -54,7 +54,7 @@ class TestDocumentation:
         assert priors.of("lengthscale", "hour") == log_normal(-1.5, scale=0.5)
         assert priors.of("lengthscale", "steps30pre") == Priors.heartsteps().of("lengthscale")
         assert parts["reward"] == Reward(("hour",))
-        assert parts["settings"] == Settings(options={"seat": {"fresh": 2}, "plate": {"steps": 8}}).resolved(False)
+        assert parts["settings"] == Settings(options={"plate": {"steps": 8}}).resolved(False)
 
     def test_the_full_example_states_every_key(self):
         stated = yaml.safe_load(self.example("yaml"))
@@ -134,8 +134,9 @@ class TestPool:
         assert build("pool: {allow_empty: true}")["pool"].allow_empty
 
     def test_a_library_is_listed_in_text(self):
-        parts = build("settings: {options: {path: {library: ['LIN[hour]', 'PER[hour] + SE[hour]']}}}")
-        assert list(parts["settings"].options["path"]["library"]) == [0b1, 0b110]
+        library = "{library: ['LIN[hour]', 'PER[hour] + SE[hour]']}"
+        parts = build(f"preset: published\nsettings: {{options: {{published_seat: {library}}}}}")
+        assert list(parts["settings"].options["published_seat"]["library"]) == [0b1, 0b110]
 
 
 @pytest.mark.parametrize(
@@ -164,10 +165,14 @@ class TestPool:
         ("settings: {evidence: nested}", ["settings.evidence names 'nested'", "there are laplace, group, empirical"]),
         ("settings: {moves: [seats]}", ["settings.moves names 'seats'", "'seat'"]),
         ("settings: {options: {plates: {}}}", ["settings.options names 'plates'", "'plate'"]),
-        ("settings: {options: {seat: {frsh: 1}}}", ["settings.options.seat names 'frsh'", "'fresh'"]),
-        ("settings: {options: {seat: {fresh: -1}}}", ["'fresh' of move 'seat' must be at least 0"]),
-        ("settings: {options: {path: {library: ['SE[day]']}}}", ["SE[day] is not in the pool"]),
-        ("settings: {options: {path: {library: 3}}}", ["a library is a list of kernels"]),
+        ("settings: {options: {plate: {stps: 1}}}", ["settings.options.plate names 'stps'", "'steps'"]),
+        ("settings: {options: {plate: {steps: 0}}}", ["'steps' of move 'plate' must be at least 1"]),
+        ("settings: {options: {seat: {fresh: 1}}}", ["settings.options.seat names 'fresh'", "there are none"]),
+        (
+            "preset: published\nsettings: {options: {published_seat: {library: ['SE[day]']}}}",
+            ["SE[day] is not in the pool"],
+        ),
+        ("preset: published\nsettings: {options: {published_seat: {library: 3}}}", ["a library is a list of kernels"]),
         ("settings: {sweeps: 1}", ["settings: sweeps must be at least 8"]),
         ("settings: {alpha: 0}", ["settings.alpha"]),
         ("settings: {keep: 1.5}", ["settings.keep", "between 0 and 1"]),

@@ -15,7 +15,7 @@ from kerneltrail.trajectory.candidates import FITTING
 from kerneltrail.trajectory.fit import fit
 from kerneltrail.trajectory.map_table import MapTable
 from kerneltrail.trajectory.sampler.chains import SAMPLING
-from kerneltrail.trajectory.sampler.convergence import path_agreement, split_rhat
+from kerneltrail.trajectory.sampler.convergence import split_rhat
 from kerneltrail.trajectory.sampler.joint import Joint
 from kerneltrail.trajectory.sampler.urn import last_use
 from kerneltrail.trajectory.settings import Settings
@@ -349,7 +349,6 @@ def test_a_fitted_model_travels():
 
 def test_the_agreement_of_a_chain_that_never_leaves_is_whole():
     model = tiny.model()
-    assert path_agreement(model.paths, model.paths) == 1.0
     assert State(model.paths, 0.0).edges == Counts.of(model.paths).edges == len(model.edges)
 
 

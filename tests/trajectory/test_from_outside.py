@@ -235,9 +235,9 @@ def test_an_evidence_that_defines_for_paths_is_asked_anew_after_every_sweep():
         candidates = tiny.POOL.masks(1)
         settings = tiny.settings(evidence="crowded")
         target = ChainTarget(tiny.table(), Urn(tiny.POOL), settings, tuple(candidates))
-        start = Chain(0, np.random.default_rng(0).bit_generator.state, ((1, 1),) * 3, None, (), (), {})
+        start = Chain.begin(0, np.random.default_rng(0), ((1, 1),) * 3, target.book)
         chain = target.advance(start, 6)
-        before, last = chain.visited[-2:]
+        before, last = chain.visited[-2], chain.visited[-1]
         assert chain.visited[0] != before  # else nothing would be seen
         assert chain.log_joint[-1] == pytest.approx(
             Joint(target.urn, target.evidence.for_paths(before)).log_joint(last), rel=1e-12
@@ -249,7 +249,7 @@ def test_an_evidence_that_defines_for_paths_is_asked_anew_after_every_sweep():
 def test_the_move_is_exact_like_any_other(monkeypatch):
     joint = tiny_problem(3, (2, 1), products=2)
     exact = enumerate_joint(joint)
-    install(monkeypatch, 2)
+    install(monkeypatch)
     move = Flip(joint, library=(1, 2, 3))
     matrix = transition_matrix(joint, list(exact), lambda r, w: move.flip(r, w))
     flow = np.array(list(exact.values()))[:, None] * matrix

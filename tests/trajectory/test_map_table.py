@@ -9,7 +9,7 @@ import pytest
 
 from kerneltrail.errors import DataError
 from kerneltrail.gp import Reward, find_map_path
-from kerneltrail.trajectory.map_table import MapSettings, MapTable, fit_path
+from kerneltrail.trajectory.map_table import Fits, MapSettings, MapTable, fit_path
 
 from . import tiny
 
@@ -35,12 +35,13 @@ def test_fits_are_those_of_the_search_for_every_batch():
     np.testing.assert_allclose(thorough.log_likelihood, [r.log_likelihood for r in better], atol=0.02)
 
 
-def test_a_fit_is_computed_once():
+def test_a_fit_is_computed_once(monkeypatch):
     table = tiny.table()
     first = table.get(0, 5)
-    assert table.get(0, 5) is first
+    monkeypatch.setattr(MapTable, "fit", lambda *a: pytest.fail("fitted again"))
+    assert same(table.get(0, 5), first)
     assert table.compute([(0, 5)]) == []
-    assert table.get(0, 5) is first
+    assert same(table.get(0, 5), first)
     assert set(table.known) == {(0, 5)}
 
 
@@ -48,7 +49,7 @@ def test_known_is_a_copy_and_put_is_believed():
     table, other = tiny.table(), tiny.table()
     fits = other.get(1, 1)
     table.put(0, 4, fits)
-    assert table.get(0, 4) is fits
+    assert same(table.get(0, 4), fits)
     table.known.clear()
     assert set(table.known) == {(0, 4)}
 
@@ -70,7 +71,7 @@ def test_two_processes_find_what_one_does():
 
 
 def test_another_session_finds_the_same_bits():
-    fits = tiny.table().get(1, 6)
+    fits = tiny.table().fit(1, 6)
     given = pickle.dumps((tiny.pilot(1), tiny.POOL.composition(6), tiny.PRIORS, tiny.QUICK))
     code = (
         "import pickle, sys; from kerneltrail.trajectory.map_table import fit_path;"
@@ -110,3 +111,22 @@ def test_a_reward_model_needs_actions_and_changes_the_fit():
     users = tiny.pilots(1, action=True)
     plain, rewarded = (MapTable(users, tiny.POOL, tiny.PRIORS, tiny.QUICK, reward) for reward in (None, Reward()))
     assert not np.array_equal(plain.get(0, 1).log_laplace, rewarded.get(0, 1).log_laplace)
+
+
+def test_packed_fits_come_back_with_curvatures_and_ends_in_single_precision():
+    rng = np.random.default_rng(0)
+    for batches, size, ends in ((3, 4, 5), (1, 1, 0), (2, 7, 1)):
+        half = rng.standard_normal((batches, size, size))
+        fits = Fits(
+            rng.standard_normal((batches, size)),
+            rng.standard_normal(batches),
+            rng.standard_normal(batches),
+            half + np.swapaxes(half, 1, 2),
+            rng.standard_normal((ends, size)) if ends else np.empty((0, 0)),
+        )
+        back = Fits.unpacked(fits.packed())
+        for name in ("theta", "log_likelihood", "log_laplace"):
+            np.testing.assert_array_equal(getattr(back, name), getattr(fits, name))
+        np.testing.assert_array_equal(back.precision, fits.precision.astype(np.float32).astype(float))
+        np.testing.assert_array_equal(back.ends, fits.ends.astype(np.float32).astype(float))
+        assert back.packed() == fits.packed()

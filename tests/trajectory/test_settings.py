@@ -15,6 +15,7 @@ OTHER = Settings(
     keep=0.8,
     largest=2,
     width=3,
+    candidates=50,
     scope="together",
     moves=("path", "plate"),
     options={"plate": {"steps": 3}},

@@ -2,8 +2,8 @@ import numpy as np
 import pytest
 
 from kerneltrail.trajectory import Counts, State
-from kerneltrail.trajectory.sampler.convergence import path_agreement
 from kerneltrail.trajectory.sampler.joint import choose
+from trajectory.oracle import path_agreement
 
 
 def naive(samples, margin, alternatives=4):

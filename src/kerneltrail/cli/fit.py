@@ -144,6 +144,11 @@ def chain_lines(model: TrajectoryModel) -> list[str]:
     lines = [f"{len(diagnostics.log_joint)} chains of {diagnostics.sweeps} sweeps; R-hat: {rhat}"]
     if diagnostics.seconds:
         lines.append(", ".join(f"{name} {value:.1f} s" for name, value in diagnostics.seconds.items()))
+    if diagnostics.cut:
+        lines.append(
+            f"{diagnostics.cut['kernels']:.0f} further kernels were promising for somebody and left out, since at most "
+            f"{model.settings.candidates} are considered; they had {diagnostics.cut['share']:.1%} of the probability."
+        )
     if model.averaged is not None:
         further = ", ".join(node.composition.text or NOTHING for node in model.averaged.nodes) or "none"
         lines.append(

@@ -19,7 +19,7 @@ import numpy as np
 
 import kerneltrail.gp
 import kerneltrail.kernels
-from kerneltrail.gp import LinearBlock, OnlineState, evidence_of, find_map, inputs_for, slope_of
+from kerneltrail.gp import LinearBlock, OnlineState, evidence_of, find_map, inputs_for, slope_of, urn_moves
 from kerneltrail.gp.spectral import slope_one
 from kerneltrail.kernels import Hyperparameters, Priors, parse
 from kerneltrail.store.atomic import write
@@ -66,6 +66,7 @@ def ensure_compiled() -> bool:
 
 def _use_everything() -> None:
     """Call every compiled function with the types it is called with in earnest."""
+    urn_moves.use_everything()
     rng = np.random.default_rng(0)
     rows = 24
     X = rng.uniform(0.0, 4.0, (rows, 2))

@@ -20,6 +20,9 @@ Array = NDArray[np.float64]
 LEAST, MOST = 1e-4, 1e2
 """Bounds of a standard deviation, in units of its prior's scale: no difference at all, and more than any."""
 
+QUICK = 1e-6
+"""Relative change of the log likelihood at which a quick fit ends."""
+
 GRID = 32
 """Values at which a standard deviation's posterior is computed."""
 
@@ -164,7 +167,7 @@ class _Restricted:
         fit = self.sums.squares / noise - (side * (spread @ side[..., None])[..., 0]).sum(axis=1)
         logdet = 2.0 * np.log(np.diagonal(lower, axis1=1, axis2=2)).sum()
         return {
-            "A": A, "a": a, "C": covariance, "mean": mean, "spread": spread, "gram": gram, "side": side, "fit": fit,
+            "A": A, "a": a, "C": covariance, "mean": mean, "pulled": pulled, "gram": gram, "side": side, "fit": fit,
             "precision": precision, "logdet": np.asarray(logdet),
         }  # fmt: skip
 
@@ -194,7 +197,8 @@ class _Restricted:
         value = self.value(own, prior, noise, p)
         A, C, mean = p["A"], p["C"], p["mean"]
         e = p["a"] - A @ mean
-        slopes = 0.5 * (e**2 - np.diagonal(A, axis1=1, axis2=2) + ((A @ C) * A).sum(axis=2)).sum(axis=0)
+        AC = A @ C
+        slopes = 0.5 * (e**2 - np.diagonal(A, axis1=1, axis2=2) + (AC * A).sum(axis=2)).sum(axis=0)
         gradient = np.zeros(len(point))
         for group in range(self.variances):
             inside = self.apart == group
@@ -210,9 +214,9 @@ class _Restricted:
             w = mean + e * own**2
             residual = (self.sums.squares - 2.0 * (self.sums.side * w).sum(axis=1)) / noise
             residual = residual + (w * (p["gram"] @ w[..., None])[..., 0]).sum(axis=1)
-            Q = np.eye(len(mean)) - p["spread"] @ p["gram"]
-            traces = self.sums.rows - (p["spread"] * p["gram"]).sum(axis=(1, 2))
-            shared = ((np.swapaxes(Q, 1, 2) @ p["gram"] @ Q) * C).sum(axis=(1, 2))
+            # With P = G·cov(u|β): the fit's trace is tr P, and tr (I-P)A C that of the shared weights.
+            traces = self.sums.rows - np.trace(p["pulled"], axis1=1, axis2=2)
+            shared = np.trace(AC, axis1=1, axis2=2) - (p["pulled"] * np.swapaxes(AC, 1, 2)).sum(axis=(1, 2))
             gradient[-1] = float((residual - traces + shared).sum())  # 2σ² · dL/dσ²
         return -value, -gradient
 
@@ -224,7 +228,10 @@ class _Restricted:
         bounds += [(0.5 * np.log(1e-9 * self.typical), 0.5 * np.log(1e3 * self.typical))] * (self.known is None)
         point = start
         if len(start):
-            found = scipy.optimize.minimize(self.objective, start, jac=True, method="L-BFGS-B", bounds=bounds)
+            options = {"ftol": QUICK} if self.quick else {}
+            found = scipy.optimize.minimize(
+                self.objective, start, jac=True, method="L-BFGS-B", bounds=bounds, options=options
+            )
             point = found.x
         own, prior, noise = self.unpack(point)
         between, low, high = own**2, own**2, own**2

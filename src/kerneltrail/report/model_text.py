@@ -160,6 +160,7 @@ def model_json(model: TrajectoryModel) -> dict[str, Any]:
             "ess": dict(diagnostics.ess),
             "acceptance": dict(diagnostics.acceptance),
             "seconds": dict(diagnostics.seconds),
+            "cut": dict(diagnostics.cut),
         },
         "provenance": dict(model.provenance),
     }

@@ -7,10 +7,13 @@ stay exact on it.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
-from typing import Literal
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
 
-from kerneltrail.kernels import Pool
+import numpy as np
+
+from kerneltrail.kernels import Array, Pool
 from kerneltrail.progress import Bound, Progress, Tell
 from kerneltrail.trajectory.map_table import MapTable
 
@@ -69,16 +72,20 @@ def _sizes(pool: Pool, largest: int) -> range:
     return range(0 if pool.allow_empty else 1, min(largest, len(pool)) + 1)
 
 
+def _scores(table: MapTable, user: int, masks: list[int]) -> Array:
+    """Log Laplace evidence + log H0 of some compositions for each batch of a user, (masks, T)."""
+    return np.array([table.get(user, mask).log_laplace + table.pool.log_h0(mask) for mask in masks])
+
+
 def _best(table: MapTable, user: int, masks: list[int], width: int, tops: list[float]) -> list[int]:
     """The `width` best masks of every batch that has gained over `tops`, which are then raised; each mask once."""
-    log_h0 = {mask: table.pool.log_h0(mask) for mask in masks}
     best: dict[int, None] = {}
-    for t in range(table.users[user].batches):
-        score = {mask: float(table.get(user, mask).log_laplace[t]) + log_h0[mask] for mask in masks}
-        ranked = sorted(masks, key=lambda mask: (-score[mask], mask))
-        if ranked and score[ranked[0]] > tops[t]:
-            tops[t] = score[ranked[0]]
-            best.update(dict.fromkeys(ranked[:width]))
+    ordered = sorted(masks)  # of equals the first
+    for t, score in enumerate(_scores(table, user, ordered).T if masks else ()):
+        ranked = np.argsort(-score, kind="stable")[:width]
+        if score[ranked[0]] > tops[t]:
+            tops[t] = float(score[ranked[0]])
+            best.update(dict.fromkeys(ordered[i] for i in ranked))
     return list(best)
 
 
@@ -92,21 +99,44 @@ def _together(table: MapTable, masks: list[int]) -> dict[int, float]:
     return {mask: score[mask] for mask in sorted(masks, key=lambda mask: (-score[mask], mask))}
 
 
-def support(
+@dataclass(frozen=True)
+class Candidates:
+    """The compositions that chains are restricted to.
+
+    Attributes:
+        masks: fewest products first.
+        cut: promising compositions that were left out, since there were more than a fit is to consider.
+        share: of the customers' probability, by evidence and H0 among what was fitted to each, that is on those.
+    """
+
+    masks: tuple[int, ...]
+    cut: int = 0
+    share: float = 0.0
+
+
+def support(table: MapTable, largest: int, width: int, scope: Scope = "each", **others: Any) -> tuple[int, ...]:
+    """The masks of `find_candidates`, whose other arguments it takes."""
+    return find_candidates(table, largest, width, scope, **others).masks
+
+
+def find_candidates(
     table: MapTable,
     largest: int,
     width: int,
     scope: Scope = "each",
     *,
+    most: int | None = None,
     always: Iterable[int] = (),
     workers: int = 1,
     tell: Tell = lambda now: None,
-) -> tuple[int, ...]:
-    """The candidates, with every one of them fitted to every user; fewest products first.
+) -> Candidates:
+    """The candidates, with every one of them fitted to every user.
 
     What the search found promising for one user is offered to all: that is what transfer needs. Some may be candidates
-    `always`, whatever the search finds. `tell` hears of every fit. What a level needs is known when it begins, so the
-    count of fits grows from level to level; the last one fits what is promising to those who did not ask for it.
+    `always`, whatever the search finds. There are at most so many, if `most` is given: of more, those that are best
+    with all rows of some user stay first, then those of the highest worth, method (54). `tell` hears of every fit. What
+    a level needs is known when it begins, so the count of fits grows from level to level; the last one fits what is
+    promising to those who did not ask for it.
     """
     last, fitted = len(_sizes(table.pool, largest)) + 1, 0
 
@@ -125,13 +155,28 @@ def support(
         compute(number, level)
         for user, mask in level:
             asked[user].append(mask)
-    keep = set(always)
+    found = _limited(table, asked, set(always), most)
+    compute(last, [(user, mask) for user in asked for mask in found.masks])
+    return found
+
+
+def _limited(table: MapTable, asked: Mapping[int, list[int]], always: set[int], most: int | None) -> Candidates:
+    """What is promising for somebody, and of more than `most` those worth most (method (54))."""
+    worth, share, best = dict[int, float](), dict[int, float](), set[int]()
     for user, masks in asked.items():
-        scores = {mask: table.get(user, mask).log_laplace + table.pool.log_h0(mask) for mask in masks}
-        for t in range(table.users[user].batches):
-            best = max(float(score[t]) for score in scores.values())
-            keep.update(mask for mask, score in scores.items() if score[t] >= best - PROMISING)
-    chosen = tuple(sorted(keep, key=lambda mask: (mask.bit_count(), mask)))
-    pairs = [(user, mask) for user in range(len(table.users)) for mask in chosen]
-    compute(last, pairs)
-    return chosen
+        scores = _scores(table, user, masks)
+        below = scores - scores.max(axis=0)
+        gains = np.maximum(PROMISING + below, 0.0).sum(axis=1)  # method (54)
+        promising = (below >= -PROMISING).any(axis=1)
+        chances = (np.exp(below) / np.exp(below).sum(axis=0)).sum(axis=1)
+        best.add(masks[int(scores[:, -1].argmax())])
+        for mask, some, gain, chance in zip(masks, promising, gains.tolist(), chances.tolist(), strict=True):
+            if some:
+                worth[mask] = worth.get(mask, 0.0) + gain
+            share[mask] = share.get(mask, 0.0) + chance
+    keep = {*worth, *always}
+    ranked = sorted(keep, key=lambda mask: (mask not in always, mask not in best, -worth.get(mask, 0.0), mask))
+    cut = ranked[max(most, len(always)) :] if most is not None else []
+    chosen = sorted(keep - set(cut), key=lambda mask: (mask.bit_count(), mask))
+    customers = sum(user.batches for user in table.users)
+    return Candidates(tuple(chosen), len(cut), sum(share[mask] for mask in cut) / customers)

@@ -27,7 +27,7 @@ from kerneltrail.progress import Progress, reporting
 from kerneltrail.store.code import registered_code
 from kerneltrail.store.digest import code, digest
 from kerneltrail.trajectory import sampler
-from kerneltrail.trajectory.candidates import FITTING, support
+from kerneltrail.trajectory.candidates import FITTING, Candidates, find_candidates
 from kerneltrail.trajectory.graph import Diagnostics
 from kerneltrail.trajectory.learnt_nodes import average_of, nodes_of
 from kerneltrail.trajectory.map_table import MapTable, block_of
@@ -121,13 +121,13 @@ def fit(
         def tell_fits(now: Progress) -> None:
             tell(FitProgress(**vars(now)))
 
-        candidates = support(table, *search, always=before, workers=count, tell=tell_fits)
+        found = find_candidates(table, *search, most=settings.candidates, always=before, workers=count, tell=tell_fits)
         # On constant paths a user is one customer, with all rows.
         constant = settings.paths == "constant"
         sampled = whole_table(table) if constant else table
         begin = {m: path[-1:] for m, path in begin.items()} if constant else begin
-        target = ChainTarget(sampled, urn, settings, candidates, begin)
-        fits = len(table.known)
+        target = ChainTarget(sampled, urn, settings, found.masks, begin)
+        fits = len(table.pairs)
 
         def tell_evidences(done: int, total: int) -> None:
             tell(FitProgress(FITTING, fits + done, fits + total, f"{settings.evidence} evidences"))
@@ -135,7 +135,7 @@ def fit(
         target.evidence.prepare(count, tell_evidences)
         fitted = time.perf_counter()
         chains = run_chains(target, count, tell, keeper)
-    model = replace(_conclude(cohort, target, priors, reward, chains), mean=mean)
+    model = replace(_conclude(cohort, target, priors, reward, chains, found), mean=mean)
     thetas = [table.get(m, path[-1]).theta[-1] for m, path in enumerate(model.paths)]
     if settings.sharing == "joint" and cohort.schema.scaler is not None:
         model, thetas = learn_together(model, cohort.users, table)
@@ -221,7 +221,12 @@ def _check(cohort: Cohort, pool: Pool, reward: Reward | None) -> None:
 
 
 def _conclude(
-    cohort: Cohort, target: ChainTarget, priors: Priors, reward: Reward | None, chains: Sequence[Chain]
+    cohort: Cohort,
+    target: ChainTarget,
+    priors: Priors,
+    reward: Reward | None,
+    chains: Sequence[Chain],
+    found: Candidates,
 ) -> TrajectoryModel:
     settings, table = target.settings, target.table
     sweeps = len(chains[0].log_joint)
@@ -233,7 +238,8 @@ def _conclude(
     for name in chains[0].info:
         proposed, accepted, _ = np.sum([chain.info[name] for chain in chains], axis=0).tolist()
         acceptance[name] = accepted / max(proposed, 1)
-    diagnostics = Diagnostics(sweeps, rhats(late), sampler.sizes(late), acceptance, traces, {})
+    cut = {"kernels": float(found.cut), "share": found.share} if found.cut else {}
+    diagnostics = Diagnostics(sweeps, rhats(late), sampler.sizes(late), acceptance, traces, {}, cut)
     names = tuple(user.name for user in table.users)
     nodes = nodes_of(table, chosen.paths, names)
     return TrajectoryModel(

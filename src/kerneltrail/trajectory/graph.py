@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -71,6 +71,8 @@ class Diagnostics:
         acceptance: share of proposals accepted, by move.
         traces: log joint, number of edges and agreement with the chosen paths, each (chains, sweeps), all sweeps.
         seconds: spent on fits and on sampling.
+        cut: of promising ``kernels`` that were no candidates because there were too many, the number and their
+            ``share`` of the pilot users' probability (method (54)); empty where none was.
     """
 
     sweeps: int
@@ -79,6 +81,7 @@ class Diagnostics:
     acceptance: Mapping[str, float]
     traces: Mapping[str, Array]
     seconds: Mapping[str, float]
+    cut: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def log_joint(self) -> Array:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
 from kerneltrail.trajectory.graph import Averaged, Node
 from kerneltrail.trajectory.map_table import MapTable
-from kerneltrail.trajectory.sampler.joint import State
-from kerneltrail.trajectory.sampler.urn import ROOT, Counts, Paths, customers_of, last_use
+from kerneltrail.trajectory.sampler.joint import State, common_book
+from kerneltrail.trajectory.sampler.urn import Paths, customers_of, last_use
 
 SEEN = 0.01
 """Share of the customers, on average over the sampled structures, that a composition needs to count in the average."""
@@ -40,19 +40,19 @@ def average_of(
     A composition that the chosen structure does not use has the group of the most probable structure that does. Those
     that are hardly used are left out, and so are the least used where there would be more nodes than `most`.
     """
-    visits: dict[Paths, int] = {}
+    book = common_book(states)
     best: dict[int, State] = {}
+    total = np.zeros((len(book.masks) + 1, len(book.masks)))
     for state in states:
-        visits[state.paths] = visits.get(state.paths, 0) + 1
-        if visits[state.paths] == 1:
-            for mask in {mask for path in state.paths for mask in path}:
-                if mask not in best or state.log_joint > best[mask].log_joint:
-                    best[mask] = state
-    steps = _expected_steps(visits)
-    customers = sum(map(len, states[0].paths))
-    uses = dict.fromkeys(best, 0.0)
-    for (_, child), count in steps.items():
-        uses[child] += count / customers
+        each = book.steps(state.codes(book))
+        total += each
+        for code in np.flatnonzero(each.any(axis=0)).tolist():
+            mask = book.masks[code]
+            if mask not in best or state.log_joint > best[mask].log_joint:
+                best[mask] = state
+    steps = total / len(states)
+    share = steps.sum(axis=0) / book.starts[-1]
+    uses = {mask: float(share[book.index[mask]]) for mask in best}
     known = {node.mask for node in chosen}
     others = sorted((mask for mask in uses if mask not in known), key=lambda mask: (-uses[mask], mask))
     kept = [mask for mask in others if uses[mask] >= SEEN][: max(most - len(chosen), 0)]
@@ -61,19 +61,6 @@ def average_of(
         every = nodes_of(table, best[mask].paths, names)
         extra.append(next(node for node in every if node.mask == mask))
     index = {mask: i for i, mask in enumerate([*(node.mask for node in chosen), *kept])}
-    counts = np.zeros((len(index) + 1, len(index)))
-    for (parent, child), count in steps.items():
-        if child in index and (parent == ROOT or parent in index):
-            counts[0 if parent == ROOT else 1 + index[parent], index[child]] = count
+    codes = np.array([book.index[mask] for mask in index])
+    counts = steps[np.concatenate([[0], codes + 1])[:, None], codes]
     return Averaged(tuple(extra), counts, sum(uses[mask] for mask in others if mask not in index))
-
-
-def _expected_steps(visits: Mapping[Paths, int]) -> dict[tuple[int, int], float]:
-    """How often each transition is made, on average over the sampled structures."""
-    total = sum(visits.values())
-    steps: dict[tuple[int, int], float] = {}
-    for paths, count in visits.items():
-        for parent, row in Counts.of(paths).rows.items():
-            for child, n in row.items():
-                steps[parent, child] = steps.get((parent, child), 0.0) + n * count / total
-    return steps

@@ -83,6 +83,35 @@ class Fits:
             _distinct(np.concatenate([r.ends for r in results]), np.sqrt(results[0].prior_variance)),
         )
 
+    def packed(self) -> bytes:
+        """As few bytes: curvatures and ends, of which only a rough idea is needed, in single precision.
+
+        Of 10,000 users with a hundred compositions each there are a million, and most of their bytes are curvature.
+        """
+        (batches, size), lower = self.theta.shape, np.tril_indices(self.theta.shape[1])
+        exact = np.concatenate([self.theta.ravel(), self.log_likelihood, self.log_laplace])
+        rough = np.concatenate([self.precision[:, *lower].ravel(), self.ends.ravel()]).astype(np.float32)
+        return np.array([batches, size], dtype=np.int32).tobytes() + exact.tobytes() + rough.tobytes()
+
+    @classmethod
+    def unpacked(cls, data: bytes) -> Fits:
+        """From `packed`."""
+        batches, size = np.frombuffer(data, dtype=np.int32, count=2).tolist()
+        exact = np.frombuffer(data, offset=8, count=batches * (size + 2))
+        rough = np.frombuffer(data, dtype=np.float32, offset=8 + exact.nbytes).astype(np.float64)
+        lower, upper = np.tril_indices(size)
+        curvatures = rough[: batches * len(lower)].reshape(batches, len(lower))
+        precision = np.empty((batches, size, size))
+        precision[:, lower, upper] = precision[:, upper, lower] = curvatures
+        ends = rough[curvatures.size :]
+        return cls(
+            exact[: batches * size].reshape(batches, size),
+            exact[batches * size : batches * (size + 1)],
+            exact[batches * (size + 1) :],
+            precision,
+            ends.reshape(-1, size) if len(ends) else np.empty((0, 0)),
+        )
+
 
 def _distinct(points: Array, scale: Array) -> Array:
     """Points of which none is within `APART` of one before it, in prior standard deviations of every coordinate."""
@@ -173,7 +202,7 @@ class MapTable:
         self.settings = settings or MapSettings()
         self.reward = reward
         self.on_new: Callable[[MapTable, list[tuple[int, int]]], None] | None = None
-        self._known: dict[tuple[int, int], Fits] = {}
+        self._known: dict[tuple[int, int], bytes] = {}
 
     def __getstate__(self) -> dict[str, object]:
         return {**self.__dict__, "on_new": None}  # worker processes keep nothing on disk
@@ -188,7 +217,12 @@ class MapTable:
     @property
     def known(self) -> dict[tuple[int, int], Fits]:
         """What has been computed, by (user, mask); a copy."""
-        return dict(self._known)
+        return {pair: Fits.unpacked(data) for pair, data in self._known.items()}
+
+    @property
+    def pairs(self) -> tuple[tuple[int, int], ...]:
+        """The (user, mask) pairs of which the fits are known."""
+        return tuple(self._known)
 
     def without_fits(self) -> MapTable:
         """The same table with nothing computed, for jobs in other processes: what is known stays here."""
@@ -196,14 +230,13 @@ class MapTable:
 
     def put(self, user: int, mask: int, fits: Fits) -> None:
         """Add fits that were computed before."""
-        self._known[user, mask] = fits
+        self._known[user, mask] = fits.packed()
 
     def get(self, user: int, mask: int) -> Fits:
         """The fits of one composition to one user's batches."""
-        fits = self._known.get((user, mask))
-        if fits is None:
-            fits = self._known[user, mask] = self.fit(user, mask)
-        return fits
+        if (user, mask) not in self._known:
+            self.put(user, mask, self.fit(user, mask))
+        return Fits.unpacked(self._known[user, mask])
 
     def fit(self, user: int, mask: int) -> Fits:
         """The fits, computed anew."""
@@ -223,13 +256,14 @@ class MapTable:
         """
         missing = [pair for pair in dict.fromkeys(pairs) if pair not in self._known]
         # The slow ones first, so that no worker is left with one at the end.
-        missing.sort(key=lambda pair: (-sum(p.order for p in self.pool.composition(pair[1])), pair))
+        orders = {mask: sum(p.order for p in self.pool.composition(mask)) for mask in {mask for _, mask in missing}}
+        missing.sort(key=lambda pair: (-orders[pair[1]], pair))
         if progress is not None:
             progress(0, len(missing))
         engine = engine_for(workers) if len(missing) > 4 else Serial()  # for a few, processes cost more than they save
         ready = results(engine, _fits, ((pair, pair) for pair in missing), self.without_fits())
         for done, (pair, fits) in enumerate(ready, start=1):
-            self._known[pair] = fits
+            self.put(*pair, fits)
             if self.on_new is not None:
                 self.on_new(self, [pair])
             if progress is not None:

@@ -23,7 +23,7 @@ from kerneltrail.trajectory.effects import PILOT_ROW
 from kerneltrail.trajectory.graph import Averaged, Diagnostics, LearntGraph, Node
 from kerneltrail.trajectory.map_table import Group
 from kerneltrail.trajectory.sampler.joint import Structure
-from kerneltrail.trajectory.settings import Settings
+from kerneltrail.trajectory.settings import CANDIDATES, Settings
 
 Model = TypeVar("Model", bound=LearntGraph)
 
@@ -42,6 +42,7 @@ _LATER = (
     ("covariance", None),
     ("paths", "overlapping"),
     ("structure", "chosen"),
+    ("candidates", CANDIDATES),
 )
 """Keys, with the values that change nothing, which files of before do not have."""
 
@@ -130,7 +131,11 @@ def _encode(model: LearntGraph) -> tuple[dict[str, Any], dict[str, NDArray[Any]]
         "structures": [_stored(s, ("nodes", "edges", "visits")) for s in model.structures],
         "nodes": _encode_nodes(model.nodes, "nodes", index_of, arrays),
         "reward": None if model.reward is None else asdict(model.reward),
-        "diagnostics": {**_stored(model.diagnostics, LAYOUT["diagnostics"]), "traces": list(model.diagnostics.traces)},
+        "diagnostics": {
+            **_stored(model.diagnostics, LAYOUT["diagnostics"]),
+            "traces": list(model.diagnostics.traces),
+            "cut": dict(model.diagnostics.cut),
+        },
         "provenance": dict(model.provenance),
         "pilot_effects": [dict(row) for row in model.pilot_effects],
         "tails": {"spread": model.tails, "clip": model.clip},
@@ -193,7 +198,9 @@ def _decode(content: Mapping[str, Any], arrays: Arrays, kind: type[Model]) -> Mo
         structures=structures,
         nodes=nodes,
         reward=None if reward is None else Reward(**reward),
-        diagnostics=Diagnostics(**{**{key: chains[key] for key in LAYOUT["diagnostics"]}, "traces": traces}),
+        diagnostics=Diagnostics(
+            **{**{key: chains[key] for key in LAYOUT["diagnostics"]}, "traces": traces}, cut=_decode_cut(chains)
+        ),
         provenance=content["provenance"],
         mean=_decode_mean(content, arrays),
         pilot_effects=_decode_effects(content.get("pilot_effects", [])),
@@ -245,6 +252,13 @@ def _decode_tails(stored: Any) -> tuple[float, float | None]:
     if not 0.0 <= stored["spread"] < np.inf or (stored["clip"] is not None and not stored["clip"] > 0.0):
         raise Malformed("the heaviness of its tails is not a variance")
     return stored["spread"], stored["clip"]
+
+
+def _decode_cut(stored: Mapping[str, Any]) -> dict[str, float]:
+    """Files of before do not speak of it."""
+    cut = stored.get("cut", {})
+    conform(cut, _NUMBERS, "its candidates that were cut")
+    return dict(cut) if {"kernels", "share"} <= cut.keys() else {}
 
 
 def _decode_effects(stored: Any) -> tuple[dict[str, Any], ...]:

@@ -28,6 +28,9 @@ Mean = Literal["automatic", "none", "population", "smooth"]
 Sharing = Literal["joint", "separate"]
 Tails = Literal["automatic", "normal", "student", "robust"]
 
+CANDIDATES = 128
+"""Most compositions that chains choose from, where nobody says otherwise: a fit of each to every user is made."""
+
 CONSTANT = 1.0
 """Prior variance of a user's own constant where nobody states one, for a standardised target: users do not differ by
 more than rows do. Around a population mean its spread is learnt, whatever is stated here."""
@@ -44,6 +47,7 @@ class Settings:
         keep: probability of keeping a parent's product in H0; None for no parent bias (method §3.2).
         largest: most products in a composition.
         width: compositions per customer that the search for candidates expands at every size.
+        candidates: most compositions that chains choose from; of more promising ones the best are kept (method (54)).
         scope: whether the search expands the best of ``each`` customer, or of all ``together``: faster by an order, and
             better where noise is high.
         moves: the sweep, by name: those of `MOVES`.
@@ -89,6 +93,7 @@ class Settings:
     keep: float | None = None
     largest: int = 3
     width: int = 1
+    candidates: int = CANDIDATES
     scope: Scope = "each"
     moves: tuple[str, ...] = EXACT
     options: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
@@ -121,7 +126,15 @@ class Settings:
         idle = [name for name in self.options if name not in self.moves]
         if idle:
             raise TrajectoryError(f"options are given for {idle[0]!r}, which is not among the moves {self.moves}")
-        for name, least in (("largest", 1), ("width", 1), ("chains", 1), ("sweeps", 8), ("check", 8), ("refine", 0)):
+        for name, least in (
+            ("largest", 1),
+            ("width", 1),
+            ("candidates", 1),
+            ("chains", 1),
+            ("sweeps", 8),
+            ("check", 8),
+            ("refine", 0),
+        ):
             if getattr(self, name) < least:
                 raise TrajectoryError(f"{name} must be at least {least}, got {getattr(self, name)}")
         hints = get_type_hints(Settings)

@@ -6,12 +6,9 @@ import itertools
 import math
 
 import numpy as np
-import pytest
 
-from kerneltrail.trajectory import ROOT
+from kerneltrail.gp.urn_moves import tally
 from kerneltrail.trajectory.sampler import proposals
-from kerneltrail.trajectory.sampler.proposals import Fresh
-from support.exactness import tiny_problem
 
 
 def chi_square(drawn, chances):
@@ -54,22 +51,29 @@ def test_accept():
     assert chi_square([taken, N - taken], [0.3, 0.7]) < 15.2
 
 
-def test_subset():
+def test_the_compiled_ones():
     rng = np.random.default_rng(3)
+    numbers = rng.random(N)
+    weights = np.array([0.5, 0.0, 2.0, 1.5])
+    assert chi_square(np.bincount([tally.index(u, 5) for u in numbers], minlength=5), [0.2] * 5) < 23.5
+    with np.errstate(divide="ignore"):
+        logs = np.log(weights)
+    for drawn in ([tally.pick(u, weights) for u in numbers], [tally.pick_log(u, logs.copy()) for u in numbers]):
+        assert chi_square(np.bincount(drawn, minlength=4), weights / 4.0) < 18.4
+    taken = sum(tally.accept(u, math.log(0.3)) for u in numbers)
+    assert chi_square([taken, N - taken], [0.3, 0.7]) < 15.2
+    assert tally.accept(0.5, 0.0)
+    assert not tally.accept(0.5, -math.inf)
+    assert not tally.accept(0.5, math.nan)
+
+
+def test_members_taken_one_by_one_are_every_subset_equally_often():
     every = {chosen: i for i, chosen in enumerate(itertools.combinations(range(5), 2))}
-    drawn = np.bincount([every[proposals.subset(rng, 5, 2)] for _ in range(N)], minlength=10)
+    rng, drawn = np.random.default_rng(4), np.zeros(10, dtype=int)
+    for numbers in rng.random((N, 5)):
+        chosen: list[int] = []
+        for i, u in enumerate(numbers):
+            if len(chosen) < 2 and tally.take(u, 2 - len(chosen), 5 - i):
+                chosen.append(i)
+        drawn[every[tuple(chosen)]] += 1
     assert chi_square(drawn, [0.1] * 10) < 33.8
-    assert proposals.subset(rng, 3, 0) == ()
-
-
-@pytest.mark.parametrize("known", [(), (1,), (1, 3, 5)])
-@pytest.mark.parametrize("keep", [None, 0.9])
-def test_fresh_compositions_come_with_the_probability_they_say(known, keep):
-    urn = tiny_problem(0, keep=keep, alpha=2.5).urn
-    for parent in (ROOT, 3):
-        source = Fresh(urn, parent, known)
-        chances = [math.exp(source.log_prob(k)) for k in range(8)]
-        assert math.fsum(chances) == pytest.approx(1.0)
-        rng = np.random.default_rng(4)
-        drawn = np.bincount([proposals.mask(rng, source) for _ in range(N)], minlength=8)
-        assert chi_square(drawn, chances) < 29.9

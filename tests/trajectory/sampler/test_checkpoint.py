@@ -81,7 +81,7 @@ def test_stopped_at_every_other_report_of_progress_it_ends_the_same(whole, kind,
 @pytest.mark.parametrize("after", [1, 2, 3])
 def test_stopped_between_two_chains_of_a_round_it_ends_the_same(whole, after, tmp_path, monkeypatch):
     """One chain was kept further on than the other."""
-    keep, left = Checkpoint.write_chain, [after]
+    keep, left = Checkpoint.add_leg, [after]
 
     def pulled(self, chain, stored):
         keep(self, chain, stored)
@@ -90,7 +90,7 @@ def test_stopped_between_two_chains_of_a_round_it_ends_the_same(whole, after, tm
             raise Pulled
 
     with monkeypatch.context() as patch:
-        patch.setattr(Checkpoint, "write_chain", pulled)
+        patch.setattr(Checkpoint, "add_leg", pulled)
         with pytest.raises(Pulled):
             run(KINDS["exact"], tmp_path)
     assert_same(run(KINDS["exact"], tmp_path), whole["exact"])
@@ -184,7 +184,7 @@ def test_a_folder_that_cannot_be_made_is_named(tmp_path):
         Checkpoint(tmp_path / "file" / "inside", "k")
 
 
-@pytest.mark.parametrize("name", ["fit.entry", "chain-0.entry", "fits.log"])
+@pytest.mark.parametrize("name", ["fit.entry", "chain-0.log", "fits.log"])
 def test_a_damaged_file_is_named(tmp_path, name):
     run(KINDS["exact"], tmp_path)
     (tmp_path / name).write_text("{not json}\n")
@@ -216,14 +216,11 @@ def test_a_checkpoint_made_by_hand_is_refused_or_does_no_harm(whole_folder, tmp_
     rng = np.random.default_rng(number)
     cache = Cache(tmp_path / "kept")
     name = ("chain-0", "fits")[number % 2]
-    if name == "fits":
-        lines = list(cache.log("fits").read())
-        cache.log("fits").path.unlink()
-        lines[0] = spoilt(lines[0], rng)
-        for line in lines:
-            cache.log("fits").append(line)
-    else:
-        cache.put(name, spoilt(cache.read(name, JSON).value, rng), JSON)
+    lines = list(cache.log(name).read())
+    cache.log(name).path.unlink()
+    lines[0] = spoilt(lines[0], rng)
+    for line in lines:
+        cache.log(name).append(line)
     with suppress(KerneltrailError):
         run(tiny.settings(sweeps=16), tmp_path / "kept")
 

@@ -12,9 +12,8 @@ from kerneltrail.trajectory.evidence import EVIDENCES
 from kerneltrail.trajectory.map_table import Fits, MapTable
 from kerneltrail.trajectory.sampler.constant import stretched, whole_table
 from kerneltrail.trajectory.sampler.joint import Structure
-from kerneltrail.trajectory.sampler.moves import Path, Plate, Rename, Seat
 from support.exactness import enumerate_joint
-from trajectory.enumerator import install, reachable, transition_matrix
+from trajectory.enumerator import matrix_of, path, plate, reachable, rename, seat
 from trajectory.tiny import PRIORS, QUICK, pilot, table
 
 PROBLEMS = {
@@ -69,25 +68,21 @@ def test_the_joint_is_the_formula(name):
 
 
 @pytest.mark.parametrize("name", PROBLEMS)
-def test_gibbs_over_users_and_rename_leave_it_unchanged(name, monkeypatch):
+def test_gibbs_over_users_and_rename_leave_it_unchanged(name):
     full, urn = problem(**PROBLEMS[name])
     joint, exact = joint_of(full, urn), by_formula(full, urn)
     states, target = list(exact), np.array(list(exact.values()))
-    install(monkeypatch, len(urn.pool))
-    every = tuple(urn.pool.masks())
-    seat, path = Seat(joint, fresh=0, library=every), Path(joint, fresh=0, library=every)
-    rename, plate = Rename(joint, library=every), Plate(joint)
     users = range(len(full.users))
     steps = {
-        "seat": [lambda r, w, m=m: seat.reseat(r, w, m, 0) for m in users],
-        "path": [lambda r, w, m=m: path.redraw(r, w, m) for m in users],
-        "rename": [lambda r, w: rename.transpose(r, w)],
-        "plate": [lambda r, w: plate.replate(r, w)],
+        "seat": [seat(m, m) for m in users],
+        "path": [path(m) for m in users],
+        "rename": [rename],
+        "plate": [plate(False)],
     }
     for move, each in steps.items():
         sweep = np.eye(len(states))
         for step in each:
-            matrix = transition_matrix(joint, states, step)
+            matrix = matrix_of(joint, states, step)
             np.testing.assert_allclose(matrix.sum(axis=1), 1.0, rtol=0, atol=1e-12, err_msg=move)
             np.testing.assert_allclose(target @ matrix, target, rtol=0, atol=1e-13, err_msg=move)
             assert np.trace(matrix) < len(matrix), f"{move} never moves"
@@ -97,12 +92,11 @@ def test_gibbs_over_users_and_rename_leave_it_unchanged(name, monkeypatch):
             assert np.abs(np.linalg.matrix_power(sweep, 8192) - target).max() < 1e-9, move
 
 
-def test_rename_moves_all_users_of_a_kernel_together(monkeypatch):
+def test_rename_moves_all_users_of_a_kernel_together():
     full, urn = problem(users=3, products=2)
     joint = joint_of(full, urn)
     states = list(by_formula(full, urn))
-    install(monkeypatch, 2)
-    matrix = transition_matrix(joint, states, lambda r, w: Rename(joint, library=(1, 2, 3)).transpose(r, w))
+    matrix = matrix_of(joint, states, rename)
     together = matrix[states.index(((1,), (1,), (1,)))]
     assert together[states.index(((3,), (3,), (3,)))] > 0
     assert together[states.index(((3,), (1,), (1,)))] == 0

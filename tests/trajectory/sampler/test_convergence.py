@@ -11,27 +11,30 @@ from scipy.signal import lfilter
 from scipy.stats import norm
 
 from kerneltrail.errors import TrajectoryError
+from kerneltrail.trajectory import State
 from kerneltrail.trajectory.sampler import bulk_ess
+from kerneltrail.trajectory.sampler.book import Book, Visited
 from kerneltrail.trajectory.sampler.convergence import (
     late_states,
-    path_agreement,
     split_rhat,
     worst_rhat,
 )
 from kerneltrail.trajectory.settings import Settings
+from trajectory.oracle import path_agreement
 
 A, B, C = ((1, 1, 1),), ((1, 1, 2),), ((1, 2, 1),)
+BOOK = Book((1, 2), (3,))
 
 
 @dataclass(frozen=True)
 class Seen:
-    visited: tuple
+    visited: Visited
     log_joint: tuple
 
 
 def chain(paths, seed):
     order = np.random.default_rng(seed).permutation(np.arange(80) % 2)
-    return Seen(tuple(paths[i] for i in order), (0.0,) * 80)
+    return Seen(Visited.of([paths[i] for i in order], BOOK), (0.0,) * 80)
 
 
 def test_agreement_is_with_the_structure_that_the_margins_own_rule_chooses():
@@ -58,8 +61,10 @@ def test_chains_that_never_stop_early_are_judged_by_the_usual_limit():
 def test_the_first_half_of_the_sweeps_is_warm_up():
     """Neither the states to choose from nor what is scored again come from it, of an even or odd number of sweeps."""
     for sweeps in (6, 7):
+        book = Book(tuple(range(200)), (1,))
         noted = [
-            Seen(tuple(((t,),) for t in range(k, k + sweeps)), tuple(float(t) for t in range(sweeps))) for k in (1, 100)
+            Seen(Visited.of([((t,),) for t in range(k, k + sweeps)], book), tuple(float(t) for t in range(sweeps)))
+            for k in (1, 100)
         ]
         late = range(sweeps // 2, sweeps)
         wanted = [(((k + t,),), float(t)) for k in (1, 100) for t in late]
@@ -73,13 +78,13 @@ def test_the_first_half_of_the_sweeps_is_warm_up():
 def test_a_structure_of_the_warm_up_decides_nothing():
     """A path that only the first half visits, however probable, is no reference for agreement."""
     chains = [chain((A, B), seed) for seed in (0, 1)]
-    better = [Seen((C,) * 80 + each.visited, (1000.0,) * 80 + each.log_joint) for each in chains]
+    better = [Seen(Visited.of([C] * 80, BOOK).then(each.visited), (1000.0,) * 80 + each.log_joint) for each in chains]
     assert worst_rhat(better, 0.5) == worst_rhat(chains_late(chains), 0.5)
 
 
 def chains_late(chains):
     """The same with twice the sweeps, so that the later half is the whole of before."""
-    return [Seen(each.visited + each.visited, each.log_joint + each.log_joint) for each in chains]
+    return [Seen(each.visited.then(each.visited), each.log_joint + each.log_joint) for each in chains]
 
 
 def naive_ranks(values):
@@ -192,7 +197,14 @@ def test_what_cannot_be_judged_is_refused(draws):
             measure(draws)
 
 
-def test_paths():
-    assert path_agreement(((1, 2), (3,)), ((1, 2), (3,))) == 1.0
+def test_agreement_and_edges_of_what_was_visited():
+    samples = [((1, 2), (3,)), ((1, 1), (3,)), ((2, 2), (1,))]
+    visited = Visited.of(samples)
+    for reference in (*samples, ((7, 2), (3,))):  # also with a composition that nobody visited
+        assert visited.agreement(reference) == [path_agreement(paths, reference) for paths in samples]
+    assert visited.edges() == [State(paths, 0.0).edges for paths in samples] == [3, 3, 3]
+    assert [visited[i] for i in range(3)] == samples
     with pytest.raises(TrajectoryError):
-        path_agreement(((1, 2),), ((1,),))
+        visited.agreement(((1,),))
+    with pytest.raises(TrajectoryError, match="none of the 3"):
+        visited.book.encode(((1, 2), (4,)))

@@ -82,13 +82,15 @@ def test_prior_draws_follow_the_urn():
 
 def test_a_composition_of_tiny_mass_in_a_large_pool_has_a_finite_joint():
     pool = Pool.of(*(f"SE[x{i}]" for i in range(400)), probability=0.01)
-    joint = Joint(Urn(pool), FixedEvidence.flat([3, 1]))
     whole = (1 << 400) - 1  # H0 = 10⁻⁸⁰⁰: no float
+    joint = Joint(Urn(pool), FixedEvidence.flat([3, 1]), (whole, whole ^ 1, 1, 3))
     state = joint.state(((whole, whole, whole), (1,)))
     assert math.isfinite(state.log_joint)
     rng = np.random.default_rng(0)
-    for name in ("seat", "plate", "run", "rename"):
+    for name in EXACT:
         assert math.isfinite(Sweep(joint, (name,)).step(rng, state)[0].log_joint)
+    with pytest.raises(TrajectoryError, match="400 products has too many compositions to list: name the candidates"):
+        Sweep(Joint(Urn(pool), FixedEvidence.flat([3, 1])), ("seat",)).step(rng, state)
 
 
 def test_bad_paths_and_evidences_are_named():

@@ -12,7 +12,7 @@ from trajectory.enumerator import install, outcomes
 
 @pytest.mark.parametrize(("size", "smallest"), [(1, 0), (2, 0), (2, 1), (4, 0), (4, 1)])
 def test_toggle_proposes_with_the_probability_it_says_and_returns_its_q_ratio(size, smallest, monkeypatch):
-    install(monkeypatch, size)
+    install(monkeypatch)
     toggle = Toggle(size, smallest)
     for mask in range(1 << size):
         if mask.bit_count() < smallest:

@@ -77,11 +77,10 @@ def test_chains_from_one_seed_differ_and_repeat():
         ((), {}, "at least one move"),
         (("sit",), {}, "no move is called 'sit'"),
         (("seat",), {"path": {}}, "not in the sweep"),
-        (("seat",), {"seat": {"slots": 1}}, "no option 'slots'"),
-        (("seat",), {"seat": {"fresh": -1}}, "at least 0"),
+        (("seat",), {"seat": {"slots": 1}}, "no option 'slots'; it has none"),
         (("plate",), {"plate": {"steps": 0}}, "at least 1"),
-        (("seat",), {"seat": {"library": (1, 8)}}, "not a composition of the pool"),
-        (("seat",), {"seat": {"library": (0,)}}, "not a composition of the pool"),
+        (("published_seat",), {"published_seat": {"library": (1, 8)}}, "not a composition of the pool"),
+        (("published_seat",), {"published_seat": {"library": (0,)}}, "not a composition of the pool"),
     ],
 )
 def test_a_sweep_that_cannot_be_is_refused_at_once(moves, options, match):

@@ -19,7 +19,6 @@ from kerneltrail.trajectory.fit import fit
 from kerneltrail.trajectory.map_table import MapSettings, MapTable
 from kerneltrail.trajectory.sampler import bulk_ess
 from kerneltrail.trajectory.sampler.chains import Chain, ChainTarget, spawn
-from kerneltrail.trajectory.sampler.joint import State
 from kerneltrail.trajectory.sampler.moves import PUBLISHED
 from kerneltrail.trajectory.sampler.urn import Urn
 from kerneltrail.trajectory.settings import Settings
@@ -148,7 +147,7 @@ class TrainBenchmark(Benchmark):
             half = sweeps // 2
             traces = {
                 "ess": [chain.log_joint[half:] for chain in chains],
-                "ess_edges": [[float(State(paths, 0.0).edges) for paths in chain.visited[half:]] for chain in chains],
+                "ess_edges": [list(map(float, chain.visited.since(half).edges())) for chain in chains],
             }
             # Ten sweeps say nothing of an effective sample size.
             sizes = {name: _ess(np.array(values)) if sweeps >= 50 else None for name, values in traces.items()}
@@ -239,7 +238,7 @@ def _chains(problem: ChainTarget, seed: int, sweeps: int) -> tuple[list[Chain], 
         (max(problem.candidates, key=lambda mask: (float(table.get(m, mask).log_laplace[-1]), -mask)),) * user.batches
         for m, user in enumerate(table.users)
     )
-    begun = [Chain(k, rng.bit_generator.state, paths, None, (), (), {}) for k, rng in enumerate(spawn(seed, 2))]
+    begun = [Chain.begin(k, rng, paths, problem.book) for k, rng in enumerate(spawn(seed, 2))]
     problem.advance(begun[0], 1)  # warms up compiled code
     start = perf_counter()
     return [problem.advance(chain, sweeps) for chain in begun], perf_counter() - start

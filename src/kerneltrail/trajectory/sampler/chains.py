@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import base64
+import zlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -18,9 +20,10 @@ from kerneltrail.store.validate import conform, plain
 from kerneltrail.trajectory.evidence import EVIDENCES, PathEvidence
 from kerneltrail.trajectory.map_table import MapTable
 from kerneltrail.trajectory.sampler import proposals
+from kerneltrail.trajectory.sampler.book import Book, Visited
 from kerneltrail.trajectory.sampler.checkpoint import Checkpoint
 from kerneltrail.trajectory.sampler.convergence import worst_rhat
-from kerneltrail.trajectory.sampler.joint import Joint, State
+from kerneltrail.trajectory.sampler.joint import EvidenceArray, Joint, State
 from kerneltrail.trajectory.sampler.moves import MOVES, MoveInfo, Sweep
 from kerneltrail.trajectory.sampler.urn import Counts, Paths, Urn
 from kerneltrail.trajectory.settings import Settings
@@ -53,7 +56,7 @@ class FitProgress(Progress):
         first = chains[0]
         if not first.log_joint:
             return cls(SAMPLING, done, sweeps, bound="at most")
-        state = State(first.paths, first.log_joint[-1])
+        state = State.coded(first.visited.book, first.visited.codes[-1], first.log_joint[-1])
         said = f"log joint {state.log_joint:.1f}, {state.nodes} nodes, {state.edges} edges"
         if rhat is not None and rhat == rhat:  # it is not a number where nothing can be said of it
             said += f", R-hat {rhat:.3f}"
@@ -69,34 +72,58 @@ class Chain:
     paths: Paths
     tables: Paths | None
     log_joint: tuple[float, ...]
-    visited: tuple[Paths, ...]
+    visited: Visited
     info: Mapping[str, tuple[int, int, int]]
 
+    @classmethod
+    def begin(cls, number: int, rng: np.random.Generator, paths: Paths, book: Book) -> Chain:
+        """A chain that has seen nothing yet."""
+        return cls(number, rng.bit_generator.state, paths, None, (), Visited.of([], book), {})
+
+    @property
+    def standing(self) -> Chain:
+        """Where it stands, without what it has seen: what goes to the process that runs it on."""
+        return replace(self, log_joint=(), visited=self.visited.since(len(self.visited)), info={})
+
+    def then(self, leg: Chain) -> Chain:
+        """The chain after a leg, which began where it stands."""
+        info = {
+            name: MoveInfo(*each).plus(MoveInfo(*self.info.get(name, (0, 0, 0)))) for name, each in leg.info.items()
+        }
+        return replace(leg, log_joint=self.log_joint + leg.log_joint, visited=self.visited.then(leg.visited), info=info)
+
     def to_json(self) -> dict[str, Any]:
-        """As plain values."""
-        return {**self.__dict__, "rng": plain(self.rng)}
+        """As plain values; what was visited as a text of compressed bytes."""
+        seen = zlib.compress(self.visited.codes.tobytes(), 1)
+        return {**self.__dict__, "rng": plain(self.rng), "visited": base64.b64encode(seen).decode()}
 
     @classmethod
     def from_json(cls, stored: Mapping[str, Any], target: ChainTarget) -> Chain:
         """From plain values; refused where they are no chain of that target."""
-        conform(stored, {"number": int, "log_joint": list[float], "info": dict[str, list[int]]}, "a chain")
+        layout = {"number": int, "log_joint": list[float], "info": dict[str, list[int]], "visited": str}
+        conform(stored, layout, "a chain")
+        book, log_joint = target.book, tuple(stored["log_joint"])
+        try:
+            seen = zlib.decompress(base64.b64decode(stored["visited"], validate=True))
+            codes = np.frombuffer(seen, dtype=book.dtype).reshape(len(log_joint), int(book.starts[-1]))
+        except (ValueError, zlib.error):
+            raise TrajectoryError("it is no chain of this fit") from None
         chain = cls(
             stored["number"],
             stored["rng"],
             _paths(stored["paths"]),
             None if stored["tables"] is None else _paths(stored["tables"]),
-            tuple(stored["log_joint"]),
-            tuple(_paths(paths) for paths in stored["visited"]),
+            log_joint,
+            Visited(book, codes),
             {name: tuple(info) for name, info in stored["info"].items()},
         )
-        every = (chain.paths, *chain.visited)
-        lengths = {tuple(map(len, paths)) for paths in (*every, chain.tables or chain.paths)}
-        known = {mask for paths in every for path in paths for mask in path} <= set(target.candidates)
+        lengths = {tuple(map(len, paths)) for paths in (chain.paths, chain.tables or chain.paths)}
+        known = {mask for path in chain.paths for mask in path} <= set(target.candidates)
         counted = all(len(each) == len(MoveInfo._fields) for each in chain.info.values())
         if (
-            lengths != {tuple(user.batches for user in target.table.users)}
-            or not (known and counted and len(chain.visited) == len(chain.log_joint))
-            or not np.isfinite(np.array(chain.log_joint, dtype=np.float64)).all()
+            lengths != {book.lengths}
+            or not (known and counted and codes.max(initial=0) < len(book.masks))
+            or not np.isfinite(np.array(log_joint, dtype=np.float64)).all()
         ):
             raise TrajectoryError("it is no chain of this fit")
         rng_from(chain.rng)  # refuses what is no state of a generator
@@ -135,11 +162,14 @@ class ChainTarget:
         return Sweep(joint, settings.moves, options)
 
     def __getstate__(self) -> dict[str, Any]:
-        """An evidence travels with what it has prepared; one that prepares nothing is made anew by its name."""
-        state = dict(self.__dict__)
-        if EVIDENCES[self.settings.evidence].prepare is PathEvidence.prepare:
-            state.pop("evidence", None)
-        return state
+        """To another process goes one array of evidences; and where these learn from paths, the fits instead."""
+        evidences = "table" if self.evidence.learns else "array"
+        return {name: getattr(self, name) for name in ("urn", "settings", "candidates", "begin", "book", evidences)}
+
+    @cached_property
+    def book(self) -> Book:
+        """The candidates as codes, and how many batches each user has."""
+        return Book(self.candidates, tuple(user.batches for user in self.table.users))
 
     @cached_property
     def evidence(self) -> CandidateEvidence:
@@ -147,37 +177,53 @@ class ChainTarget:
         kind = EVIDENCES[self.settings.evidence]
         return CandidateEvidence(kind(self.table, self.settings.largest), self.candidates)
 
+    @cached_property
+    def array(self) -> EvidenceArray:
+        """The same as one array, where it does not depend on paths."""
+        return EvidenceArray.of(self.evidence, self.book, self.urn.pool)
+
+    def joint(self, paths: Paths) -> Joint:
+        """The joint, with evidences as they are where customers are assigned as in `paths`."""
+        learns = EVIDENCES[self.settings.evidence].learns
+        return Joint(self.urn, self.evidence.for_paths(paths) if learns else self.array, self.candidates)
+
     def rescore(self, paths: Paths) -> tuple[float, float]:
         """Log joint and log likelihood of paths, judged by what they themselves say of hyperparameters.
 
         An evidence that learns from the paths is one sweep behind them in a chain: there a state is scored by the
         hyperparameters of the one before it.
         """
-        joint = Joint(self.urn, self.evidence.for_paths(paths))
-        log_joint = joint.log_joint(paths)
+        log_joint = self.joint(paths).log_joint(paths)
         return log_joint, log_joint - self.urn.log_prior(Counts.of(paths))
 
     def advance(self, chain: Chain, sweeps: int) -> Chain:
-        """Run a chain on by so many sweeps."""
+        """The next leg of a chain: so many sweeps from where it stands."""
+        learns = EVIDENCES[self.settings.evidence].learns
         with one_blas_thread():
             rng = rng_from(chain.rng)
-            evidence = self.evidence
-            joint = Joint(self.urn, evidence.for_paths(chain.paths))
+            joint = self.joint(chain.paths)
             sweep = self.sweep(joint)
             state = joint.state(chain.paths, tables=chain.tables)
-            log_joint, visited, info = list(chain.log_joint), list(chain.visited), dict(chain.info)
+            log_joint, visited, info = [], [], dict[str, MoveInfo]()
             for _ in range(sweeps):
-                if evidence.learns:  # paper, step 3: p(θ|K) follows the assignments
-                    joint = Joint(self.urn, evidence.for_paths(state.paths))
+                if learns:  # paper, step 3: p(θ|K) follows the assignments
+                    joint = self.joint(state.paths)
                     sweep = sweep.on(joint)
                     state = joint.state(state.paths, tables=state.tables)
                 state, sweep_info = sweep.step(rng, state)
                 log_joint.append(state.log_joint)
-                visited.append(state.paths)
+                visited.append(state.codes(joint.book))
                 for name, each in sweep_info.items():
-                    info[name] = each.plus(MoveInfo(*info.get(name, (0, 0, 0))))
+                    info[name] = each.plus(info.get(name, MoveInfo(0, 0, 0)))
+        codes = np.array(visited, dtype=self.book.dtype).reshape(sweeps, -1)
         return Chain(
-            chain.number, rng.bit_generator.state, state.paths, state.tables, tuple(log_joint), tuple(visited), info
+            chain.number,
+            rng.bit_generator.state,
+            state.paths,
+            state.tables,
+            tuple(log_joint),
+            Visited(self.book, codes),
+            info,
         )
 
 
@@ -248,7 +294,7 @@ def _start(target: ChainTarget, number: int, rng: np.random.Generator) -> Chain:
             ranked = [mask for _, mask in sorted(zip(score, target.candidates, strict=True), reverse=True)]
             better = ranked[: max(1, (len(ranked) + 1) // 2)]
             paths.append((better[int(rng.integers(len(better)))],) * table.users[user].batches)
-    return Chain(number, rng.bit_generator.state, tuple(paths), None, (), (), {})
+    return Chain.begin(number, rng, tuple(paths), target.book)
 
 
 def _best_path(target: ChainTarget, user: int) -> tuple[int, ...]:
@@ -272,8 +318,10 @@ def run_chains(
     settings = target.settings
     chains = []
     for number, rng in enumerate(spawn(settings.seed, settings.chains)):
-        earlier = None if keeper is None else keeper.read_chain(number, lambda stored: Chain.from_json(stored, target))
-        chains.append(_start(target, number, rng) if earlier is None else earlier)
+        chain = _start(target, number, rng)
+        for leg in () if keeper is None else keeper.read_legs(number, lambda stored: Chain.from_json(stored, target)):
+            chain = chain.then(leg)
+        chains.append(chain)
     engine = engine_for(min(workers, len(chains)))
     prior = (lambda paths: target.urn.log_prior(Counts.of(paths))) if settings.margin_of == "likelihood" else None
     done = min(len(chain.log_joint) for chain in chains)
@@ -290,10 +338,10 @@ def run_chains(
         ahead = max(len(chain.log_joint) for chain in chains)
         goal = min(done + settings.check, settings.sweeps) if ready else ahead
         late = [chain for chain in chains if len(chain.log_joint) < goal]
-        jobs = ((chain.number, (chain, goal - len(chain.log_joint))) for chain in late)
-        for number, chain in results(engine, ChainTarget.advance, jobs, target):
-            chains[number] = chain
+        jobs = ((chain.number, (chain.standing, goal - len(chain.log_joint))) for chain in late)
+        for number, leg in results(engine, ChainTarget.advance, jobs, target):
+            chains[number] = chains[number].then(leg)
             if keeper is not None:
-                keeper.write_chain(number, chain.to_json())
+                keeper.add_leg(number, leg.to_json())
             tell(FitProgress.of_chains(chains, settings.sweeps, rhat))
         done = goal

@@ -1,8 +1,8 @@
 """Checkpoints of a fit: killed at any moment, it resumes bit for bit.
 
-A folder of the store with a log of MAP fits (one of other users, pool, priors, settings or code is left aside) and an
-entry for each chain. Numbers are written as Python prints them, which reads back to the same bits. What is damaged is
-refused by name, never used.
+A folder of the store with a log of MAP fits (one of other users, pool, priors, settings or code is left aside) and a
+log of each chain's legs. Numbers are written as Python prints them, which reads back to the same bits. What is damaged
+is refused by name, never used.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import numpy as np
 
 from kerneltrail.errors import DataError, TrajectoryError
 from kerneltrail.kernels import layout_of
-from kerneltrail.store.cache import JSON, Cache, Log, json_format
+from kerneltrail.store.cache import JSON, Cache, Log
 from kerneltrail.store.validate import reading
 from kerneltrail.trajectory.map_table import Fits, MapTable
 
@@ -77,15 +77,15 @@ class Checkpoint:
             values = {name: getattr(fits, name).tolist() for name in fits.__dataclass_fields__}
             self.fits.append({"of": table.digest, "user": user, "mask": mask, **values})
 
-    def read_chain(self, number: int, from_json: Callable[[Mapping[str, Any]], T]) -> T | None:
-        """The chain as it was last kept, or None."""
-        with self._refused():
-            entry = self._cache.read(f"chain-{number}", json_format(lambda chain: chain, from_json))
-        return None if entry is None else entry.value
+    def read_legs(self, number: int, from_json: Callable[[Mapping[str, Any]], T]) -> list[T]:
+        """The legs of a chain that were kept, in order."""
+        log = self._cache.log(f"chain-{number}")
+        with self._refused(), reading(str(log.path)):
+            return [from_json(stored) for stored in log.read()]
 
-    def write_chain(self, number: int, stored: Mapping[str, Any]) -> None:
-        """Keep a chain."""
-        self._cache.put(f"chain-{number}", stored, JSON)
+    def add_leg(self, number: int, stored: Mapping[str, Any]) -> None:
+        """Keep the next leg of a chain."""
+        self._cache.log(f"chain-{number}").append(stored)
 
 
 def _decode(stored: Mapping[str, Any], table: MapTable) -> tuple[int, int, Fits]:

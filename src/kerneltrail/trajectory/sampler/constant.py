@@ -19,7 +19,8 @@ def whole_table(table: MapTable) -> MapTable:
     """The table of the same users with all rows in one batch: of the fits that are known, those to all rows."""
     users = [user.with_ends((user.rows,)) for user in table.users]
     whole = MapTable(users, table.pool, table.prior, table.settings, table.reward)
-    for (user, mask), fits in table.known.items():
+    for user, mask in table.pairs:
+        fits = table.get(user, mask)
         whole.put(user, mask, Fits(**{each.name: getattr(fits, each.name)[-1:] for each in fields(Fits)}))
     return whole
 

@@ -33,22 +33,26 @@ def late_states(chains: Sequence[Chain], rescore: Callable[[Paths], float] | Non
     `rescore`, if given, replaces the log joint that the chains noted: where that is not a function of the paths alone.
     """
     half = len(chains[0].log_joint) // 2
-    late = [
-        (paths, log)
-        for chain in chains
-        for paths, log in zip(chain.visited[half:], chain.log_joint[half:], strict=True)
-    ]
-    scores = {} if rescore is None else {paths: rescore(paths) for paths in dict.fromkeys(paths for paths, _ in late)}
-    return [State(paths, scores.get(paths, log)) for paths, log in late]
+    book, scores = chains[0].visited.book, dict[bytes, float]()
+    states = []
+    for chain in chains:
+        for codes, log in zip(chain.visited.codes[half:], chain.log_joint[half:], strict=True):
+            if rescore is not None:
+                key = codes.tobytes()
+                if key not in scores:
+                    scores[key] = rescore(book.decode(codes))
+                log = scores[key]
+            states.append(State.coded(book, codes, log))
+    return states
 
 
 def traces_of(chains: Sequence[Chain], chosen: Paths, *, first: int = 0) -> dict[str, Array]:
     """Log joint, number of edges and agreement with the chosen paths from sweep `first` on, each (chains, sweeps)."""
-    visited = [[State(paths, 0.0) for paths in chain.visited[first:]] for chain in chains]
+    visited = [chain.visited.since(first) for chain in chains]
     return {
         "log_joint": np.array([chain.log_joint[first:] for chain in chains]),
-        "edges": np.array([[float(state.edges) for state in states] for states in visited]),
-        "agreement": np.array([[path_agreement(state.paths, chosen) for state in states] for states in visited]),
+        "edges": np.array([each.edges() for each in visited], dtype=np.float64),
+        "agreement": np.array([each.agreement(chosen) for each in visited]),
     }
 
 
@@ -69,10 +73,15 @@ def worst_rhat(
     is on the likelihood, less the log `prior` of its paths.
     """
     states = late_states(chains)
-    noted: dict[Paths, float] = {}
-    for state in states:
-        noted[state.paths] = max(state.log_joint, noted.get(state.paths, -np.inf))
-    worth = None if prior is None else (lambda paths: noted[paths] - prior(paths))
+    worth = None
+    if prior is not None:
+        noted: dict[Paths, float] = {}
+        for state in states:
+            noted[state.paths] = max(state.log_joint, noted.get(state.paths, -np.inf))
+
+        def worth(paths: Paths) -> float:
+            return noted[paths] - prior(paths)
+
     chosen = choose(states, margin=margin, worth=worth, choice=choice)[0]
     return max(rhats(traces_of(chains, chosen.paths, first=len(chains[0].log_joint) // 2)).values())
 
@@ -90,18 +99,6 @@ def split_rhat(draws: ArrayLike) -> float:
         return float("nan")
     folded = np.abs(halves - np.median(halves))
     return max(_rhat(_rank_normalised(halves)), _rhat(_rank_normalised(folded)))
-
-
-def path_agreement(paths: Paths, reference: Paths) -> float:
-    """Share of customers with the same composition in both.
-
-    >>> path_agreement(((1, 3), (2,)), ((1, 1), (2,)))
-    0.6666666666666666
-    """
-    if tuple(map(len, paths)) != tuple(map(len, reference)):
-        raise TrajectoryError("paths of different lengths cannot be compared")
-    pairs = [a == b for mine, theirs in zip(paths, reference, strict=True) for a, b in zip(mine, theirs, strict=True)]
-    return sum(pairs) / len(pairs)
 
 
 def checked(draws: ArrayLike) -> Array:

@@ -1,7 +1,7 @@
-"""The random choices of moves: the few ways in which they use chance, and where proposed compositions come from.
+"""The random choices of moves in Python: the few ways in which they use chance, and the proposal of plates.
 
-Every random choice of a move goes through a function of this module, called as `proposals.name(...)`. So a test can put
-an enumerator in their place, run a move through all its outcomes, and have its exact transition matrix.
+Every random choice of such a move goes through a function of this module, called as `proposals.name(...)`. So a test
+can put an enumerator in their place, run a move through all its outcomes, and have its exact transition matrix.
 """
 
 from __future__ import annotations
@@ -13,12 +13,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from kerneltrail.kernels import Pool
-from kerneltrail.trajectory.sampler.urn import Urn
 
 ADD = 0.3
 """P(add) away from the smallest and the largest composition (paper, Appendix A.1)."""
-
-LOG_2 = math.log(2.0)
 
 
 def index(rng: np.random.Generator, n: int) -> int:
@@ -48,20 +45,6 @@ def pick_log(rng: np.random.Generator, log_weights: Sequence[float]) -> int:
 def accept(rng: np.random.Generator, log_ratio: float) -> bool:
     """True with probability min(1, exp(log_ratio)): Metropolis and Hastings."""
     return log_ratio >= 0.0 or (log_ratio > -math.inf and math.log1p(-rng.random()) < log_ratio)
-
-
-def subset(rng: np.random.Generator, n: int, size: int) -> tuple[int, ...]:
-    """`size` of the indices 0, …, n-1, every subset equally likely; ascending."""
-    rest = list(range(n))
-    for i in range(size):  # Fisher and Yates, stopped early
-        j = i + int(rng.random() * (n - i))
-        rest[i], rest[j] = rest[j], rest[i]
-    return tuple(sorted(rest[:size]))
-
-
-def mask(rng: np.random.Generator, source: Fresh) -> int:
-    """A composition from a source."""
-    return source.sample(rng)
 
 
 @dataclass(frozen=True)
@@ -106,35 +89,3 @@ class Toggle:
         options = [i for i in range(self.size) if (mask >> i & 1) != adding]
         proposal = mask ^ (1 << options[index(rng, len(options))])
         return proposal, self.log_prob(proposal, mask) - self.log_prob(mask, proposal)
-
-
-@dataclass(frozen=True)
-class Fresh:
-    """A source of compositions nobody may have tried: half from H0( · | parent), half neighbours of known ones.
-
-    A neighbour is a known composition, each equally likely, with one product toggled. Some draws are not legal or are
-    known already; their users give those weight zero.
-    """
-
-    urn: Urn
-    parent: int
-    known: Sequence[int]
-
-    def sample(self, rng: np.random.Generator) -> int:
-        """A composition."""
-        if not self.known or rng.random() < 0.5:
-            return self.urn.sample_h0(rng, self.parent)
-        start = self.known[index(rng, len(self.known))]
-        return start ^ (1 << index(rng, len(self.urn.pool)))
-
-    def log_prob(self, mask: int) -> float:
-        """The log probability with which `sample` returns it."""
-        log_h0 = self.urn.log_mass(self.parent, mask) - math.log(self.urn.alpha)
-        if not self.known:
-            return log_h0
-        near = sum((mask ^ known).bit_count() == 1 for known in self.known)
-        if not near:
-            return log_h0 - LOG_2
-        log_near = math.log(near / (len(self.known) * len(self.urn.pool)))
-        high, low = max(log_h0, log_near), min(log_h0, log_near)
-        return high + math.log1p(math.exp(low - high)) - LOG_2

@@ -89,6 +89,18 @@ class Counts:
             counts.add_path(path)
         return counts
 
+    @classmethod
+    def of_steps(cls, masks: Sequence[int], steps: NDArray[np.int64]) -> Counts:
+        """From N[K→k], (S+1, S), with the root in row 0."""
+        counts = cls()
+        parents = (ROOT, *masks)
+        for i, j in zip(*(each.tolist() for each in np.nonzero(steps)), strict=True):
+            parent, child, n = parents[i], masks[j], int(steps[i, j])
+            counts.rows.setdefault(parent, {})[child] = n
+            counts.totals[parent] = counts.totals.get(parent, 0) + n
+            counts.uses[child] = counts.uses.get(child, 0) + n
+        return counts
+
     def add_path(self, path: Sequence[int]) -> None:
         """Count every transition of a path."""
         for parent, child in transitions(path):

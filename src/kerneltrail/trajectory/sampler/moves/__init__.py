@@ -1,11 +1,8 @@
 """Moves on paths, by name: the exact set, which targets method (9), and the published set, which does not."""
 
 from kerneltrail.trajectory.sampler.moves.base import MOVES, Move, MoveInfo, Sweep, Workspace
-from kerneltrail.trajectory.sampler.moves.path import Path
-from kerneltrail.trajectory.sampler.moves.plate import Plate, Run
+from kerneltrail.trajectory.sampler.moves.exact import Path, Plate, Rename, Run, Seat
 from kerneltrail.trajectory.sampler.moves.published import PublishedPlate, PublishedSeat
-from kerneltrail.trajectory.sampler.moves.rename import Rename
-from kerneltrail.trajectory.sampler.moves.seat import Seat
 
 for _move in (Seat, Plate, Run, Path, Rename, PublishedSeat, PublishedPlate):
     MOVES.add(_move.name, _move)

@@ -80,15 +80,16 @@ class Move(ABC):
         """Options as the class takes them; what it does not know or cannot use is refused.
 
         >>> from kerneltrail.trajectory.sampler.moves import MOVES
-        >>> MOVES["seat"].check({"fresh": -1}, Pool.paper())
+        >>> MOVES["plate"].check({"steps": 0}, Pool.paper())
         Traceback (most recent call last):
             ...
-        kerneltrail.errors.TrajectoryError: option 'fresh' of move 'seat' must be at least 0, got -1
+        kerneltrail.errors.TrajectoryError: option 'steps' of move 'plate' must be at least 1, got 0
         """
         allowed = cls.option_names()
         for option, value in options.items():
             if option not in allowed:
-                raise TrajectoryError(f"move {cls.name!r} has no option {option!r}; it has {', '.join(allowed)}")
+                known = ", ".join(allowed) or "none"
+                raise TrajectoryError(f"move {cls.name!r} has no option {option!r}; it has {known}")
             least = cls.least.get(option)
             if least is not None and (not isinstance(value, int) or value < least):
                 raise TrajectoryError(f"option {option!r} of move {cls.name!r} must be at least {least}, got {value!r}")
@@ -101,13 +102,9 @@ class Move(ABC):
     def with_candidates(cls, options: Mapping[str, Any], candidates: tuple[int, ...], *, few: bool) -> dict[str, Any]:
         """Options completed for a fit whose chains are restricted to some candidates; `few` where these are few.
 
-        A move with a library gets the candidates for it unless another is given; then no `fresh` slots are needed.
+        A move with a library gets the candidates for it unless another is given.
         """
-        names = cls.option_names()
-        if "library" not in names or "library" in options:
-            return dict(options)
-        slots = {"fresh": 0} if "fresh" in names else {}
-        return {"library": candidates, **slots, **options}
+        return {"library": candidates, **options} if "library" in cls.option_names() else dict(options)
 
 
 MOVES: Registry[type[Move]] = Registry("move", TrajectoryError, subclass_of(Move))
@@ -135,7 +132,7 @@ class Sweep:
     ...     def log_evidence(self, user, mask):
     ...         return np.zeros(2)
     >>> joint = Joint(Urn(Pool.paper()), Flat())
-    >>> sweep = Sweep(joint, ("path", "plate"), {"path": {"fresh": 3}})
+    >>> sweep = Sweep(joint, ("path", "plate"), {"plate": {"steps": 3}})
     >>> rng = np.random.default_rng(0)
     >>> state, info = sweep.step(rng, joint.state([(1, 1), (1, 3)]))
     >>> sorted(info)
