@@ -134,7 +134,7 @@ def find_candidates(
 
     What the search found promising for one user is offered to all: that is what transfer needs. Some may be candidates
     `always`, whatever the search finds. There are at most so many, if `most` is given: of more, those that are best
-    with all rows of some user stay first, then those of the highest worth, method (54). `tell` hears of every fit. What
+    with all rows of some user stay first, then those of the highest worth, method (62). `tell` hears of every fit. What
     a level needs is known when it begins, so the count of fits grows from level to level; the last one fits what is
     promising to those who did not ask for it.
     """
@@ -161,12 +161,12 @@ def find_candidates(
 
 
 def _limited(table: MapTable, asked: Mapping[int, list[int]], always: set[int], most: int | None) -> Candidates:
-    """What is promising for somebody, and of more than `most` those worth most (method (54))."""
+    """What is promising for somebody, and of more than `most` those worth most (method (62))."""
     worth, share, best = dict[int, float](), dict[int, float](), set[int]()
     for user, masks in asked.items():
         scores = _scores(table, user, masks)
         below = scores - scores.max(axis=0)
-        gains = np.maximum(PROMISING + below, 0.0).sum(axis=1)  # method (54)
+        gains = np.maximum(PROMISING + below, 0.0).sum(axis=1)  # method (62)
         promising = (below >= -PROMISING).any(axis=1)
         chances = (np.exp(below) / np.exp(below).sum(axis=0)).sum(axis=1)
         best.add(masks[int(scores[:, -1].argmax())])

@@ -72,7 +72,7 @@ class Diagnostics:
         traces: log joint, number of edges and agreement with the chosen paths, each (chains, sweeps), all sweeps.
         seconds: spent on fits and on sampling.
         cut: of promising ``kernels`` that were no candidates because there were too many, the number and their
-            ``share`` of the pilot users' probability (method (54)); empty where none was.
+            ``share`` of the pilot users' probability (method (62)); empty where none was.
     """
 
     sweeps: int

@@ -47,7 +47,7 @@ class Settings:
         keep: probability of keeping a parent's product in H0; None for no parent bias (method §3.2).
         largest: most products in a composition.
         width: compositions per customer that the search for candidates expands at every size.
-        candidates: most compositions that chains choose from; of more promising ones the best are kept (method (54)).
+        candidates: most compositions that chains choose from; of more promising ones the best are kept (method (62)).
         scope: whether the search expands the best of ``each`` customer, or of all ``together``: faster by an order, and
             better where noise is high.
         moves: the sweep, by name: those of `MOVES`.
