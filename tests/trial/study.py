@@ -4,8 +4,6 @@ from dataclasses import replace
 from datetime import datetime, timedelta, timezone
 from functools import cache
 
-import numpy as np
-
 from kerneltrail.gp import Reward
 from kerneltrail.trial.decision import Policy
 from kerneltrail.trial.draw import Draws
@@ -65,7 +63,3 @@ def followed():
 def request(**changes):
     base = Request("p01", "walk", 3, NINE, context=HERE)
     return replace(base, **changes)
-
-
-def finite(numbers):
-    return bool(np.isfinite(numbers).all())

@@ -8,11 +8,13 @@ import numpy as np
 import pytest
 
 from kerneltrail.errors import DataError, DecisionError
+from kerneltrail.trajectory.new_user import NewUser
 from kerneltrail.trial.answer import assigned
 from kerneltrail.trial.decision import Policy, decide, decide_fixed
 from kerneltrail.trial.draw import Draws
 from kerneltrail.trial.past import Past, slot_of
 from kerneltrail.trial.replay import compare
+from trajectory.small import rows
 
 from .study import DRAWS, HERE, NINE, centred_model, followed, model, policy, protocol, request
 
@@ -61,6 +63,17 @@ def test_a_state_alone_and_nothing_at_all_are_users_too():
     assert fresh.advantage == made(state=model().new_user("somebody")).advantage
     assert fresh.composition is None
     assert "somebody like the pilot users" in fresh.words
+
+
+def test_a_decision_rests_on_one_state_though_another_thread_updates():
+    class Updated(NewUser):
+        def advantage(self, X):
+            person = rows("p01", 8, seed=6)
+            self.update(person.X, person.y, action=person.action)
+            return super().advantage(X)
+
+    assert made(state=Updated(model(), followed().state)) == made()
+    assert made().rows == 12
 
 
 def test_a_user_of_another_model_is_refused():
@@ -203,7 +216,8 @@ def test_words_say_what_and_why():
     text = made(labelled).words
     assert text.startswith(("Message: yes, by chance (probability of yes 0.", "Message: no, by chance (probability"))
     assert "its lower limit): in this context it is expected to change log steps by −0.0" in text
-    assert "log steps for this participant (90 % interval −0." in text
+    assert "for this participant (90 % interval −0." in text
+    assert "log steps log steps" not in text
 
 
 def test_rows_of_decisions_are_learnt_from_with_their_own_probability():

@@ -14,7 +14,7 @@ from kerneltrail.trial.protocol import Protocol, noise_sd, read_protocol
 from kerneltrail.trial.protocol_text import commented_text
 from trajectory.small import small_model
 
-from .study import DRAWS, model, protocol, stored
+from .study import DRAWS, centred_model, model, protocol, stored
 
 
 def test_all_that_a_model_knows_is_inferred():
@@ -24,9 +24,10 @@ def test_all_that_a_model_knows_is_inferred():
     assert (agreed.reward.outcome, agreed.reward.coding) == ("mood", "plain")
     assert list(agreed.covariates) == ["hour", "steps"]
     assert agreed.covariates["hour"].unit == "hours"
-    low, high = model().scaler.low[0], model().scaler.high[0]
-    assert agreed.covariates["hour"].low < low
-    assert agreed.covariates["hour"].high > high
+    assert (agreed.covariates["hour"].low, agreed.covariates["hour"].high) == (0.0, 24.0)
+    low, high = model().scaler.low[1], model().scaler.high[1]
+    assert 0.0 <= agreed.covariates["steps"].low < low
+    assert agreed.covariates["steps"].high == pytest.approx(high + 0.5 * (high - low), rel=1e-2)
     assert agreed.fallback.ladder == ["policy", "last_good", "group_prior", "fixed"]
     assert agreed.rule == SmoothProbit(slope=10.0 / noise_sd(model()), per="target unit")
     agreed.check_model(model())
@@ -79,6 +80,8 @@ def test_every_key_of_the_text_is_explained():
         (at,) = [i for i, line in enumerate(lines) if line.startswith(f"{key}:")]
         assert lines[at - 1].startswith("# ")
     assert max(map(len, lines)) <= 120
+    assert "coding is plain" in "".join(lines)
+    assert "coding is plain" not in commented_text(protocol(centred_model()))
 
 
 def test_the_hash_is_of_canonical_json_and_of_nothing_else():

@@ -68,6 +68,7 @@ class Decision:
         probability: of the action being 1; 0 where nobody could act.
         rung: what decided; `rung_reason` says why it was not the policy.
         policy_version, model_id: of the policy; None where none was asked.
+        rows: of the participant that were known; None where none was asked for.
         composition: the participant's kernel as text; None before the first outcome.
         advantage: at this context; None where none was computed.
         threshold: what it had to exceed (δ).
@@ -98,6 +99,7 @@ class Decision:
     rung_reason: str = ""
     policy_version: str | None = None
     model_id: str | None = None
+    rows: int | None = None
     composition: str | None = None
     advantage: AdvantageParts | None = None
     threshold: float | None = None
@@ -145,6 +147,7 @@ class Decision:
         return {
             **self.answer(),
             "protocol_hash": self.protocol_hash,
+            "rows": self.rows,
             "decided_at": self.decided_at.isoformat(),
             "context": dict(self.context),
             "arrived": dict(self.arrived),

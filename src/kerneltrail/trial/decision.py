@@ -103,7 +103,11 @@ def decide(
     values, imputed = context.filled(protocol, past, slot)
     user, model = policy.user(state), policy.model
     row = np.array([[values[name] for name in model.covariates]])
+    known = user.state
     advantage = user.advantage(row)
+    if user.state is not known:  # another thread has updated the user: all of a decision rests on one state
+        user = NewUser.resume(model, known)
+        advantage = user.advantage(row)
     threshold = protocol.cost.threshold(past.dose)
     allocated = policy.allocation.allocate(advantage, threshold)
     return settled(
@@ -113,7 +117,8 @@ def decide(
             rung_reason=rung_reason,
             policy_version=policy.version,
             model_id=policy.model_id,
-            composition=user.composition.text or NOTHING if user.batches else None,
+            rows=known.rows,
+            composition=user.composition.text or NOTHING if known.batches else None,
             advantage=AdvantageParts.of(advantage),
             threshold=threshold,
             imputed=imputed,

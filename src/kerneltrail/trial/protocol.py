@@ -18,6 +18,7 @@ from pydantic import Field, ValidationError, model_validator
 from kerneltrail.data import Schema
 from kerneltrail.errors import ConfigError
 from kerneltrail.gp import Reward
+from kerneltrail.kernels.phrases import singular
 from kerneltrail.names import nearest, shortened
 from kerneltrail.store.canonical import canonical, sha256_of
 from kerneltrail.store.document import Language, explain, parse_text, read_text
@@ -270,6 +271,8 @@ def _covariate(schema: Schema, name: str) -> dict[str, Any]:
     if schema.scaler is not None and schema.knows_ranges:
         index = schema.covariates.index(name)
         low, high = schema.scaler.low[index], schema.scaler.high[index]
+        if singular(schema.unit(name)) == "hour" and low >= 0.0 and high <= 24.0:  # of a day
+            return {**section, "low": 0.0, "high": 24.0}
         room = 0.5 * (high - low)  # new people may be somewhat unlike the pilot users
         if room > 0.0:
             below = max(low - room, 0.0) if low >= 0.0 else low - room

@@ -37,7 +37,7 @@ ABOUT: Mapping[str, str] = {
         "A slope per noise sd is divided by noise_sd, which is the model's, in the outcome's units. odds_against:\n"
         "odds against acting, between the limits, where the advantage is known to be none."
     ),
-    "limits": "The least and the largest probability of acting. Both kinds of outcomes stay possible, always.",
+    "limits": "The least and the largest probability of acting: both acting and not acting stay possible, always.",
     "burden": (
         "What the advantage must exceed, in the outcome's units: delta, and per_dose for each unit of the dose, which\n"
         "fades by decay from one decision to the next and rises by 1 with each action."
@@ -56,6 +56,12 @@ ABOUT: Mapping[str, str] = {
 }  # fmt: skip
 """What stands above each key."""
 
+PLAIN = (
+    "\nThe coding is plain, since the pilot users' table was fitted without the action's probability: a baseline that\n"
+    "is wrong can leak into the advantage. Name the probability's column when you fit, and it is centred."
+)
+"""What stands above a reward model that does not know with which probability pilot users' actions were drawn."""
+
 
 def commented_text(protocol: Protocol) -> str:
     """The protocol as a YAML text with a comment above each key."""
@@ -64,6 +70,8 @@ def commented_text(protocol: Protocol) -> str:
     parts = ["# The protocol of a trial. Whoever freezes it freezes every value below; comments may change."]
     for key, value in stored.items():
         about = ABOUT[key].replace("{rules}", rules).replace("{presets}", presets)
+        if key == "reward" and protocol.reward.coding == "plain":
+            about += PLAIN
         comment = "\n".join(f"# {line}" for line in about.splitlines())
         parts.append(f"{comment}\n{chr(10).join(_lines(key, value))}")
     return "\n\n".join(parts) + "\n"

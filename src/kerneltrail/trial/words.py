@@ -39,7 +39,8 @@ def _why(protocol: Protocol, decision: Decision) -> str:
         return chance
     low, high = (float(end[0]) for end in parts.mixture.interval(0.9))
     width = high - low
-    gain = with_unit(_signed(parts.mean, width), protocol.reward.unit)
+    unit = "" if protocol.reward.unit == protocol.reward.outcome else protocol.reward.unit
+    gain = with_unit(_signed(parts.mean, width), unit)
     whom = "somebody like the pilot users" if decision.composition is None else "this participant"
     return (
         f"{chance}: in this context it is expected to change {protocol.reward.outcome} by {gain} for {whom} "
