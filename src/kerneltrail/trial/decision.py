@@ -133,7 +133,7 @@ def decide(
 def decide_fixed(
     protocol: Protocol, request: Request, *, draws: Draws, past: Past | None = None, rung_reason: str
 ) -> Decision:
-    """A decision with the protocol's fixed probability: needs no model, no state, and nothing of the context."""
+    """A decision with the protocol's fixed probability, which needs no model and no state."""
     start, _ = begun(protocol, request, draws, past or Past())
     if not request.available:
         return start

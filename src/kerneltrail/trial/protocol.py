@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from functools import cached_property
 from math import isclose, sqrt
 from typing import Any, Literal
 
@@ -132,7 +131,7 @@ class Protocol(Section):
         """Its canonical JSON: what is hashed."""
         return canonical(self.to_json())
 
-    @cached_property
+    @property
     def hash(self) -> str:
         """SHA-256 of its canonical JSON. Comments, order of keys and the file's language do not change it."""
         return sha256_of(self.to_json())

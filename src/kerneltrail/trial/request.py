@@ -21,7 +21,7 @@ class Request:
     Attributes:
         participant: the study id.
         kind: of decision, as the protocol lists them.
-        index: the how manieth of its kind for this participant, from 0 on.
+        index: its number among the decisions of its kind for this participant, from 0 on.
         decided_at: with a time zone, that of the participant.
         available: whether somebody can act at all; if not, `reasons` say why.
         reasons: for being unavailable, of the protocol's list.
