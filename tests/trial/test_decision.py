@@ -96,9 +96,9 @@ def test_the_answer_has_its_fields_and_the_record_is_json_that_gives_back_every_
     assert set(decision.answer()) == ANSWER
     record = json.loads(json.dumps(decision.record(), allow_nan=False))
     assert record == decision.record()
-    assert float.fromhex(record["probability_hex"]) == decision.probability
-    assert float.fromhex(record["number_hex"]) == decision.number
-    assert float.fromhex(record["raw_hex"]) == decision.raw
+    assert float.fromhex(record["probability"]) == decision.probability
+    assert float.fromhex(record["draw"]) == decision.number
+    assert float.fromhex(record["raw"]) == decision.raw
     parts = {name: tuple(map(float.fromhex, values)) for name, values in record["advantage_parts"].items()}
     assert (parts["weights"], parts["means"], parts["variances"]) == (
         decision.advantage.weights, decision.advantage.means, decision.advantage.variances,
@@ -265,7 +265,7 @@ def test_a_replay_says_equal_or_what_differs():
     again = compare(record, shifted)
     assert (again.exact, again.equal, again.close_call) == (False, True, False)
     moved = compare(record, replace(decision, probability=decision.probability + 1e-6))
-    assert moved.difference.startswith("probability was 0.")
+    assert moved.difference.startswith("probability was '0x1.")
     assert not compare(record, replace(decision, action=1 - decision.action)).equal
     assert not compare(record, replace(decision, number=np.nextafter(decision.number, 1.0))).equal
     assert not compare({**record, "more": 1}, decision).equal

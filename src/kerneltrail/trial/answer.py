@@ -135,7 +135,7 @@ class Decision:
             "model_id": self.model_id,
             "composition": self.composition,
             "advantage": None if advantage is None else {"mean": advantage.mean, "sd": advantage.sd},
-            "clipped": self.bound != "none",
+            "clipped": None if self.bound == "none" else self.bound,
             "imputed": [each.covariate for each in self.imputed],
             "expires_at": None if self.expires_at is None else self.expires_at.isoformat(),
             "words": self.words,
@@ -153,10 +153,10 @@ class Decision:
             "arrived": dict(self.arrived),
             "dose": self.dose.hex(),
             "threshold": None if self.threshold is None else self.threshold.hex(),
-            "raw_hex": None if self.raw is None else self.raw.hex(),
-            "probability_hex": self.probability.hex(),
-            "number_hex": None if self.number is None else self.number.hex(),
-            "bound": self.bound,
+            "raw": None if self.raw is None else self.raw.hex(),
+            "probability": self.probability.hex(),
+            "probability_of_action": self.probability_of_action.hex(),
+            "draw": None if self.number is None else self.number.hex(),
             "advantage_parts": None if parts is None else parts.hexed(),
             "imputed_values": [
                 {"covariate": each.covariate, "rule": each.rule, "value": each.value.hex()} for each in self.imputed

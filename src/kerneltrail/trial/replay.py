@@ -11,7 +11,7 @@ from kerneltrail.trial.answer import Decision
 TOLERANCE = 1e-9
 """On another kind of machine sums round otherwise; a probability may differ by so much."""
 
-COMPUTED = ("advantage", "advantage_parts", "probability", "probability_of_action", "raw_hex", "probability_hex")
+COMPUTED = ("advantage", "advantage_parts", "probability", "probability_of_action", "raw")
 """What a model computed, in a record. Words are made of it, and not compared."""
 
 
