@@ -35,6 +35,20 @@ def canonical(value: Any) -> bytes:
         raise DataError(f"the payload has a text that is no Unicode: character {problem.start + 1}") from None
 
 
+def parsed(text: bytes) -> Any:
+    """The value that `canonical` wrote; digits that only a double can have meant are read as one.
+
+    >>> parsed(canonical([1, 2.0**60]))
+    [1, 1.152921504606847e+18]
+    """
+    return json.loads(text, parse_int=_whole)
+
+
+def _whole(digits: str) -> int | float:
+    value = int(digits)
+    return value if abs(value) <= EXACT else float(digits)
+
+
 def _text(value: Any, where: str, depth: int) -> str:
     if value is None or value is True or value is False:
         return {None: "null", True: "true", False: "false"}[value]

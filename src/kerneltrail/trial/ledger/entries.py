@@ -7,7 +7,6 @@ the chain still verifies.
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -18,7 +17,7 @@ from typing import Any
 from urllib.parse import quote
 
 from kerneltrail.errors import DataError
-from kerneltrail.trial.ledger.canonical import canonical, digest, real
+from kerneltrail.trial.ledger.canonical import canonical, digest, parsed, real
 
 FORMAT = "kerneltrail ledger 1"
 """What the first entry of a chain stands on, with the name of the trial."""
@@ -148,7 +147,7 @@ class Entry:
         """What was recorded; asking for one that was removed is an error."""
         if self.content is None:
             raise DataError(f"entry {self.sequence} ({self.kind} {self.key!r}): its payload was removed")
-        return json.loads(self.content)
+        return parsed(self.content)
 
     def sealed(self) -> str:
         """The hash that it must have."""

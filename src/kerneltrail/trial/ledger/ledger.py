@@ -14,7 +14,6 @@ False
 
 from __future__ import annotations
 
-import json
 import os
 import secrets
 from collections.abc import Callable, Iterator, Mapping
@@ -28,7 +27,7 @@ from sqlalchemy import Connection, Select, and_, bindparam, delete, func, insert
 
 from kerneltrail.errors import KeyConflict, ParticipantRemoved
 from kerneltrail.trial.ledger import schema
-from kerneltrail.trial.ledger.canonical import canonical, digest
+from kerneltrail.trial.ledger.canonical import canonical, digest, parsed
 from kerneltrail.trial.ledger.database import PATIENCE, Database
 from kerneltrail.trial.ledger.entries import Entry, Kind, check_entry, check_name, first, stamp
 
@@ -334,7 +333,7 @@ def _check_repeat(stored: Entry, content: bytes, participant: str | None, reques
         same = stored.content == content
     if same and stored.participant == participant:
         return
-    offered: Mapping[str, Any] = json.loads(content)
+    offered: Mapping[str, Any] = parsed(content)
     differing = sorted(
         name for name in stored.payload.keys() | offered.keys() if stored.payload.get(name) != offered.get(name)
     )
