@@ -19,16 +19,29 @@ def postgres_url():
 
 
 @pytest.fixture
-def postgresql(postgres_url):
-    """The address of an empty schema."""
-    name = f"test_{uuid.uuid4().hex}"
+def schemas(postgres_url):
+    """A function that makes an empty schema and returns its address."""
     engine = create_engine(postgres_url)
+    names = []
+
+    def make():
+        names.append(f"test_{uuid.uuid4().hex}")
+        with engine.begin() as connection:
+            connection.execute(text(f"CREATE SCHEMA {names[-1]}"))
+        options = {"options": f"-csearch_path={names[-1]}"}
+        return postgres_url.update_query_dict(options).render_as_string(hide_password=False)
+
+    yield make
     with engine.begin() as connection:
-        connection.execute(text(f"CREATE SCHEMA {name}"))
-    yield postgres_url.update_query_dict({"options": f"-csearch_path={name}"}).render_as_string(hide_password=False)
-    with engine.begin() as connection:
-        connection.execute(text(f"DROP SCHEMA {name} CASCADE"))
+        for name in names:
+            connection.execute(text(f"DROP SCHEMA {name} CASCADE"))
     engine.dispose()
+
+
+@pytest.fixture
+def postgresql(schemas):
+    """The address of an empty schema."""
+    return schemas()
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])

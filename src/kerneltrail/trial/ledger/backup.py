@@ -22,7 +22,7 @@ from kerneltrail.trial.ledger.canonical import canonical
 from kerneltrail.trial.ledger.database import Database
 from kerneltrail.trial.ledger.entries import Entry
 from kerneltrail.trial.ledger.ledger import Ledger, insert_entries, trials_of
-from kerneltrail.trial.ledger.verify import Verdict, verify_entries, walked
+from kerneltrail.trial.ledger.verify import Unsound, Verdict, verify_entries, walked
 
 FORMAT = "kerneltrail-ledger"
 VERSION = 1
@@ -100,18 +100,19 @@ def _copy_file(ledger: Ledger, goal: Path) -> Verdict:
     beside = goal.with_name(f".{uuid.uuid4().hex}.tmp")
     try:
         goal.parent.mkdir(parents=True, exist_ok=True)
-        ledger.database.copy_sqlite(beside)
-        with closing(_read_only(beside)) as copy:
-            verdict = verify_entries(ledger.trial, Ledger(copy, ledger.trial).entries())
-        if not verdict.sound:
-            raise LedgerError(str(verdict))
-        with beside.open("rb") as file:
-            os.fsync(file.fileno())
-        beside.replace(goal)
+        try:
+            ledger.database.copy_sqlite(beside)
+            with closing(_read_only(beside)) as copy:
+                verdict = verify_entries(ledger.trial, Ledger(copy, ledger.trial).entries())
+            if not verdict.sound:
+                raise Unsound(verdict)
+            with beside.open("rb") as file:
+                os.fsync(file.fileno())
+            beside.replace(goal)
+        finally:
+            beside.unlink(missing_ok=True)
     except OSError as problem:
         raise LedgerError(f"{goal} cannot be written: {problem.strerror or problem}") from None
-    finally:
-        beside.unlink(missing_ok=True)
     return verdict
 
 
