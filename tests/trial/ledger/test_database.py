@@ -9,6 +9,7 @@ from sqlalchemy import create_engine, text
 
 from kerneltrail.errors import LedgerError, NotRecorded
 from kerneltrail.trial.ledger import Ledger
+from kerneltrail.trial.ledger.backup import backup
 from kerneltrail.trial.ledger.database import Database, url_of
 from kerneltrail.trial.ledger.verify import verify
 from trial.ledger.examples import decision, put
@@ -79,12 +80,22 @@ class TestSQLite:
 
     def test_a_folder_that_cannot_be_made(self, tmp_path):
         (tmp_path / "file").write_text("x")
-        with Ledger(tmp_path / "file" / "ledger.db", "walking") as ledger, pytest.raises(NotRecorded, match="folder"):
+        with (
+            Ledger(tmp_path / "file" / "ledger.db", "walking") as ledger,
+            pytest.raises(NotRecorded, match="cannot be made"),
+        ):
             put(ledger, decision())
 
     def test_folders_on_the_way_are_made(self, tmp_path):
         with Ledger(tmp_path / "a" / "b" / "ledger.db", "walking") as ledger:
             assert put(ledger, decision()).new
+
+    def test_only_its_owner_may_read_it_and_its_copies(self, file, tmp_path):
+        with Ledger(file, "walking") as ledger:
+            put(ledger, decision())
+            for name in ("copy.db", "copy.jsonl"):
+                backup(ledger, tmp_path / name)
+            assert {path.stat().st_mode & 0o777 for path in tmp_path.iterdir()} == {0o600}
 
 
 class TestPostgreSQL:

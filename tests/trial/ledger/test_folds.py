@@ -200,6 +200,31 @@ class TestFolded:
             folded.ledger = again
             assert folded.state() == state_of(again)
 
+    def test_a_chain_that_became_shorter_is_noticed(self, ledger, tmp_path):
+        put(ledger, decision())
+        backup(ledger, tmp_path / "copy.jsonl")
+        put(ledger, decision(index=2))
+        folded = Folded(ledger)
+        assert folded.state().sequence == 2
+        restore(tmp_path / "copy.jsonl", tmp_path / "again.db")
+        with Ledger(tmp_path / "again.db", "walking") as again:
+            folded.ledger = again
+            assert folded.state().sequence == 1
+
+    def test_a_database_that_is_away_costs_no_state(self, ledger, monkeypatch):
+        put(ledger, decision())
+        folded = Folded(ledger)
+        before = folded.state()
+
+        def away(**_):
+            raise LedgerError("away")
+
+        with monkeypatch.context() as patched:
+            patched.setattr(ledger, "entries", away)
+            with pytest.raises(LedgerError, match="away"):
+                folded.state()
+        assert folded.state() is before
+
 
 PEOPLE = st.sampled_from(["p1", "p2"])
 NUMBERS = st.integers(0, 3)

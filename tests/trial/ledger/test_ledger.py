@@ -93,8 +93,10 @@ class TestAppend:
         ("kind", "key", "payload", "participant", "words"),
         [
             ("decisions", "1", {}, "p1", "no kind of entry"),
-            ("incident", "", {"kind": "x"}, None, "the key of a incident entry is ''"),
+            ("incident", "", {"kind": "x"}, None, "the key of an entry of kind incident is ''"),
             ("incident", "a\x00b", {"kind": "x"}, None, "without control characters"),
+            ("incident", "é" * 251, {"kind": "x"}, None, "1 to 500 bytes"),
+            ("incident", "\ud800", {"kind": "x"}, None, "1 to 500 bytes"),
             ("incident", "1", {"kind": None}, None, "'kind': None, expected a text"),
             ("incident", "1", [1], None, "expected names with values"),
             ("incident", "1", {"kind": "x", "at": float("nan")}, None, "at is nan, and JSON has finite numbers only"),
@@ -134,6 +136,12 @@ class TestAppend:
         made = ledger.append("incident", "Zürich/東京/🏃", {"kind": "größer", "🏃": "\u2028\x00"}).entry
         assert next(ledger.entries()).payload == {"kind": "größer", "🏃": "\u2028\x00"}
         assert ledger.get("incident", "Zürich/東京/🏃") == made
+
+    def test_the_longest_names_are_kept(self, location):
+        with Ledger(location, "東" * 166, patience=1) as ledger:
+            key, person = "🏃" * 125, "é" * 250
+            assert ledger.append("incident", key, {"kind": "x"}, participant=person).new
+            assert ledger.get("incident", key).participant == person
 
     def test_entries_can_be_asked_for_in_part(self, ledger):
         for person in ("p1", "p2", "p1"):

@@ -17,7 +17,7 @@ from typing import Any
 from urllib.parse import quote
 
 from kerneltrail.errors import LedgerError
-from kerneltrail.store.atomic import write
+from kerneltrail.store.atomic import PRIVATE, write
 from kerneltrail.trial.ledger.canonical import canonical
 from kerneltrail.trial.ledger.database import Database
 from kerneltrail.trial.ledger.entries import Entry
@@ -44,7 +44,7 @@ def backup(ledger: Ledger, path: str | os.PathLike[str]) -> Verdict:
     if ledger.database.is_sqlite and goal.suffix != ".jsonl":
         return _copy_file(ledger, goal)
     verdicts: list[Verdict] = []
-    write(goal, _lines(ledger, verdicts), error=LedgerError)
+    write(goal, _lines(ledger, verdicts), error=LedgerError, mode=PRIVATE)
     return verdicts[0]
 
 

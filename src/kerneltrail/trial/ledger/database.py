@@ -22,6 +22,7 @@ from sqlalchemy.exc import (
 )
 
 from kerneltrail.errors import LedgerError, NotRecorded
+from kerneltrail.store.atomic import PRIVATE
 from kerneltrail.trial.ledger import schema
 
 PATIENCE = 5.0
@@ -43,11 +44,17 @@ class Database:
         bare = self.url.set(drivername="postgresql", query={})
         self.shown = self.url.database or "" if self.is_sqlite else bare.render_as_string(hide_password=True)
         self._ready = False
-        wait = {"timeout": patience} if self.is_sqlite else {"connect_timeout": max(2, round(patience))}
-        self.engine: Engine = create_engine(self.url, pool_pre_ping=True, pool_timeout=patience, connect_args=wait)
+        limits = {"timeout": patience} if self.is_sqlite else self._limits()
+        self.engine: Engine = create_engine(self.url, pool_pre_ping=True, pool_timeout=patience, connect_args=limits)
         event.listen(self.engine, "connect", self._settle_sqlite if self.is_sqlite else self._settle_postgresql)
         if self.is_sqlite:
             event.listen(self.engine, "begin", _begin_sqlite)
+
+    def _limits(self) -> dict[str, Any]:
+        """How long a server may be silent before it counts as away; what the address says of it goes first."""
+        seconds = max(2, round(self.patience))
+        limits = {"connect_timeout": seconds, "tcp_user_timeout": 1000 * seconds, "keepalives_idle": seconds}
+        return {name: value for name, value in limits.items() if name not in self.url.query}
 
     def _settle_sqlite(self, connection: Any, _: Any) -> None:
         connection.isolation_level = None  # transactions begin where `_begin_sqlite` says, not where a driver guesses
@@ -56,6 +63,7 @@ class Database:
         if "mode=ro" not in str(self.url):
             _use_wal(cursor, self.patience)
         cursor.execute("PRAGMA synchronous = FULL")  # a commit is on the disk before anybody is answered
+        cursor.execute("PRAGMA fullfsync = ON")  # on macOS; elsewhere it is always so
         cursor.execute("PRAGMA foreign_keys = ON")
         cursor.execute("PRAGMA secure_delete = ON")  # what is removed is overwritten, not only unlinked
         cursor.close()
@@ -65,7 +73,9 @@ class Database:
         with connection.cursor() as cursor:
             cursor.execute(f"SET lock_timeout = {milliseconds}")
             cursor.execute(f"SET idle_in_transaction_session_timeout = {12 * milliseconds}")
-            cursor.execute("SET synchronous_commit = on")
+            cursor.execute("SHOW synchronous_commit")
+            if cursor.fetchone()[0] == "off":  # a stricter one, which waits for replicas, stays
+                cursor.execute("SET synchronous_commit = on")
         connection.commit()
 
     @contextmanager
@@ -122,11 +132,12 @@ class Database:
     def _prepare(self) -> None:
         """Make the tables where there are none. Two that begin at once wait for each other."""
         if self.is_sqlite and not self.url.query:
-            folder = Path(str(self.url.database)).parent
+            file = Path(str(self.url.database))
             try:
-                folder.mkdir(parents=True, exist_ok=True)
+                file.parent.mkdir(parents=True, exist_ok=True)
+                file.touch(mode=PRIVATE)  # what it will hold is personal
             except OSError as problem:
-                words = f"the folder {folder} cannot be made ({problem.strerror or problem})"
+                words = f"the file {file} cannot be made ({problem.strerror or problem})"
                 raise NotRecorded(f"{words}; nothing was recorded") from None
         with self.engine.connect() as connection, connection.begin():
             there = schema.is_there(connection)
@@ -161,6 +172,7 @@ class Database:
     def copy_sqlite(self, goal: Path) -> None:
         """Copy a SQLite database as it is at one moment, while others write; deleted rows are not in the copy."""
         with self._translated(LedgerError, f"it was not copied to {goal}"):
+            goal.touch(mode=PRIVATE)
             connection = self.engine.raw_connection()
             try:
                 connection.cursor().execute("VACUUM INTO ?", (str(goal),))

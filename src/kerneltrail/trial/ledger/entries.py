@@ -22,7 +22,7 @@ from kerneltrail.trial.ledger.canonical import canonical, digest, parsed, real
 FORMAT = "kerneltrail ledger 1"
 """What the first entry of a chain stands on, with the name of the trial."""
 LONGEST = 500
-"""The longest name of a trial, a participant or a key, in characters."""
+"""The longest name of a trial, a participant or a key, in bytes of UTF-8: PostgreSQL's indexes have a limit."""
 
 
 class Kind(StrEnum):
@@ -205,13 +205,13 @@ def instant(text: str) -> datetime:
     return time
 
 
-_CONTROL = re.compile(r"[\x00-\x1f\x7f]")
+_CONTROL = re.compile(r"[\x00-\x1f\x7f\ud800-\udfff]")
 
 
 def check_name(text: Any, what: str) -> str:
     """A name of a trial, a participant or a key, as every database can keep it; else refused."""
-    if not isinstance(text, str) or not text or len(text) > LONGEST or _CONTROL.search(text):
-        raise DataError(f"{what} is {text!r}: expected a text of 1 to {LONGEST} characters without control characters")
+    if not isinstance(text, str) or _CONTROL.search(text) or not 0 < len(text.encode("utf-8")) <= LONGEST:
+        raise DataError(f"{what} is {text!r}: expected a text of 1 to {LONGEST} bytes without control characters")
     return text
 
 
@@ -221,13 +221,17 @@ def check_entry(kind: str, key: str, payload: Any, participant: str | None) -> K
         known = Kind(kind)
     except ValueError:
         raise DataError(f"{kind!r} is no kind of entry; there are {', '.join(Kind)}") from None
-    check_name(key, f"the key of a {known} entry")
+    check_name(key, f"the key of an entry of kind {known}")
     if participant is not None:
         check_name(participant, "the participant")
         if known not in PERSONAL and known != Kind.INCIDENT:
-            raise DataError(f"a {known} entry is not about one participant: name them in its payload, if at all")
+            raise DataError(
+                f"an entry of kind {known} is not about one participant: name them in its payload, if at all"
+            )
     elif known in PERSONAL:
-        raise DataError(f"a {known} entry is about a participant, who must be named so that their data can be removed")
+        raise DataError(
+            f"an entry of kind {known} is about a participant, who must be named so that data can be removed"
+        )
     if not isinstance(payload, Mapping):
         raise DataError(f"the payload of {known} {key!r} is a {type(payload).__name__}: expected names with values")
     for name, field in REQUIRED.get(known, {}).items():

@@ -6,7 +6,7 @@ A state goes on from where it stands, or begins at the first entry: both come to
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -14,6 +14,10 @@ from kerneltrail.errors import LedgerError
 from kerneltrail.trial.ledger.entries import Entry, Kind, first
 from kerneltrail.trial.ledger.ledger import Ledger
 from kerneltrail.trial.ledger.participant import Participant
+
+
+class OutOfTurn(LedgerError):
+    """An entry that does not follow the one before it in this chain."""
 
 
 @dataclass(frozen=True)
@@ -127,7 +131,7 @@ class State:
     def apply(self, entry: Entry) -> None:
         """Take in the next entry; any other is refused."""
         if entry.sequence != self.sequence + 1 or entry.previous != self.hash:
-            raise LedgerError(f"entry {entry.sequence} does not follow entry {self.sequence} of the trial {self.trial}")
+            raise OutOfTurn(f"entry {entry.sequence} does not follow entry {self.sequence} of the trial {self.trial}")
         if entry.kind == Kind.INCIDENT:
             self._open(entry)
         elif entry.kind == Kind.REMOVAL:
@@ -198,7 +202,14 @@ class Folded:
         """With all entries that are recorded by now."""
         with self.lock:
             try:
-                return fold(self.ledger.trial, self.ledger.entries(after=self._state.sequence), self._state)
-            except LedgerError:  # not the chain that it was: restored from a copy, say
+                return fold(self.ledger.trial, self._new(), self._state)
+            except OutOfTurn:  # not the chain that it was: restored from a copy, say
                 self._state = State(self.ledger.trial)
-                return fold(self.ledger.trial, self.ledger.entries(), self._state)
+                return fold(self.ledger.trial, self._new(), self._state)
+
+    def _new(self) -> Iterator[Entry]:
+        """Entries after the last one, which must still be there."""
+        last, entries = self._state, self.ledger.entries(after=max(0, self._state.sequence - 1))
+        if last.sequence and getattr(next(entries, None), "hash", None) != last.hash:
+            raise OutOfTurn(f"entry {last.sequence} of the trial {last.trial} is not the one that was read before")
+        yield from entries

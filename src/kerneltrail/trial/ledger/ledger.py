@@ -153,7 +153,8 @@ class Ledger:
     def transaction(self) -> Iterator[Writer]:
         """Several entries that are recorded together or not at all.
 
-        A `KeyConflict` that the caller catches inside leaves the others as they are.
+        A `KeyConflict` that the caller catches inside leaves the others as they are. Only the writer may be used
+        inside: `append` of the ledger itself would wait for this very transaction.
         """
         with self.database.writing(self.trial) as connection:
             yield Writer(connection, self)
