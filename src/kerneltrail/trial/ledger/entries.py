@@ -149,6 +149,10 @@ class Entry:
             raise DataError(f"entry {self.sequence} ({self.kind} {self.key!r}): its payload was removed")
         return parsed(self.content)
 
+    def answers(self, request_hash: str) -> bool:
+        """Whether it was recorded for this very request; of one whose payload was removed nobody can tell: False."""
+        return self.salt is not None and digest(self.salt, request_hash.encode()) == self.request_hash
+
     def sealed(self) -> str:
         """The hash that it must have."""
         return digest(

@@ -327,9 +327,8 @@ def _check_repeat(stored: Entry, content: bytes, participant: str | None, reques
     """Refuse what has the key of an entry but is not the same; of one whose payload was removed nobody can tell."""
     if stored.salt is None:
         return
-    by_request = request_hash is not None and stored.request_hash is not None
-    if by_request:
-        same = digest(stored.salt, str(request_hash).encode()) == stored.request_hash
+    if request_hash is not None and stored.request_hash is not None:
+        same = stored.answers(request_hash)
     else:
         same = stored.content == content
     if same and stored.participant == participant:
