@@ -29,6 +29,7 @@ ROOMS = {
     "methods": "Methods",
     "evaluation": "Evaluation",
     "report.model_page": "Pages",
+    "trial.ledger": "The ledger of a trial",
     "adapters.arviz": "ArviZ",
     "errors": "Errors",
 }

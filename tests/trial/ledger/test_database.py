@@ -9,9 +9,9 @@ from sqlalchemy import create_engine, text
 
 from kerneltrail.errors import LedgerError, NotRecorded
 from kerneltrail.trial.ledger import Ledger
-from kerneltrail.trial.ledger.backup import backup
+from kerneltrail.trial.ledger.chain import verify
+from kerneltrail.trial.ledger.copies import backup
 from kerneltrail.trial.ledger.database import Database, url_of
-from kerneltrail.trial.ledger.verify import verify
 from trial.ledger.examples import decision, put
 
 

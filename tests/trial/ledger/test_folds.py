@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from kerneltrail.errors import KeyConflict, LedgerError, ParticipantRemoved
 from kerneltrail.trial.ledger import Ledger
-from kerneltrail.trial.ledger.backup import backup, restore
+from kerneltrail.trial.ledger.copies import backup, restore
 from kerneltrail.trial.ledger.folds import Folded, State, fold
 from kerneltrail.trial.ledger.participant import Outcome, sifted
 from trial.ledger.examples import decision, delivery, enrolled, outcome, put

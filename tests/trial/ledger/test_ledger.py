@@ -10,7 +10,7 @@ from sqlalchemy.exc import DBAPIError
 
 from kerneltrail.errors import DataError, KeyConflict, LedgerError, ParticipantRemoved
 from kerneltrail.trial.ledger import Ledger, exact
-from kerneltrail.trial.ledger.verify import verify
+from kerneltrail.trial.ledger.chain import verify
 from trial.ledger.examples import decision, delivery, enrolled, outcome, put
 
 

@@ -11,8 +11,8 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from kerneltrail.errors import KeyConflict, ParticipantRemoved
 from kerneltrail.trial.ledger import Ledger
+from kerneltrail.trial.ledger.chain import verify
 from kerneltrail.trial.ledger.folds import fold
-from kerneltrail.trial.ledger.verify import verify
 from trial.ledger.examples import outcome
 
 PEOPLE = st.sampled_from(["p1", "p2", "p3"])

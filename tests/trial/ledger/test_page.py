@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from kerneltrail.trial.ledger import Kind, Ledger, exact
-from kerneltrail.trial.ledger.backup import backup
+from kerneltrail.trial.ledger.copies import backup
 from kerneltrail.trial.ledger.entries import REQUIRED
 from kerneltrail.trial.ledger.schema import entries, payloads
 from trial.ledger.examples import decision, outcome, put

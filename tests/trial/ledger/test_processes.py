@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from kerneltrail.trial.ledger import Ledger
-from kerneltrail.trial.ledger.verify import verify
+from kerneltrail.trial.ledger.chain import verify
 
 WORKER = Path(__file__).with_name("worker.py")
 COUNT = 100  # of pairs: 200 entries each

@@ -20,6 +20,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from functools import partial
 from types import TracebackType
 from typing import Any, Self
 
@@ -97,8 +98,8 @@ class Ledger:
     Args:
         location: the path of a SQLite file, or a URL (``postgresql://user@host/name``).
         trial: the trial's name; a database may hold several, each with its own chain.
-        clock: what says when an entry is received.
-        salts: where salts come from: bytes that nobody can guess.
+        clock: what says when an entry is received; None is the machine's clock.
+        salts: where salts come from: bytes that nobody can guess; None is the operating system.
         patience: seconds that a writer waits for another one.
     """
 
@@ -107,14 +108,14 @@ class Ledger:
         location: str | os.PathLike[str] | Database,
         trial: str,
         *,
-        clock: Callable[[], datetime] = lambda: datetime.now(UTC),
-        salts: Callable[[], bytes] = lambda: secrets.token_bytes(16),
+        clock: Callable[[], datetime] | None = None,
+        salts: Callable[[], bytes] | None = None,
         patience: float = PATIENCE,
     ) -> None:
         self.database = location if isinstance(location, Database) else Database(location, patience=patience)
         self.trial = check_name(trial, "the trial")
-        self.clock = clock
-        self.salts = salts
+        self.clock = clock or partial(datetime.now, UTC)
+        self.salts = salts or partial(secrets.token_bytes, 16)
 
     def append(
         self,

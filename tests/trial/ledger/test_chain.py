@@ -4,7 +4,7 @@ import pytest
 from sqlalchemy import text
 
 from kerneltrail.trial.ledger import Head
-from kerneltrail.trial.ledger.verify import verify, verify_entries
+from kerneltrail.trial.ledger.chain import verify, verify_entries
 from trial.ledger.examples import decision, enrolled, outcome, put
 
 

@@ -7,8 +7,8 @@ import pytest
 
 from kerneltrail.errors import LedgerError
 from kerneltrail.trial.ledger import Ledger
-from kerneltrail.trial.ledger.backup import backup, restore
-from kerneltrail.trial.ledger.verify import verify
+from kerneltrail.trial.ledger.chain import verify
+from kerneltrail.trial.ledger.copies import backup, restore
 from trial.ledger.examples import decision, enrolled, outcome, put
 
 

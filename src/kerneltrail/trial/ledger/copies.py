@@ -19,10 +19,10 @@ from urllib.parse import quote
 from kerneltrail.errors import LedgerError
 from kerneltrail.store.atomic import PRIVATE, write
 from kerneltrail.trial.ledger.canonical import canonical
+from kerneltrail.trial.ledger.chain import Unsound, Verdict, verify_entries, walked
 from kerneltrail.trial.ledger.database import Database
 from kerneltrail.trial.ledger.entries import Entry
 from kerneltrail.trial.ledger.ledger import Ledger, insert_entries, trials_of
-from kerneltrail.trial.ledger.verify import Unsound, Verdict, verify_entries, walked
 
 FORMAT = "kerneltrail-ledger"
 VERSION = 1
