@@ -143,6 +143,15 @@ class TestPostgreSQL:
                 put(writer, decision(index=3))
             assert put(ledger, decision(index=2)).entry.sequence == 3
 
+    def test_a_writer_that_falls_asleep_loses_its_turn_and_a_reader_does_not(self, postgresql):
+        database = Database(postgresql, patience=5)
+        asked = text("SHOW idle_in_transaction_session_timeout")
+        with database.writing("walking") as connection:
+            assert connection.execute(asked).scalar() == "1min"
+        with database.reading() as connection:
+            assert connection.execute(asked).scalar() == "0"
+        database.close()
+
     def test_a_database_that_can_only_be_read(self, postgresql):
         with Ledger(postgresql, "walking") as ledger:
             put(ledger, decision())

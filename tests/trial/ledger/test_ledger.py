@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import sqlite3
 from pathlib import Path
 
 import pytest
@@ -179,6 +180,21 @@ class TestAppendOnly:
                 raw.execute(text(command))
         assert verify(ledger).sound
         assert len(list(ledger.entries())) == 1
+
+    @pytest.mark.parametrize("table", ["ledger_entries", "ledger_payloads"])
+    def test_sqlite_replaces_nothing_either(self, tmp_path, table):
+        with Ledger(tmp_path / "ledger.db", "walking") as ledger:
+            put(ledger, decision())
+            put(ledger, decision(index=2))
+            for change in ("", "SET sequence = 9", "SET key = 'x'"):
+                raw = sqlite3.connect(tmp_path / "ledger.db", isolation_level=None)
+                raw.execute(f"CREATE TEMP TABLE copied AS SELECT * FROM {table} LIMIT 1")
+                if change and table == "ledger_entries":
+                    raw.execute(f"UPDATE copied {change}")
+                with pytest.raises(sqlite3.IntegrityError, match="never replaced"):
+                    raw.execute(f"INSERT OR REPLACE INTO {table} SELECT * FROM copied")
+                raw.close()
+            assert verify(ledger).sound
 
 
 class TestRemoval:

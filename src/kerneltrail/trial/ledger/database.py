@@ -27,7 +27,12 @@ from kerneltrail.trial.ledger import schema
 
 PATIENCE = 5.0
 """Seconds that a writer waits for another one, or for a connection."""
+_IDLE = 12
+"""A writer that does nothing for so many times the patience loses its turn: others wait. A reader may take its time."""
 _WRITES = "kerneltrail_writes"
+_TURN = text(
+    "SELECT set_config('idle_in_transaction_session_timeout', :idle, true), pg_advisory_xact_lock(:lock)"
+)  # in PostgreSQL, until the transaction ends
 
 
 class Database:
@@ -60,7 +65,7 @@ class Database:
         connection.isolation_level = None  # transactions begin where `_begin_sqlite` says, not where a driver guesses
         cursor = connection.cursor()
         cursor.execute(f"PRAGMA busy_timeout = {round(1000 * self.patience)}")
-        if "mode=ro" not in str(self.url):
+        if self.url.query.get("mode") != "ro":
             _use_wal(cursor, self.patience)
         cursor.execute("PRAGMA synchronous = FULL")  # a commit is on the disk before anybody is answered
         cursor.execute("PRAGMA fullfsync = ON")  # on macOS; elsewhere it is always so
@@ -72,7 +77,6 @@ class Database:
         milliseconds = round(1000 * self.patience)
         with connection.cursor() as cursor:
             cursor.execute(f"SET lock_timeout = {milliseconds}")
-            cursor.execute(f"SET idle_in_transaction_session_timeout = {12 * milliseconds}")
             cursor.execute("SHOW synchronous_commit")
             if cursor.fetchone()[0] == "off":  # a stricter one, which waits for replicas, stays
                 cursor.execute("SET synchronous_commit = on")
@@ -90,7 +94,8 @@ class Database:
                 self._prepare()
             with self.engine.connect().execution_options(**{_WRITES: True}) as connection, connection.begin():
                 if not self.is_sqlite:  # SQLite has one writer at a time for the whole file
-                    connection.execute(text("SELECT pg_advisory_xact_lock(:lock)"), {"lock": _lock_of(trial)})
+                    idle = str(round(_IDLE * 1000 * self.patience))
+                    connection.execute(_TURN, {"lock": _lock_of(trial), "idle": idle})
                 yield connection
 
     @contextmanager
@@ -144,7 +149,7 @@ class Database:
         if not there:
             with self.engine.connect().execution_options(**{_WRITES: True}) as connection, connection.begin():
                 if not self.is_sqlite:
-                    connection.execute(text("SELECT pg_advisory_xact_lock(:lock)"), {"lock": _lock_of("")})
+                    connection.execute(_TURN, {"lock": _lock_of(""), "idle": "0"})
                 schema.create(connection)
         self._ready = True
 

@@ -54,7 +54,15 @@ _REMOVED = """EXISTS (
         AND r.key = e.participant AND r.sequence > e.sequence
     WHERE e.trial = OLD.trial AND e.sequence = OLD.sequence)"""
 
+# SQLite's INSERT OR REPLACE deletes the row that is in its way, and fires no trigger for that.
 _SQLITE = {
+    "ledger_entries_no_replace": """CREATE TRIGGER ledger_entries_no_replace BEFORE INSERT ON ledger_entries
+        WHEN EXISTS (SELECT 1 FROM ledger_entries WHERE trial = NEW.trial AND sequence = NEW.sequence)
+            OR EXISTS (SELECT 1 FROM ledger_entries WHERE trial = NEW.trial AND kind = NEW.kind AND key = NEW.key)
+        BEGIN SELECT RAISE(ABORT, 'an entry of the ledger is never replaced'); END""",
+    "ledger_payloads_no_replace": """CREATE TRIGGER ledger_payloads_no_replace BEFORE INSERT ON ledger_payloads
+        WHEN EXISTS (SELECT 1 FROM ledger_payloads WHERE trial = NEW.trial AND sequence = NEW.sequence)
+        BEGIN SELECT RAISE(ABORT, 'a payload of the ledger is never replaced'); END""",
     "ledger_entries_no_update": """CREATE TRIGGER ledger_entries_no_update BEFORE UPDATE ON ledger_entries
         BEGIN SELECT RAISE(ABORT, 'an entry of the ledger is never changed'); END""",
     "ledger_entries_no_delete": """CREATE TRIGGER ledger_entries_no_delete BEFORE DELETE ON ledger_entries
