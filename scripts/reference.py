@@ -30,6 +30,7 @@ ROOMS = {
     "evaluation": "Evaluation",
     "report.model_page": "Pages",
     "trial": "Trials",
+    "trial.ledger": "The ledger of a trial",
     "adapters.arviz": "ArviZ",
     "errors": "Errors",
 }

@@ -64,6 +64,17 @@ def parquet_table(rows: Sequence[Any]) -> bytes:
 
     Types are those of the fields, so that columns without a value have the same ones in every file.
     """
+    columns = {each.name: str(each.type).removesuffix(" | None") for each in fields(rows[0])}
+    return parquet_bytes(columns, ({name: getattr(row, name) for name in columns} for row in rows))
+
+
+def parquet_bytes(columns: Mapping[str, str], rows: Iterable[Mapping[str, Any]]) -> bytes:
+    """Rows as a Parquet file; needs pyarrow. What a row does not have is missing.
+
+    Args:
+        columns: the type of each, in order: str, int, float, bool or tuple[str, ...].
+        rows: values by column.
+    """
     import pyarrow
     import pyarrow.parquet
 
@@ -74,11 +85,12 @@ def parquet_table(rows: Sequence[Any]) -> bytes:
         "bool": pyarrow.bool_(),
         "tuple[str, ...]": pyarrow.list_(pyarrow.string()),
     }
-    columns = {each.name: kinds[str(each.type).removesuffix(" | None")] for each in fields(rows[0])}
-    arrays = [
-        pyarrow.array([list(v) if isinstance(v, tuple) else v for v in (getattr(row, name) for row in rows)], kind)
-        for name, kind in columns.items()
-    ]
+    values: dict[str, list[Any]] = {name: [] for name in columns}
+    for row in rows:
+        for name, column in values.items():
+            value = row.get(name)
+            column.append(list(value) if isinstance(value, tuple) else value)
+    arrays = [pyarrow.array(column, kinds[columns[name]]) for name, column in values.items()]
     buffer = io.BytesIO()
     pyarrow.parquet.write_table(pyarrow.Table.from_arrays(arrays, names=list(columns)), buffer)
     return buffer.getvalue()
