@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from kerneltrail.cli.table_options import EngineName
+
 
 def bench(
     which: Annotated[
@@ -51,6 +53,7 @@ def bench(
             "people of Fitbit, other splits of HeartSteps' people, other simulated people.",
         ),
     ] = None,
+    engine: EngineName = None,
 ) -> None:
     """Measure this machine: evidence, MAP, updates, training and selection, beside LAPACK and other libraries.
 
@@ -71,6 +74,7 @@ def bench(
             "methods": None if methods is None else tuple(name.strip() for name in methods.split(",")),
             "out": out,
             "blind": blind,
+            "engine": engine,
         }
         changes = {name: value for name, value in given.items() if value is not None}
         chosen = benchmarks.chosen(which, quick=quick, changes=changes)

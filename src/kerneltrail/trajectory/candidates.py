@@ -10,6 +10,7 @@ import math
 from collections.abc import Iterable, Iterator
 from typing import Literal
 
+from kerneltrail.engines import Engine
 from kerneltrail.kernels import Pool
 from kerneltrail.progress import Bound, Progress, Tell
 from kerneltrail.trajectory.map_table import MapTable
@@ -99,7 +100,7 @@ def support(
     scope: Scope = "each",
     *,
     always: Iterable[int] = (),
-    workers: int = 1,
+    workers: Engine | int = 1,
     tell: Tell = lambda now: None,
 ) -> tuple[int, ...]:
     """The candidates, with every one of them fitted to every user; fewest products first.
