@@ -17,10 +17,9 @@ from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar, runtime_checkable
 
 import cloudpickle
-import joblib
+import lazy_loader
 import numpy as np
 import scipy
-from joblib.externals.loky.process_executor import TerminatedWorkerError
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
@@ -28,6 +27,9 @@ from kerneltrail.engines.carried import adopt, carried
 from kerneltrail.engines.process import begin_worker
 from kerneltrail.errors import KerneltrailError
 from kerneltrail.store.digest import blake
+
+joblib = lazy_loader.load("joblib")
+"""Loaded when processes are first wanted: an app that follows a user wants none."""
 
 SHARED = 100_000
 """Bytes from which an array is written once for all processes, instead of being sent with every job."""
@@ -132,7 +134,7 @@ class Local:
         try:
             for result in ready:  # noqa: UP028  `yield from` would close it before the last lines
                 yield result
-        except TerminatedWorkerError:
+        except joblib.externals.loky.process_executor.TerminatedWorkerError:
             raise KerneltrailError(
                 "a worker process was ended from outside, perhaps because memory ran out; try fewer workers"
             ) from None
