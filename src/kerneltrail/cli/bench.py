@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from kerneltrail.cli.table_options import EngineName
+
 
 def bench(
     which: Annotated[
@@ -60,6 +62,7 @@ def bench(
         ),
     ] = None,
     full: Annotated[bool, typer.Option("--full", help="scale: 10,000 users, too.")] = False,
+    engine: EngineName = None,
 ) -> None:
     """Measure this machine: evidence, MAP, updates, training and selection, beside LAPACK and other libraries.
 
@@ -82,6 +85,7 @@ def bench(
             "blind": blind,
             "fits": fits,
             "full": full or None,
+            "engine": engine,
         }
         changes = {name: value for name, value in given.items() if value is not None}
         chosen = benchmarks.chosen(which, quick=quick, changes=changes)

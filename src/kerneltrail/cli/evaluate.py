@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from kerneltrail.cli.table_options import ConfigFile, TableOptions, Workers, listed, with_table_options
+from kerneltrail.cli.table_options import ConfigFile, EngineName, TableOptions, Workers, listed, with_table_options
 
 if TYPE_CHECKING:
     from kerneltrail.data import Cohort
@@ -44,6 +44,7 @@ def evaluate(
     config: ConfigFile = None,
     seed: Annotated[int, typer.Option("--seed", min=0, help="Seed of splits or simulations, and of methods.")] = 0,
     workers: Workers = None,
+    engine: EngineName = None,
 ) -> None:
     """Compare methods: after every batch, predict the next one; error, density, coverage, time, size, stability.
 
@@ -60,7 +61,7 @@ def evaluate(
     if not simulated:
         table.check()
     with show_progress("simulating" if simulated else f"reading {Path(data).name}") as display:
-        from kerneltrail.engines import keep_freed_memory
+        from kerneltrail.engines import engine_for, keep_freed_memory
         from kerneltrail.evaluation import evaluate as compare
         from kerneltrail.evaluation import merged
         from kerneltrail.evaluation.harness import STAGES
@@ -72,6 +73,7 @@ def evaluate(
         display.plan(*(f"{each}{stage}" for each in before for stage in STAGES), DRAWING)
         labels = _labels(methods)
         chosen = None if config is None else read_config(config)
+        runner = engine_for(engine, workers=workers)
         check_writable(out / "evaluation.json")  # what cannot be written is refused before the work begins
         cohort = None if simulated else table.read(Path(data))
         if cohort is None:
@@ -99,7 +101,7 @@ def evaluate(
                     one.test,
                     {label: _spec(label, parts) for label in labels},
                     seed=one.seed,
-                    workers=workers,
+                    engine=runner,
                     truth=one.truth,
                     out=out / "pieces",
                     run=one.label,

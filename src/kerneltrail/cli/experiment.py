@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from kerneltrail.cli.table_options import Workers
+from kerneltrail.cli.table_options import EngineName, Workers
 
 
 def experiment(
@@ -23,6 +22,7 @@ def experiment(
     quick: Annotated[bool, typer.Option("--quick", help="A smaller version, of three minutes at most.")] = False,
     data: Annotated[Path | None, typer.Option("--data", help="Your copy of the data, where one is needed.")] = None,
     workers: Workers = None,
+    engine: EngineName = None,
 ) -> None:
     """Run an experiment of the paper and write everything into a folder: results.json, tables, figures, a page.
 
@@ -32,10 +32,11 @@ def experiment(
     from kerneltrail.progress import show_progress
 
     with show_progress(keep=True) as display:
+        from kerneltrail.engines import engine_for
         from kerneltrail.studies import experiments
 
         chosen = experiments.EXPERIMENTS[name]
-        context = experiments.Context(name, out, seed, quick, data, workers or os.cpu_count() or 1, display.show)
+        context = experiments.Context(name, out, seed, quick, data, engine_for(engine, workers=workers), display.show)
         display.plan(*experiments.stages_of(chosen, context))
         page, outcome = experiments.run(chosen, context)
     if outcome.agreements:

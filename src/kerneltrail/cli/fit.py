@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from kerneltrail.cli.table_options import ConfigFile, TableOptions, Workers, listed, with_table_options
+from kerneltrail.cli.table_options import ConfigFile, EngineName, TableOptions, Workers, listed, with_table_options
 
 if TYPE_CHECKING:
     from kerneltrail.trajectory.configuration import Config
@@ -61,6 +61,7 @@ def fit(
     sweeps: Annotated[int | None, typer.Option("--sweeps", min=4, help="Most sweeps of each chain.")] = None,
     seed: Annotated[int | None, typer.Option("--seed", min=0, help="Seed of the chains.")] = None,
     workers: Workers = None,
+    engine: EngineName = None,
     checkpoint: Annotated[
         Path | None,
         typer.Option("--checkpoint", help="Folder from which a fit that was stopped goes on.", file_okay=False),
@@ -81,6 +82,7 @@ def fit(
             from kerneltrail.data import Cohort
             from kerneltrail.data.checks import brief
             from kerneltrail.data.checks import check as look
+            from kerneltrail.engines import engine_for
             from kerneltrail.report.assignment_text import assignment_lines
             from kerneltrail.store.atomic import check_writable
             from kerneltrail.trajectory.configuration import Config, read_config
@@ -97,6 +99,7 @@ def fit(
             changes: dict[str, str | int] = {name: word.value for name, word in words.items() if word is not None}
             changes |= {name: number for name, number in numbers.items() if number is not None}
             chosen.settings_value(**changes)
+            runner = engine_for(engine, workers=workers)
             rows = table.table(data)
             cohort = Cohort.from_schema(table.schema(rows), rows)
             checked = look(cohort, rows, candidates=table.left_over(rows) if table.covariates is None else ())
@@ -107,7 +110,7 @@ def fit(
                 say(assignment_lines(cohort, parts["reward"]))
                 say(brief(checked.findings, "kerneltrail check, with the same options, says more."))
             fitting = True
-            model = learn(cohort, **parts, workers=workers, progress=display.show, checkpoint=checkpoint)
+            model = learn(cohort, **parts, engine=runner, progress=display.show, checkpoint=checkpoint)
     except KeyboardInterrupt:
         if checkpoint is not None and fitting:
             typer.echo(f"What was done is kept in {checkpoint}: the same command goes on from there.", err=True)

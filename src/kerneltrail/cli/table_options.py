@@ -37,6 +37,14 @@ Decimal = Annotated[
     str | None, typer.Option("--decimal", help="What stands before the decimals of a number, if no point: a comma.")
 ]
 Workers = Annotated[int | None, typer.Option("--workers", min=1, help="Processes; all cores by default.")]
+EngineName = Annotated[
+    str | None,
+    typer.Option(
+        "--engine",
+        metavar="ENGINE",
+        help="What runs the jobs, instead of --workers: serial, local:4, or a Dask cluster, dask://host:8786.",
+    ),
+]
 
 
 @dataclass(frozen=True)

@@ -1,38 +1,9 @@
-"""Users and cohorts: tables in, scaling, loaders of public data, simulators."""
+"""Users and cohorts: tables in, scaling, loaders of public data, simulators.
 
-from kerneltrail.data import simulate
-from kerneltrail.data.batching import Batching
-from kerneltrail.data.checks import DataCheck, Finding, PilotSummary, check_table
-from kerneltrail.data.cohort import Cohort
-from kerneltrail.data.fitbit import load_fitbit
-from kerneltrail.data.heartsteps import load_heartsteps, paper_split
-from kerneltrail.data.intake import UnlabelledRows, read_unlabelled
-from kerneltrail.data.intake_report import IntakeReport
-from kerneltrail.data.scaling import Scaler
-from kerneltrail.data.schema import Schema, default_priors
-from kerneltrail.data.simulate import Simulation
-from kerneltrail.data.units import in_data_units, in_scaled_units
-from kerneltrail.data.user import User
+The names are what the stub beside this file lists. Each is loaded when it is first used: who follows a user needs
+neither simulators nor the checks of a table.
+"""
 
-__all__ = [
-    "Batching",
-    "Cohort",
-    "DataCheck",
-    "Finding",
-    "IntakeReport",
-    "PilotSummary",
-    "Scaler",
-    "Schema",
-    "Simulation",
-    "UnlabelledRows",
-    "User",
-    "default_priors",
-    "check_table",
-    "in_data_units",
-    "in_scaled_units",
-    "load_fitbit",
-    "load_heartsteps",
-    "paper_split",
-    "read_unlabelled",
-    "simulate",
-]
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -1,9 +1,12 @@
-"""How jobs run: here, or in processes of this machine; each with one BLAS thread."""
+"""How jobs run: here, in processes of this machine, or on a cluster; each with one BLAS thread."""
 
-from kerneltrail.engines.engine import Engine, JobFailure, Local, Serial, engine_for, one_blas_thread, results
+from kerneltrail.engines.choice import engine_for
+from kerneltrail.engines.dask import Dask
+from kerneltrail.engines.engine import Engine, JobFailure, Local, Serial, one_blas_thread, results
 from kerneltrail.engines.process import keep_freed_memory
 
 __all__ = [
+    "Dask",
     "Engine",
     "JobFailure",
     "Local",

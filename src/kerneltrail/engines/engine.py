@@ -1,4 +1,4 @@
-"""Engines run keyed jobs: one after the other here, or in processes of this machine.
+"""Engines run keyed jobs: one after the other here, in processes of this machine, or on a Dask cluster (`dask`).
 
 A job is a key and arguments; a run is one function of something that all its jobs share, and of each job's arguments.
 Results come with their keys, in the order in which they are ready, so that the number of processes changes nothing but
@@ -8,25 +8,28 @@ the order: a job must depend on nothing else. What was registered from outside (
 from __future__ import annotations
 
 import os
+import threading
 import traceback
-import uuid
 import warnings
 from collections.abc import Callable, Hashable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar, runtime_checkable
 
 import cloudpickle
-import joblib
+import lazy_loader
 import numpy as np
 import scipy
-from joblib.externals.loky.process_executor import TerminatedWorkerError
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
 from kerneltrail.engines.carried import adopt, carried
 from kerneltrail.engines.process import begin_worker
 from kerneltrail.errors import KerneltrailError
+from kerneltrail.store.digest import blake
+
+joblib = lazy_loader.load("joblib")
+"""Loaded when processes are first wanted: an app that follows a user wants none."""
 
 SHARED = 100_000
 """Bytes from which an array is written once for all processes, instead of being sent with every job."""
@@ -62,6 +65,7 @@ class JobFailure:
     trace: str = ""
 
 
+@runtime_checkable
 class Engine(Protocol):
     """Runs jobs."""
 
@@ -118,7 +122,7 @@ class Local:
         self, function: Function[R], jobs: Iterable[tuple[K, tuple[Any, ...]]], shared: Any = None
     ) -> Iterator[tuple[K, R | JobFailure]]:
         """See `Engine`."""
-        run = _Run(uuid.uuid4().hex, _as_bytes(carried()), _as_bytes((function, shared)))
+        run = PackedRun.of(function, shared)
         parallel = joblib.Parallel(
             n_jobs=self.workers,
             return_as="generator_unordered",
@@ -130,7 +134,7 @@ class Local:
         try:
             for result in ready:  # noqa: UP028  `yield from` would close it before the last lines
                 yield result
-        except TerminatedWorkerError:
+        except joblib.externals.loky.process_executor.TerminatedWorkerError:
             raise KerneltrailError(
                 "a worker process was ended from outside, perhaps because memory ran out; try fewer workers"
             ) from None
@@ -141,11 +145,11 @@ class Local:
 
 
 @dataclass(frozen=True)
-class _Run:
+class PackedRun:
     """A run as bytes, which each process reads once.
 
     Attributes:
-        name: no other run has it.
+        name: a digest of the rest.
         registered: what was registered from outside; apart, since it must be known before the content is read.
         content: the function and what its jobs share.
     """
@@ -154,21 +158,33 @@ class _Run:
     registered: NDArray[np.uint8]
     content: NDArray[np.uint8]
 
-    def __call__(self, key: K, arguments: tuple[Any, ...]) -> tuple[K, Any]:
+    @classmethod
+    def of(cls, function: Function[Any], shared: Any) -> PackedRun:
+        """Pack a function and what its jobs share."""
+        registered, content = _as_bytes(carried()), _as_bytes((function, shared))
+        return cls(blake(registered, content).hex(), registered, content)
+
+    def __call__(self, key: K, arguments: tuple[Any, ...] | bytes) -> tuple[K, Any]:
+        """Do one job; its arguments may be packed, since they may need what was registered."""
         try:
-            if self.name not in _READ:
-                _READ.clear()
-                adopt(cloudpickle.loads(self.registered))
-                _READ[self.name] = cloudpickle.loads(self.content)
-            function, shared = _READ[self.name]
-            with one_blas_thread():
-                return key, function(shared, *arguments)
+            with _ONE:
+                if self.name not in _READ:
+                    _READ.clear()
+                    adopt(cloudpickle.loads(self.registered))
+                    _READ[self.name] = cloudpickle.loads(self.content)
+                function, shared = _READ[self.name]
+                given = cloudpickle.loads(arguments) if isinstance(arguments, bytes) else arguments
+                with one_blas_thread():
+                    return key, function(shared, *given)
         except Exception as problem:
             return key, JobFailure(_portable(problem), traceback.format_exc())
 
 
 _READ: dict[str, tuple[Callable[..., Any], Any]] = {}
 """In a worker: function and shared things of the newest run, by its name."""
+
+_ONE = threading.Lock()
+"""Held by the one job that a worker does: neither registries nor the number of BLAS threads are a thread's own."""
 
 
 def _as_bytes(thing: Any) -> NDArray[np.uint8]:
@@ -182,9 +198,3 @@ def _portable(problem: Exception) -> Exception:
     except Exception:  # whatever its class does
         return KerneltrailError(f"{type(problem).__name__}: {problem}")
     return problem
-
-
-def engine_for(workers: int | None = None) -> Engine:
-    """The engine for a number of processes; all cores if None."""
-    count = workers if workers is not None else (os.cpu_count() or 1)
-    return Local(count) if count > 1 else Serial()

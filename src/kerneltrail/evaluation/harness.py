@@ -40,6 +40,7 @@ def evaluate(
     *,
     seed: int = 0,
     workers: int | None = None,
+    engine: Any = None,
     truth: Truth | None = None,
     out: str | os.PathLike[str] | None = None,
     share: str | os.PathLike[str] | None = None,
@@ -56,8 +57,9 @@ def evaluate(
         test: the test users: a cohort, or users in data units.
         methods: by label, a name in the registry, alone or with settings: ``{"published": ("trajectory", {...})}``.
         seed: of every method.
-        workers: processes; all cores if None. Times are comparable between methods in any case: every process has one
-            BLAS thread.
+        workers: processes of this machine; all cores if None. Times are comparable between methods in any case: every
+            process has one BLAS thread.
+        engine: what runs the jobs instead, as `fit` takes it.
         truth: the true composition by user's name, where it is known.
         out: folder where what is finished is kept; an evaluation that was stopped goes on from it, to the same result
             but for times. Results are kept by a digest of data, settings, seed and code (the library's without other
@@ -72,17 +74,17 @@ def evaluate(
     began = datetime.now(UTC)
     users = tuple(test.raw if isinstance(test, Cohort) else test)
     _check(train, users)
-    engine = engine_for(workers)
+    runner = engine_for(engine, workers=workers)
     cache = None if out is None else Cache.at(out)
     shared = cache if share is None else Cache.at(share)
     true = truth or {}
-    specs = specs_of(train, methods, seed, engine.workers, keep=shared is not None)
+    specs = specs_of(train, methods, seed, runner, keep=shared is not None)
     with reporting(progress, *STAGES) as tell:
         if not gp.compilation.is_compiled():
             tell(Progress(BUILDING, said=gp.compilation.COMPILING))
         gp.compilation.ensure_compiled()  # before anything is timed, and for the same bits when it goes on
-        trained, failures = train_all(engine, train, specs, users, true, cache, tell)
-        followed = _follow_all(engine, trained, users, true, cache, shared, tell)
+        trained, failures = train_all(runner, train, specs, users, true, cache, tell)
+        followed = _follow_all(runner, trained, users, true, cache, shared, tell)
     steps: list[Step] = []
     for each in trained:
         label = each.spec.label
@@ -97,7 +99,7 @@ def evaluate(
             {
                 "run": run,
                 "seed": seed,
-                "workers": engine.workers,
+                "workers": runner.workers,
                 "began": began.isoformat(timespec="seconds"),
                 "ended": datetime.now(UTC).isoformat(timespec="seconds"),
                 "train": {"digest": train.fingerprint, "users": list(train.names)},
@@ -153,38 +155,47 @@ def _follow_all(
     by_label = {each.spec.label: each for each in trained}
     # User by user, so that a look at what is there so far compares all methods.
     tell(Progress(FOLLOWING, 0, total))
-    jobs = (((label, user.name), (label, user)) for user in users for label in by_label)
-    for (label, name), followed in results(engine, _follow, jobs, (by_label, truth, cache, shared)):
-        ended[label, name] = followed
-        tell(Progress(FOLLOWING, len(ended), total, f"{label}: {name}"))
+    new: dict[tuple[str, str], tuple[Cache, str]] = {}
+
+    def jobs() -> Iterator[tuple[tuple[str, str], tuple[str, User, Followed | None]]]:
+        for user in users:
+            for each in trained:
+                pair, key = (each.spec.label, user.name), each.key(user, truth)
+                folder, entry = cache if each.own_key is None else shared, None
+                if folder is not None and key is not None:
+                    entry = folder.get(key, FOLLOWED)
+                    if entry is None:
+                        new[pair] = folder, key
+                yield pair, (each.spec.label, user, None if entry is None else entry.value)
+
+    # Files are read and written here: workers may be on other machines.
+    for pair, followed in results(engine, _follow, jobs(), (by_label, truth)):
+        ended[pair] = followed
+        if pair in new and not followed.failures:  # what failed is tried again
+            folder, key = new[pair]
+            folder.put(key, followed, FOLLOWED)
+        tell(Progress(FOLLOWING, len(ended), total, ": ".join(pair)))
     return ended
 
 
 def _follow(
-    together: tuple[Mapping[str, TrainedMethod], Truth, Cache | None, Cache | None], label: str, user: User
+    together: tuple[Mapping[str, TrainedMethod], Truth], label: str, user: User, kept: Followed | None
 ) -> Followed:
-    """One user under one method: as it was kept, or computed and then kept."""
+    """One user under one method: as it was kept, or computed."""
     if current_process().name != "MainProcess":
         keep_freed_memory()  # ours to decide in a process of our own
-    by_label, truth, run_cache, shared = together
+    by_label, truth = together
     trained, true = by_label[label], truth.get(user.name)
-    cache = run_cache if trained.own_key is None else shared
-    key = trained.key(user, truth)
-    entry = None if cache is None or key is None else cache.get(key, FOLLOWED)
-    if entry is not None and trained.own_key is None:
-        return entry.value
+    if kept is not None and trained.own_key is None:
+        return kept
     assert trained.method is not None  # only methods whose results are all there are not trained
     with one_blas_thread():
-        if entry is None:
+        if kept is None:
             _warm_up(label, trained.method, user)
-            followed = replace(follow(trained.method, user, truth=true), predictions=())
-            if cache is not None and key is not None and not followed.failures:  # what failed is tried again
-                cache.put(key, followed, FOLLOWED)
-        else:
-            # Kept with other training users, perhaps: before the first row their scaler matters.
-            opening = follow(trained.method, user, truth=true, last=0)
-            followed = Followed((*opening.steps[:1], *entry.value.steps[1:]), opening.failures)
-    return followed
+            return replace(follow(trained.method, user, truth=true), predictions=())
+        # Kept with other training users, perhaps: before the first row their scaler matters.
+        opening = follow(trained.method, user, truth=true, last=0)
+        return Followed((*opening.steps[:1], *kept.steps[1:]), opening.failures)
 
 
 _WARM: set[str] = set()
@@ -199,9 +210,11 @@ def _warm_up(label: str, method: Method, user: User) -> None:
 
 
 def _shown(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Settings for people to read, whatever they are."""
+    """Settings for people to read, whatever they are; who ran a method is none."""
     shown = {}
     for name, value in settings.items():
+        if name == "workers":
+            continue
         try:
             shown[name] = described(value)
         except DataError:

@@ -12,7 +12,7 @@ from typing import Any
 import cloudpickle
 
 from kerneltrail.data import Cohort, Scaler, User
-from kerneltrail.engines import Engine, results
+from kerneltrail.engines import Engine, Serial, results
 from kerneltrail.errors import DataError
 from kerneltrail.evaluation.follow import FOLLOWED, Failure
 from kerneltrail.gp import one_blas_thread
@@ -92,7 +92,7 @@ def _result_key(base: str | None, user: User, truth: Truth) -> str | None:
 
 
 def specs_of(
-    train: Cohort, methods: Mapping[str, Spec] | Sequence[str], seed: int, workers: int, *, keep: bool
+    train: Cohort, methods: Mapping[str, Spec] | Sequence[str], seed: int, engine: Engine, *, keep: bool
 ) -> tuple[MethodSpec, ...]:
     """What was asked for; unknown names and settings are refused before anything is computed."""
     if isinstance(methods, str):
@@ -104,7 +104,7 @@ def specs_of(
     for label, spec in asked.items():
         name, settings = (spec, {}) if isinstance(spec, str) else spec
         if takes(name, "workers"):
-            settings = {"workers": workers, **settings}
+            settings = {"workers": engine, **settings}
         each, base = _spec(train, label, name, settings, seed, keep=keep), rests_on(name)
         if base is not None and settings.get("model") is None:
             each = replace(each, base=_spec(train, label, base, settings, seed, keep=keep))
@@ -145,14 +145,15 @@ def train_all(
     }
     total = len(specs)
     missing = [spec for spec in specs if spec.label not in ended]
-    if engine.workers > 1:
+    travels = not isinstance(engine, Serial)
+    if travels:
         for spec in missing:
             problem = _bound(spec.train)
             if problem is not None:
                 ended[spec.label] = Failure.of(problem, "build", method=spec.label)
         missing = [spec for spec in missing if spec.label not in ended]
     alone = [spec for spec in missing if not takes(spec.name, "workers")]
-    models = _Models(train, cache, engine.workers)
+    models = _Models(train, cache, travels)
     # Those that rest on another one's model come after it, so that it is learnt once.
     for spec in sorted(missing, key=lambda spec: spec.base is not None):
         if spec in alone:
@@ -166,12 +167,12 @@ def train_all(
         heard = hear if reports(spec.name) else None
         given = models.given(spec, heard)
         if isinstance(given, MethodSpec):
-            ended[spec.label] = models.noted(_train(train, given, cache, engine.workers, heard))
+            ended[spec.label] = models.noted(_train(train, given, cache, travels, heard))
         else:
             ended[spec.label] = given
     if alone:
         tell(Progress(BUILDING, len(ended), total, alone[0].label))
-    jobs = ((spec.label, (spec, cache, engine.workers)) for spec in alone)
+    jobs = ((spec.label, (spec, cache, travels)) for spec in alone)
     for label, each in results(engine, _train, jobs, train):
         ended[label] = each
         tell(Progress(BUILDING, len(ended), total, label))
@@ -182,8 +183,8 @@ def train_all(
 class _Models:
     """The trajectory models that an evaluation has learnt: each is learnt once, whoever rests on it."""
 
-    def __init__(self, train: Cohort, cache: Cache | None, workers: int) -> None:
-        self._train, self._cache, self._workers = train, cache, workers
+    def __init__(self, train: Cohort, cache: Cache | None, travels: bool) -> None:
+        self._train, self._cache, self._travels = train, cache, travels
         self._known: list[tuple[MethodSpec, TrajectoryModel]] = []
 
     def noted(self, trained: TrainedMethod | Failure) -> TrainedMethod | Failure:
@@ -200,7 +201,7 @@ class _Models:
         asked = (base.name, base.settings)
         model = next((model for known, model in self._known if (known.name, known.settings) == asked), None)
         if model is None:
-            trained = self.noted(_train(self._train, base, self._cache, self._workers, progress))
+            trained = self.noted(_train(self._train, base, self._cache, self._travels, progress))
             if isinstance(trained, Failure):
                 return trained
             assert isinstance(trained.method, TrajectoryMethod)  # what a model is of
@@ -223,7 +224,7 @@ def _train(
     train: Cohort,
     spec: MethodSpec,
     cache: Cache | None,
-    workers: int,
+    travels: bool,
     progress: Tell | None = None,
 ) -> TrainedMethod | Failure:
     began = time.perf_counter()
@@ -238,7 +239,7 @@ def _train(
         if model is None and isinstance(method, TrajectoryMethod) and keeps is not None and spec.key is not None:
             keeps.put(spec.key, method.model, MODEL)
         own_key = _own_key(spec, method)
-        problem = _bound(method) if workers > 1 else None
+        problem = _bound(method) if travels else None
         if problem is not None:
             raise problem
     except Exception as problem:

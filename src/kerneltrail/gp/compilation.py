@@ -22,7 +22,7 @@ import kerneltrail.kernels
 from kerneltrail.gp import LinearBlock, OnlineState, evidence_of, find_map, inputs_for, slope_of, urn_moves
 from kerneltrail.gp.spectral import slope_one
 from kerneltrail.kernels import Hyperparameters, Priors, parse
-from kerneltrail.store.atomic import write
+from kerneltrail.store.atomic import locked, write
 from kerneltrail.store.digest import blake
 
 
@@ -34,7 +34,8 @@ def _marker() -> Path | None:
     folders = [Path(str(package.__file__)).parent for package in (kerneltrail.gp, kerneltrail.kernels)]
     sources = sorted(path for folder in folders for path in folder.rglob("*.py"))
     parts = [f"{path.name}:{path.stat().st_mtime_ns}" for path in sources]
-    parts += [numba.__version__, np.__version__, sys.version]
+    processor = slope_one.targetctx.codegen().magic_tuple()  # a home may be shared by machines of several kinds
+    parts += [numba.__version__, np.__version__, sys.version, repr(processor)]
     name = blake("\n".join(parts), size=8).hex()
     return Path(cache_folder) / f"kerneltrail-{name}.compiled"
 
@@ -88,11 +89,14 @@ def _use_everything() -> None:
 
 
 def main() -> None:
-    """Compile everything and leave the mark."""
-    _use_everything()
+    """Compile everything and leave the mark; of several processes at a time one does, and the others wait for it."""
     marker = _marker()
-    if marker is not None:
-        write(marker, b"")
+    if marker is None:
+        return  # nothing would be left of it
+    with locked(marker.with_suffix(".lock")):
+        if not marker.exists():
+            _use_everything()
+            write(marker, b"")
 
 
 if __name__ == "__main__":

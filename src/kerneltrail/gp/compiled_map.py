@@ -11,15 +11,15 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
 
-from kerneltrail.gp.feature_rows import CompiledLayout, SpectralTerms
+from kerneltrail.gp.feature_rows import CompiledLayout, SpectralTerms, copy
 from kerneltrail.gp.features import FLOOR, tails
 from kerneltrail.gp.quasi_newton import ARMIJO, FARTHEST, LEVEL, LONGEST_STEP, PATIENCE, STEEP
 from kerneltrail.gp.spectral import slope_one
 from kerneltrail.kernels.compiled import one_series
+from kerneltrail.kernels.compiled.cached import compiled
 
 Array = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -49,7 +49,7 @@ class CompiledPosterior(NamedTuple):
     tol: float
 
 
-@numba.njit(cache=True)
+@compiled()
 def negative_log_posterior(w: Array, posterior: CompiledPosterior, layout: CompiledLayout, gradient: Array) -> float:
     """Minus the log posterior at whitened w, up to the prior's constant; infinite where it cannot be computed."""
     k, n, q = w.shape[0], posterior.X.shape[1], posterior.extra.shape[0]
@@ -94,7 +94,7 @@ def negative_log_posterior(w: Array, posterior: CompiledPosterior, layout: Compi
         span = posterior.reach[1, layout.series_column[f]] - posterior.reach[0, layout.series_column[f]]
         parameters = values[layout.series_slot[f] : layout.series_slot[f] + layout.series_size[f]]
         omega[f], count[f], weight, dlog, slope = one_series(posterior.family[f], parameters, span, tail[0, product])
-        domega[f] = slope
+        copy(slope, domega[f])
         series.append((weight, dlog))
         longest = max(longest, count[f])
         rank += 2 * count[f] - 1
@@ -107,11 +107,12 @@ def negative_log_posterior(w: Array, posterior: CompiledPosterior, layout: Compi
     dlogs = np.zeros((factors, 2, longest))
     for f in range(factors):
         weight, dlog = series[f]
-        weights[f, : count[f]] = weight[: count[f]]
-        dlogs[f, :, : count[f]] = dlog[:, : count[f]]
+        copy(weight, weights[f, : count[f]])
+        for i in range(2):
+            copy(dlog[i], dlogs[f, i, : count[f]])
     cutoff = np.zeros(products)
     terms = SpectralTerms(amplitude[0], noise[0], location[0], omega, count, weights, dlogs, domega, cutoff)
-    log = slope_one(posterior.X, posterior.centre, posterior.extra, layout, terms, rank, False, gradient)
+    log = slope_one(posterior.X, posterior.centre, posterior.extra, layout, terms, rank, np.bool_(False), gradient)
     if not math.isfinite(log):
         return math.inf
     for i in range(k):
@@ -121,7 +122,15 @@ def negative_log_posterior(w: Array, posterior: CompiledPosterior, layout: Compi
     return prior - log
 
 
-@numba.njit(cache=True)
+@compiled()
+def _identity(out: Array, scale: float) -> None:
+    """Write the identity times a number."""
+    out[:, :] = 0.0
+    for i in range(out.shape[0]):
+        out[i, i] = scale
+
+
+@compiled()
 def descend(
     w: Array,
     gradient: Array,
@@ -152,7 +161,7 @@ def descend(
         direction = -(inverse @ gradient)
         slope = direction @ gradient
         if not slope < 0.0:
-            inverse[:, :] = np.eye(k)
+            _identity(inverse, 1.0)
             fresh = True
             direction = -gradient
             slope = direction @ gradient
@@ -186,7 +195,7 @@ def descend(
         sy = s @ y
         if sy > 1e-10 * math.sqrt((s @ s) * (y @ y)):
             if fresh:  # scale the identity to the curvature met (Nocedal and Wright 2006, eq. 6.20)
-                inverse[:, :] = np.eye(k) * (sy / (y @ y))
+                _identity(inverse, sy / (y @ y))
                 fresh = False
             hy = inverse @ y
             factor = (sy + y @ hy) / (sy * sy)
@@ -195,8 +204,8 @@ def descend(
                     inverse[i, j] += factor * s[i] * s[j] - (hy[i] * s[j] + s[i] * hy[j]) / sy
         little = value_tolerance * (1.0 + abs(new_value))
         quiet = quiet + 1 if value - new_value < little else 0
-        w[:] = trial
-        gradient[:] = new_gradient
+        copy(trial, w)
+        copy(new_gradient, gradient)
         value = new_value
         steepest = np.abs(gradient).max()
         # Small steps are no end by themselves: against a wall of what can be computed they are small on any slope.
@@ -207,7 +216,7 @@ def descend(
     return value, UNFINISHED, iterations, evaluations
 
 
-@numba.njit(cache=True)
+@compiled()
 def hessian_at(w: Array, step: float, posterior: CompiledPosterior, layout: CompiledLayout) -> Array:
     """Hessian at w in whitened coordinates, by central differences of the gradient; NaN where it cannot be had."""
     k = w.shape[0]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import numba
 import numpy as np
 import scipy
 from numpy.typing import NDArray
@@ -10,6 +9,7 @@ from numpy.typing import NDArray
 from kerneltrail.errors import NumericalError
 from kerneltrail.gp.inputs import Inputs
 from kerneltrail.gp.numerics import LOG_2PI, factorise, solve_lower, solve_upper
+from kerneltrail.kernels.compiled.cached import compiled
 
 Array = NDArray[np.float64]
 
@@ -102,7 +102,7 @@ def _parts(inputs: Inputs, values: Array) -> list[list[Array]]:
     ]
 
 
-@numba.njit(cache=True, fastmath={"reassoc", "contract"})
+@compiled(fastmath={"reassoc", "contract"})
 def _inner(a: Array, b: Array, c: Array) -> float:
     """Σ_ij a_ij b_ij c_ij, without a matrix in between."""
     total = 0.0
@@ -145,7 +145,7 @@ def outer_minus_inverse(lower: Array, alpha: Array) -> Array:
     return _finish(np.ascontiguousarray(inverted.T), alpha)
 
 
-@numba.njit(cache=True)
+@compiled()
 def _finish(upper: Array, alpha: Array) -> Array:
     for i in range(upper.shape[0]):
         for j in range(i, upper.shape[0]):

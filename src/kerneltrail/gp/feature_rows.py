@@ -9,9 +9,10 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
+
+from kerneltrail.kernels.compiled.cached import compiled
 
 Array = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -70,10 +71,19 @@ class FeatureRows(NamedTuple):
     partner: Ints
 
 
-@numba.njit(cache=True)
+@compiled()
+def copy(source: Array, target: Array) -> None:
+    """Copy numbers. ``target[:] = source`` takes seconds more to compile: its error message is compiled with it."""
+    for i in range(target.shape[0]):
+        target[i] = source[i]
+
+
+@compiled()
 def empty_rows(rank: int, n: int, series_start: Ints) -> FeatureRows:
     """Room for so many feature rows."""
-    factors = max(1, np.diff(series_start).max()) if series_start.shape[0] > 1 else 1
+    factors = 1
+    for p in range(series_start.shape[0] - 1):
+        factors = max(factors, series_start[p + 1] - series_start[p])
     return FeatureRows(
         np.empty((rank, n)),
         np.empty(rank),
@@ -83,7 +93,7 @@ def empty_rows(rank: int, n: int, series_start: Ints) -> FeatureRows:
     )
 
 
-@numba.njit(cache=True)
+@compiled()
 def _weight(weights: Array, first: int, index: Ints) -> float:
     """Weight of one combination of terms. Without FAST: `ranks` and `_tensor` must agree on it to the last bit."""
     weight = 1.0
@@ -92,7 +102,7 @@ def _weight(weights: Array, first: int, index: Ints) -> float:
     return weight
 
 
-@numba.njit(cache=True)
+@compiled()
 def ranks(series_start: Ints, count: Ints, weights: Array, cutoff: Array, out: Ints) -> None:
     """Number of feature columns of each product, for one hyperparameter vector; a bound where it is far above MOST."""
     products = series_start.shape[0] - 1
@@ -133,7 +143,7 @@ def ranks(series_start: Ints, count: Ints, weights: Array, cutoff: Array, out: I
         out[p] = total
 
 
-@numba.njit(cache=True, fastmath=FAST)
+@compiled(fastmath=FAST)
 def waves(x: Array, centre: float, omega: float, count: int, rows: Array) -> None:
     """Rows 1, cos θ, sin θ, cos 2θ, sin 2θ, … of θ = ω(x - centre), (2 count - 1, n), by the angle-sum identity."""
     n = x.shape[0]
@@ -153,7 +163,7 @@ def waves(x: Array, centre: float, omega: float, count: int, rows: Array) -> Non
             rows[2 * j, i] = sine
 
 
-@numba.njit(cache=True, fastmath=FAST)
+@compiled(fastmath=FAST)
 def _tensor(
     X: Array,
     centre: Array,
@@ -205,7 +215,7 @@ def _tensor(
             return row
 
 
-@numba.njit(cache=True, fastmath=FAST)
+@compiled(fastmath=FAST)
 def fill(X: Array, centre: Array, layout: CompiledLayout, terms: SpectralTerms, out: FeatureRows, plain: Array) -> None:
     """Write the feature rows of one hyperparameter vector: Φ = scale · F.
 
@@ -223,7 +233,7 @@ def fill(X: Array, centre: Array, layout: CompiledLayout, terms: SpectralTerms, 
             for f in range(layout.series_start[p], layout.series_start[p + 1]):
                 longest = max(longest, terms.counts[f])
     tables = np.empty((most, 2 * longest - 1, n))
-    row = 0
+    row = np.int64(0)  # a plain 0 is a type of its own, for which all that it is passed to would be compiled again
     for p in range(products):
         first, factors = layout.series_start[p], layout.series_start[p + 1] - layout.series_start[p]
         start = row
@@ -244,7 +254,8 @@ def fill(X: Array, centre: Array, layout: CompiledLayout, terms: SpectralTerms, 
         else:
             row = _tensor(X, centre, layout, terms, p, row, tables, out)
         if plain.shape[0] > 0:
-            plain[start:row, :] = out.features[start:row, :]
+            for c in range(start, row):
+                copy(out.features[c], plain[c])
         for j in range(layout.linear_start[p], layout.linear_start[p + 1]):
             column = layout.linear_column[j]
             for c in range(start, row):

@@ -12,13 +12,13 @@ from dataclasses import dataclass, fields, replace
 from functools import cached_property, lru_cache
 from operator import attrgetter
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
 
 from kerneltrail.gp.feature_rows import Batch, CompiledLayout, SpectralTerms, ranks
 from kerneltrail.gp.inputs import Inputs, locate
 from kerneltrail.kernels.atoms import AtomKind
+from kerneltrail.kernels.compiled.cached import compiled
 from kerneltrail.kernels.composition import Composition
 from kerneltrail.kernels.hyperparameters import layout_of
 
@@ -268,7 +268,7 @@ def _longest_series(layout: FeatureLayout, values: Array, tol: float, reach: Arr
     return np.unique(np.concatenate([series.argmin(axis=0), series.argmax(axis=0), tail.argmin(axis=0)]))
 
 
-@numba.njit(cache=True)
+@compiled()
 def _all_ranks(series_start: Ints, count: Ints, weights: Array, cutoff: Array) -> Ints:
     out = np.empty(count.shape[0], dtype=np.int64)
     each = np.empty(series_start.shape[0] - 1, dtype=np.int64)
@@ -278,7 +278,7 @@ def _all_ranks(series_start: Ints, count: Ints, weights: Array, cutoff: Array) -
     return out
 
 
-@numba.njit(cache=True)
+@compiled()
 def tails(
     amplitude: Array,
     location: Array,

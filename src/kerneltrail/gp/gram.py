@@ -10,12 +10,12 @@ from __future__ import annotations
 
 import math
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
 
 from kerneltrail.gp.feature_rows import FAST
 from kerneltrail.gp.numerics import RESOLUTION
+from kerneltrail.kernels.compiled.cached import compiled
 
 Array = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -24,7 +24,7 @@ BLOCK = 512  # rows of data per tile: a few feature rows of this length stay in 
 MOST_REFLECTED = 1000  # features beyond which reflections take many seconds
 
 
-@numba.njit(cache=True, fastmath=FAST)
+@compiled(fastmath=FAST)
 def _add_trigonometric(features: Array, first: int, terms: int, start: int, stop: int, moments: Array) -> None:
     """Add Σ g² cos mθ and Σ g² sin mθ over data rows start … stop to moments[0, m], moments[1, m], m ≤ 2(terms - 1).
 
@@ -56,7 +56,7 @@ def _add_trigonometric(features: Array, first: int, terms: int, start: int, stop
             moments[1, top + b] += sc + cs
 
 
-@numba.njit(cache=True, fastmath=FAST)
+@compiled(fastmath=FAST)
 def _spread_trigonometric(first: int, terms: int, moments: Array, gram: Array) -> None:
     """Write a series' own block of FFᵀ (upper triangle) from its moments: 2 cos a cos b = cos(a-b) + cos(a+b), …"""
     gram[first, first] = moments[0, 0]
@@ -76,7 +76,7 @@ def _spread_trigonometric(first: int, terms: int, moments: Array, gram: Array) -
                 gram[cosine + 1, column] = 0.5 * (s_plus - s_minus)
 
 
-@numba.njit(cache=True, fastmath=FAST)
+@compiled(fastmath=FAST)
 def _add_block(features: Array, a0: int, a1: int, b0: int, b1: int, start: int, stop: int, gram: Array) -> None:
     """gram[a, b] += F_a · F_b for rows a0 ≤ a < a1 and b0 ≤ b < b1, b ≥ a: two by two, in tiles that fit the cache."""
     for low in range(start, stop, BLOCK):
@@ -104,7 +104,7 @@ def _add_block(features: Array, a0: int, a1: int, b0: int, b1: int, start: int, 
                     gram[a2, b2] += s11
 
 
-@numba.njit(cache=True)
+@compiled()
 def add_gram(features: Array, starts: Ints, terms: Ints, start: int, stop: int, moments: Array, gram: Array) -> None:
     """gram (upper triangle) becomes FFᵀ of all data rows up to `stop`, those before `start` being in it already.
 
@@ -122,7 +122,7 @@ def add_gram(features: Array, starts: Ints, terms: Ints, start: int, stop: int, 
             _add_block(features, starts[p], starts[p + 1], starts[p + 1], starts[blocks], start, stop, gram)
 
 
-@numba.njit(cache=True, fastmath=FAST)
+@compiled(fastmath=FAST)
 def scaled_gram(gram: Array, scale: Array, noise: float, out: Array) -> None:
     """out (upper triangle) = [[ΦΦᵀ + σ²I, Φy], [·, y'y]] with Φ = scale · F; the last row of F is y, without noise."""
     size = gram.shape[0]
@@ -133,7 +133,7 @@ def scaled_gram(gram: Array, scale: Array, noise: float, out: Array) -> None:
             out[i, i] += noise
 
 
-@numba.njit(cache=True, fastmath=FAST)
+@compiled(fastmath=FAST)
 def cholesky(matrix: Array, counted: int) -> float:
     """Replace the upper triangle of `matrix` by U with UᵀU = matrix; the log determinant of its first `counted` rows.
 
@@ -186,7 +186,7 @@ def cholesky(matrix: Array, counted: int) -> float:
     return logdet
 
 
-@numba.njit(cache=True)
+@compiled()
 def reflect(features: Array, scale: Array, rows: int, noise: float, out: Array) -> float:
     """The factor that `cholesky` makes of `scaled_gram`, from the first `rows` data rows without their sums.
 
@@ -233,7 +233,7 @@ def reflect(features: Array, scale: Array, rows: int, noise: float, out: Array) 
     return logdet
 
 
-@numba.njit(cache=True)
+@compiled()
 def disagreement(features: Array, scale: Array, mean: Array, alpha: Array) -> float:
     """How far α = (y - Φᵀm)/σ² and m = Φα are from each other, as the error of a gradient by log amplitudes.
 
@@ -248,7 +248,7 @@ def disagreement(features: Array, scale: Array, mean: Array, alpha: Array) -> fl
     return total
 
 
-@numba.njit(cache=True, fastmath=FAST)
+@compiled(fastmath=FAST)
 def forward(upper: Array, right: Array) -> None:
     """right ← U⁻ᵀ right."""
     r = upper.shape[0]
@@ -258,7 +258,7 @@ def forward(upper: Array, right: Array) -> None:
             right[j] -= upper[k, j] * right[k]
 
 
-@numba.njit(cache=True, fastmath=FAST)
+@compiled(fastmath=FAST)
 def backward(upper: Array, right: Array) -> None:
     """right ← U⁻¹ right, for the leading rows that `right` has."""
     for i in range(right.shape[0] - 1, -1, -1):
@@ -268,7 +268,7 @@ def backward(upper: Array, right: Array) -> None:
         right[i] = s / upper[i, i]
 
 
-@numba.njit(cache=True, fastmath=FAST)
+@compiled(fastmath=FAST)
 def _head(features: Array, scale: Array, rows: int, noise: float, out: Array) -> bool:
     """Running log evidences of the first `rows` rows from their own small covariance (method (11), prefix property)."""
     matrix = np.zeros((rows, rows))
@@ -292,7 +292,7 @@ def _head(features: Array, scale: Array, rows: int, noise: float, out: Array) ->
     return True
 
 
-@numba.njit(cache=True)
+@compiled()
 def prefix_evidence(
     features: Array, scale: Array, starts: Ints, terms: Ints, ends: Ints, noise: float, out: Array
 ) -> None:
@@ -319,7 +319,7 @@ def prefix_evidence(
     moments = np.zeros((terms.shape[0], 2, 2 * max(1, terms.max())))
     gram = np.zeros((r + 1, r + 1))
     factor = np.empty((r + 1, r + 1))
-    begin = 0
+    begin = np.int64(0)
     while t < ends.shape[0]:
         end = ends[t]
         add_gram(features, starts, terms, begin, end, moments, gram)
@@ -333,7 +333,7 @@ def prefix_evidence(
         t += 1
 
 
-@numba.njit(cache=True)
+@compiled()
 def reflected_prefix_evidence(features: Array, scale: Array, ends: Ints, noise: float, out: Array) -> None:
     """`prefix_evidence` by reflections, each batch by itself."""
     r = features.shape[0] - 1
@@ -345,7 +345,7 @@ def reflected_prefix_evidence(features: Array, scale: Array, ends: Ints, noise: 
         out[t] = -0.5 * (quad + (end - r) * math.log(noise) + logdet + end * math.log(2.0 * math.pi))
 
 
-@numba.njit(cache=True, fastmath=FAST)
+@compiled(fastmath=FAST)
 def invert(upper: Array, out: Array) -> None:
     """out = (UᵀU)⁻¹ of the leading rows that `out` has, full symmetric."""
     r = out.shape[0]

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
 
 from kerneltrail.gp import feature_rows, gram
 from kerneltrail.gp.feature_rows import Batch, CompiledLayout, SpectralTerms
 from kerneltrail.gp.numerics import RESOLUTION
+from kerneltrail.kernels.compiled.cached import compiled
 
 Array = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -19,7 +19,7 @@ LARGEST_DISAGREEMENT = 1e-3
 """Error of a gradient by log amplitudes past which it is refused."""
 
 
-@numba.njit(cache=True)
+@compiled()
 def _blocks(series_start: Ints, widths: Ints, rows: int) -> tuple[Ints, Ints]:
     """Where each block of rows starts, and the terms of those that are a single series.
 
@@ -40,7 +40,7 @@ def _blocks(series_start: Ints, widths: Ints, rows: int) -> tuple[Ints, Ints]:
     return starts, terms
 
 
-@numba.njit(cache=True)
+@compiled()
 def _terms(batch: Batch, s: int) -> SpectralTerms:
     amplitude, noise, location, omega, count, weights, dlog_weights, domega, cutoff = batch
     return SpectralTerms(
@@ -48,7 +48,7 @@ def _terms(batch: Batch, s: int) -> SpectralTerms:
     )
 
 
-@numba.njit(cache=True)
+@compiled()
 def evidence(
     X: Array, centre: Array, ends: Ints, extra: Array, layout: CompiledLayout, batch: Batch, rank: Ints, reflected: bool
 ) -> Array:
@@ -63,7 +63,8 @@ def evidence(
         terms = _terms(batch, s)
         view = feature_rows.FeatureRows(room.features[:rows], room.scale[:rows], room.owner, room.order, room.partner)
         feature_rows.fill(X, centre, layout, terms, view, plain)
-        view.features[rows - q :] = extra
+        for c in range(q):
+            feature_rows.copy(extra[c], view.features[rows - q + c])
         view.scale[rows - q :] = 1.0
         if reflected:
             gram.reflected_prefix_evidence(view.features, view.scale, ends, terms.noise, out[s])
@@ -74,7 +75,7 @@ def evidence(
     return out
 
 
-@numba.njit(cache=True, fastmath=feature_rows.FAST)
+@compiled(fastmath=feature_rows.FAST)
 def slope_one(
     X: Array,
     centre: Array,
@@ -98,7 +99,8 @@ def slope_one(
     pull = np.empty(n)
     out[:] = 0.0
     feature_rows.fill(X, centre, layout, terms, rows, plain)
-    features[r + 1 - q :] = extra
+    for c in range(q):
+        feature_rows.copy(extra[c], features[r + 1 - q + c])
     scale[r + 1 - q :] = 1.0
     products_of_rows = np.zeros((r + 1, r + 1))
     factor = np.empty((r + 1, r + 1))
@@ -108,7 +110,7 @@ def slope_one(
         feature_rows.ranks(layout.series_start, terms.counts, terms.weights, terms.cutoff, widths)
         starts, lengths = _blocks(layout.series_start, widths, r + 1)
         moments = np.zeros((lengths.shape[0], 2, 2 * max(1, lengths.max())))
-        gram.add_gram(features, starts, lengths, 0, n, moments, products_of_rows)
+        gram.add_gram(features, starts, lengths, np.int64(0), n, moments, products_of_rows)
         gram.scaled_gram(products_of_rows, scale, noise, factor)
         logdet = gram.cholesky(factor, r)
     log = -0.5 * (factor[r, r] ** 2 / noise + (n - r) * math.log(noise) + logdet + n * math.log(2.0 * math.pi))
@@ -118,7 +120,7 @@ def slope_one(
     gram.backward(factor, mean)
 
     # α = K⁻¹y = (y - Φm)/σ², and d log p/dΦ = α m' - Φ A⁻¹ =: W, since Φ'K⁻¹ = A⁻¹Φ' and Φ'α = m.
-    residual[:] = features[r]
+    feature_rows.copy(features[r], residual)
     for c in range(r):
         weight = scale[c] * mean[c]
         for i in range(n):
@@ -192,7 +194,7 @@ def slope_one(
     return log
 
 
-@numba.njit(cache=True)
+@compiled()
 def evidence_and_gradient(
     X: Array, centre: Array, extra: Array, layout: CompiledLayout, batch: Batch, rank: Ints, size: int, reflected: bool
 ) -> tuple[Array, Array]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from kerneltrail.data import Cohort
+from kerneltrail.engines import Engine
 from kerneltrail.errors import ModelFileError
 from kerneltrail.gp import Reward
 from kerneltrail.kernels import Pool, Priors
@@ -65,7 +66,7 @@ def trajectory(
     pool: Pool | None = None,
     priors: Priors | None = None,
     reward: Reward | None = None,
-    workers: int = 1,
+    workers: Engine | int = 1,
     settings: Settings | None = None,
     changes: Mapping[str, Any] | None = None,
     progress: Callable[[FitProgress], None] | None = None,
@@ -79,5 +80,5 @@ def trajectory(
         return TrajectoryMethod(model, changes or {})
     every = {"seed": seed, "progress": progress, **(changes or {})}
     return TrajectoryMethod(
-        fit(cohort, pool=pool, priors=priors, reward=reward, workers=workers, settings=settings, **every)
+        fit(cohort, pool=pool, priors=priors, reward=reward, engine=workers, settings=settings, **every)
     )

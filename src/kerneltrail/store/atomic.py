@@ -1,14 +1,19 @@
-"""Files that are never seen half written."""
+"""Files that are never seen half written, and locks between processes."""
 
 from __future__ import annotations
 
 import os
 import uuid
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from kerneltrail.errors import DataError, KerneltrailError
+
+try:
+    import fcntl
+except ImportError:  # not on Windows: there nobody waits
+    fcntl = None  # type: ignore[assignment]
 
 PRIVATE = 0o600
 """The mode of a file that only its owner may read and write."""
@@ -72,6 +77,19 @@ def check_writable(path: str | os.PathLike[str]) -> None:
     with suppress(OSError):  # work that fails later must not leave empty folders behind
         for folder in new_folders:
             folder.rmdir()
+
+
+@contextmanager
+def locked(path: Path) -> Iterator[None]:
+    """Hold the lock of a file in a folder that is there, for which other processes wait.
+
+    The system frees it when this process ends, however that happens. Where a file system has no locks, nobody waits.
+    """
+    with path.open("ab") as file:
+        if fcntl is not None:
+            with suppress(OSError):
+                fcntl.flock(file, fcntl.LOCK_EX)
+        yield
 
 
 def _sync_folder(folder: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Any, TypeVar
 
 from kerneltrail.data import Cohort
@@ -29,9 +30,9 @@ AHEAD = ("rmse", "log_density", "changed")
 _PLAIN = Settings()
 
 
-def learn(cohort: Cohort, pool: Pool, priors: Priors, settings: Settings) -> TrajectoryModel:
+def learn(cohort: Cohort, pool: Pool, priors: Priors, settings: Settings, engine: Any = None) -> TrajectoryModel:
     """A model of pilot users; what `compare_presets` learns with unless told otherwise."""
-    return fit(cohort, pool=pool, priors=priors, settings=settings)
+    return fit(cohort, pool=pool, priors=priors, settings=settings, engine=engine)
 
 
 def compare_presets(
@@ -41,7 +42,8 @@ def compare_presets(
     *,
     pool: Pool,
     priors: Priors,
-    learner: Learner = learn,
+    learner: Learner | None = None,
+    engine: Any = None,
     tick: Callable[[str], None] = lambda message: None,
 ) -> Evaluation:
     """Learn from each seed's training users under each preset, and follow its test users batch by batch.
@@ -55,6 +57,7 @@ def compare_presets(
         pool: products on offer.
         priors: over hyperparameters.
         learner: makes a model; to replace where fits are to be shared between presets.
+        engine: what runs the jobs, as `fit` takes it; if None, fits run on all cores and users are followed one by one.
         tick: called with what comes next.
     """
     every = []
@@ -68,12 +71,18 @@ def compare_presets(
             key = repr(replace(settings, **{name: getattr(_PLAIN, name) for name in OF_SELECTION}).to_json())
             began = time.perf_counter()
             if key not in models:
-                models[key] = learner(simulation.train, pool, priors, settings)
+                models[key] = (learner or partial(learn, engine=engine))(simulation.train, pool, priors, settings)
             graphs[preset] = _graph(models[key], simulation, time.perf_counter() - began)
             changes = {name: getattr(settings, name) for name in OF_SELECTION}
             specs[preset] = ("trajectory", {"model": models[key], "changes": changes})
         evaluation = evaluate(
-            simulation.train, simulation.test, specs, seed=seed, workers=1, truth=simulation.truth, run=f"seed {seed}"
+            simulation.train,
+            simulation.test,
+            specs,
+            seed=seed,
+            engine=engine or "serial",
+            truth=simulation.truth,
+            run=f"seed {seed}",
         )
         (run,) = evaluation.about["runs"]
         every.append(replace(evaluation, about={**evaluation.about, "runs": [{**run, "models": graphs}]}))

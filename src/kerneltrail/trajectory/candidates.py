@@ -13,6 +13,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from kerneltrail.engines import Engine
 from kerneltrail.kernels import Array, Pool
 from kerneltrail.progress import Bound, Progress, Tell
 from kerneltrail.trajectory.map_table import MapTable
@@ -127,7 +128,7 @@ def find_candidates(
     *,
     most: int | None = None,
     always: Iterable[int] = (),
-    workers: int = 1,
+    workers: Engine | int = 1,
     tell: Tell = lambda now: None,
 ) -> Candidates:
     """The candidates, with every one of them fitted to every user.

@@ -18,6 +18,7 @@ from kerneltrail.data import Cohort, User, default_priors
 from kerneltrail.data.checks import quantiles_of_columns
 from kerneltrail.data.columns import columns_of_numbers
 from kerneltrail.data.table import read_table
+from kerneltrail.engines import engine_for
 from kerneltrail.errors import DataError
 from kerneltrail.gp import Reward
 from kerneltrail.gp.population import BUMPS, PopulationMean, centred_where_logged, effects_between, spread
@@ -55,6 +56,7 @@ def fit(
     settings: Settings | None = None,
     reward: Reward | None = None,
     workers: int | None = None,
+    engine: Any = None,
     progress: Callable[[FitProgress], None] | bool | None = None,
     checkpoint: str | os.PathLike[str] | None = None,
     extend: TrajectoryModel | None = None,
@@ -71,7 +73,9 @@ def fit(
             target `Priors.standardised`), else the synthetic.
         settings: of evidence, moves and chains; the measured default if None.
         reward: adds an action's linear advantage and a constant mean to every composition (method (32)).
-        workers: processes; all cores if None.
+        workers: processes of this machine; all cores if None.
+        engine: what runs the jobs instead: a text such as ``"local:4"`` or ``"dask://host:8786"``, a Dask client, or an
+            `Engine`. The result is the same, to the bit on machines of one kind.
         progress: called as the fit goes on; True shows it, as bars on a terminal and as lines elsewhere.
         checkpoint: folder from which a fit that was stopped goes on, to the same result; refused if it belongs to a
             fit of other data, settings or code.
@@ -97,7 +101,7 @@ def fit(
     if reward is None and settings.constant:
         reward = Reward.constant(settings.constant)
     begin = {} if extend is None else _known_paths(extend, cohort, pool)
-    count = workers if workers is not None else (os.cpu_count() or 1)
+    runner = engine_for(engine, workers=workers)
     # What the fit depends on: a checkpoint of one must not serve another. Before the reward model learns from users.
     plug_ins = registered_code(atom=pool.kinds, evidence=[settings.evidence], move=settings.moves)
     depends = (code("trajectory"), plug_ins, cohort.users, pool, priors, settings.to_json(), reward, begin)
@@ -121,7 +125,7 @@ def fit(
         def tell_fits(now: Progress) -> None:
             tell(FitProgress(**vars(now)))
 
-        found = find_candidates(table, *search, most=settings.candidates, always=before, workers=count, tell=tell_fits)
+        found = find_candidates(table, *search, most=settings.candidates, always=before, workers=runner, tell=tell_fits)
         # On constant paths a user is one customer, with all rows.
         constant = settings.paths == "constant"
         sampled = whole_table(table) if constant else table
@@ -132,9 +136,9 @@ def fit(
         def tell_evidences(done: int, total: int) -> None:
             tell(FitProgress(FITTING, fits + done, fits + total, f"{settings.evidence} evidences"))
 
-        target.evidence.prepare(count, tell_evidences)
+        target.evidence.prepare(runner, tell_evidences)
         fitted = time.perf_counter()
-        chains = run_chains(target, count, tell, keeper)
+        chains = run_chains(target, runner, tell, keeper)
     model = replace(_conclude(cohort, target, priors, reward, chains, found), mean=mean)
     thetas = [table.get(m, path[-1]).theta[-1] for m, path in enumerate(model.paths)]
     if settings.sharing == "joint" and cohort.schema.scaler is not None:

@@ -19,7 +19,7 @@ import numpy as np
 
 from kerneltrail import gp
 from kerneltrail.data import User
-from kerneltrail.engines import Serial, engine_for, keep_freed_memory, results
+from kerneltrail.engines import Engine, Serial, engine_for, keep_freed_memory, results
 from kerneltrail.errors import DataError, KernelError
 from kerneltrail.gp import LinearBlock, Reward
 from kerneltrail.kernels import Array, Composition, Pool
@@ -214,6 +214,10 @@ class MapTable:
         codes = (code("trajectory"), registered_code(atom=self.pool.kinds))
         return digest(*codes, self.settings, self.reward, self.users, self.pool.products, moments)
 
+    def key(self, user: int, mask: int) -> str:
+        """The name of one fit's job: whose, of what, and the digest under which checkpoints keep it."""
+        return f"{self.users[user].name}: {self.pool.composition(mask).text} ({self.digest})"
+
     @property
     def known(self) -> dict[tuple[int, int], Fits]:
         """What has been computed, by (user, mask); a copy."""
@@ -248,7 +252,11 @@ class MapTable:
         return group_of(self.pool.composition(mask), thetas, self.prior)
 
     def compute(
-        self, pairs: Iterable[tuple[int, int]], *, workers: int = 1, progress: Callable[[int, int], None] | None = None
+        self,
+        pairs: Iterable[tuple[int, int]],
+        *,
+        workers: Engine | int = 1,
+        progress: Callable[[int, int], None] | None = None,
     ) -> list[tuple[int, int]]:
         """Compute the fits of (user, mask) pairs that are not known yet, in parallel; those that were new.
 
@@ -261,9 +269,10 @@ class MapTable:
         if progress is not None:
             progress(0, len(missing))
         engine = engine_for(workers) if len(missing) > 4 else Serial()  # for a few, processes cost more than they save
-        ready = results(engine, _fits, ((pair, pair) for pair in missing), self.without_fits())
-        for done, (pair, fits) in enumerate(ready, start=1):
-            self.put(*pair, fits)
+        jobs = {self.key(*pair): pair for pair in missing}
+        ready = results(engine, _fits, jobs.items(), self.without_fits())
+        for done, (key, fits) in enumerate(ready, start=1):
+            self.put(*(pair := jobs[key]), fits)
             if self.on_new is not None:
                 self.on_new(self, [pair])
             if progress is not None:

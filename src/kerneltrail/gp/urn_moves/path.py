@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from typing import Any, NamedTuple
 
-import numba
 import numpy as np
 
 from kerneltrail.gp.urn_moves.tally import Array, Codes, Tally, Target, accept, log_top, pick, tally_of
+from kerneltrail.kernels.compiled.cached import compiled
 
 
 class Steps(NamedTuple):
@@ -21,7 +21,7 @@ class Steps(NamedTuple):
     mass: Array
 
 
-@numba.njit(cache=True)
+@compiled()
 def steps_of(target: Target, tally: Tally) -> Steps:
     """The weights of steps that paths are drawn by."""
     S = target.evidence.shape[1]
@@ -32,7 +32,7 @@ def steps_of(target: Target, tally: Tally) -> Steps:
     return steps
 
 
-@numba.njit(cache=True)
+@compiled()
 def _step_count(target: Target, tally: Tally, steps: Steps, p: int, s: int, by: int) -> None:
     tally.counts[p, s] += by
     tally.totals[p] += by
@@ -47,7 +47,7 @@ def _step_count(target: Target, tally: Tally, steps: Steps, p: int, s: int, by: 
             steps.leave[p - 1, s] = top
 
 
-@numba.njit(cache=True)
+@compiled()
 def _count_path(target: Target, tally: Tally, steps: Steps, path: Codes, by: int) -> None:
     parent = 0
     for code in path:
@@ -55,7 +55,7 @@ def _count_path(target: Target, tally: Tally, steps: Steps, path: Codes, by: int
         parent = code + 1
 
 
-@numba.njit(cache=True)
+@compiled()
 def _filter(target: Target, steps: Steps, begin: int, end: int, shares: Array) -> Array:
     """Forward messages over (r, k) divided by N[k] + r + α, into `shares`, (T, T, S); the last one whole, (T, S).
 
@@ -93,7 +93,7 @@ def _filter(target: Target, steps: Steps, begin: int, end: int, shares: Array) -
     return message
 
 
-@numba.njit(cache=True)
+@compiled()
 def _log_path(target: Target, tally: Tally, path: Codes) -> float:
     """log p(path | everybody else), its own transitions counted one after the other; counts are restored."""
     total, parent = 0.0, 0
@@ -111,7 +111,7 @@ def _log_path(target: Target, tally: Tally, path: Codes) -> float:
     return total
 
 
-@numba.njit(cache=True)
+@compiled()
 def _log_steps(steps: Steps, path: Codes) -> float:
     """log of the proposal's density (method (22)) without evidences, up to the constant of the first step."""
     total, before, run = np.log(steps.first[path[0]]), path[0], 0
@@ -126,7 +126,7 @@ def _log_steps(steps: Steps, path: Codes) -> float:
     return total
 
 
-@numba.njit(cache=True)
+@compiled()
 def redraw(target: Target, tally: Tally, steps: Steps, shares: Array, m: int, u: Any) -> bool:
     """A user's path by forward filtering and backward sampling (method (22)); whether it was accepted.
 
@@ -161,7 +161,7 @@ def redraw(target: Target, tally: Tally, steps: Steps, shares: Array, m: int, u:
     return accepted
 
 
-@numba.njit(cache=True)
+@compiled()
 def path_all(target: Target, codes: Codes, uniforms: Array) -> int:
     """Draw every user's path once; how many were accepted. Uniforms are (M, 1 + the longest path)."""
     tally = tally_of(target, codes)

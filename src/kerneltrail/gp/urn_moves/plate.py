@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from typing import Any
 
-import numba
 import numpy as np
 
 from kerneltrail.gp.urn_moves.tally import (
@@ -21,15 +20,16 @@ from kerneltrail.gp.urn_moves.tally import (
     take,
     tally_of,
 )
+from kerneltrail.kernels.compiled.cached import compiled
 
 
-@numba.njit(cache=True)
+@compiled()
 def _log_table(log_mass: float, b: int, n: int) -> float:
     """log 1/n · a Γ(a+n-b)/Γ(a+n): that the table of one customer of n is a given one of b, without bΓ(b)."""
     return log_mass + log_rising(n - b, log_mass) - log_rising(n, log_mass) - math.log(n)
 
 
-@numba.njit(cache=True)
+@compiled()
 def _group(tally: Tally, runs: bool, number: int) -> tuple[int, int, int]:
     """Of the groups K→k in use, the one of a number, and how many there are. For runs, K→K makes none."""
     groups, parent, old = 0, 0, 0
@@ -43,7 +43,7 @@ def _group(tally: Tally, runs: bool, number: int) -> tuple[int, int, int]:
     return parent, old, groups
 
 
-@numba.njit(cache=True)
+@compiled()
 def _draw_block(
     target: Target, tally: Tally, runs: bool, parent: int, old: int, new: int, b: int, block: Codes, u: Any
 ) -> int:
@@ -79,7 +79,7 @@ def _draw_block(
     return size
 
 
-@numba.njit(cache=True)
+@compiled()
 def replate(target: Target, tally: Tally, runs: bool, shift: Codes, block: Codes, u: Any) -> bool:
     """All customers of one table get another composition together (method (23)); whether they did.
 
@@ -140,7 +140,7 @@ def replate(target: Target, tally: Tally, runs: bool, shift: Codes, block: Codes
     return accepted
 
 
-@numba.njit(cache=True)
+@compiled()
 def plate_all(target: Target, codes: Codes, uniforms: Array, runs: bool) -> int:
     """As many tables as there are rows of uniforms, (steps, 4 + C); how many changed."""
     tally = tally_of(target, codes)

@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 from typing import Any
 
-import numba
 import numpy as np
 
 from kerneltrail.gp.urn_moves.tally import Array, Codes, Tally, Target, accept, index, log_rising, pick, tally_of
+from kerneltrail.kernels.compiled.cached import compiled
 
 
-@numba.njit(cache=True)
+@compiled()
 def transpose(target: Target, tally: Tally, u: Any) -> bool:
     """Two compositions change places in all paths; whether they did.
 
@@ -61,7 +61,7 @@ def transpose(target: Target, tally: Tally, u: Any) -> bool:
     return True
 
 
-@numba.njit(cache=True)
+@compiled()
 def rename_all(target: Target, codes: Codes, uniforms: Array) -> int:
     """As many transpositions as there are rows of uniforms, (steps, 4); how many were accepted."""
     tally = tally_of(target, codes)

@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-import numba
 import numpy as np
 
 from kerneltrail.gp.urn_moves.tally import Array, Codes, Tally, Target, log_top, pick_log, tally_of
+from kerneltrail.kernels.compiled.cached import compiled
 
 
 class Logs(NamedTuple):
@@ -19,7 +19,7 @@ class Logs(NamedTuple):
     bottoms: Array
 
 
-@numba.njit(cache=True)
+@compiled()
 def logs_of(target: Target, tally: Tally) -> Logs:
     """The logarithms that seating adds up."""
     S = target.evidence.shape[1]
@@ -30,7 +30,7 @@ def logs_of(target: Target, tally: Tally) -> Logs:
     return logs
 
 
-@numba.njit(cache=True)
+@compiled()
 def _log_count(target: Target, tally: Tally, logs: Logs, p: int, s: int, by: int) -> None:
     """Count a transition, and keep the logarithms in step; they are functions of the counts alone."""
     tally.counts[p, s] += by
@@ -41,7 +41,7 @@ def _log_count(target: Target, tally: Tally, logs: Logs, p: int, s: int, by: int
         logs.bottoms[p - 1] = math.log(tally.totals[p] + target.alpha)
 
 
-@numba.njit(cache=True)
+@compiled()
 def reseat(target: Target, tally: Tally, logs: Logs, weights: Array, m: int, c: int, u: float) -> bool:
     """Seat customer c of user m by its conditional distribution (method (21)); whether that changed it."""
     codes, child = tally.codes, -1
@@ -71,7 +71,7 @@ def reseat(target: Target, tally: Tally, logs: Logs, weights: Array, m: int, c: 
     return bool(new != old)
 
 
-@numba.njit(cache=True)
+@compiled()
 def seat_all(target: Target, codes: Codes, uniforms: Array) -> int:
     """Seat everybody once, user by user, in the order of the batches; how many changed. Uniforms are (C,)."""
     tally = tally_of(target, codes)

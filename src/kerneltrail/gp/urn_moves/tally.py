@@ -5,9 +5,10 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
+
+from kerneltrail.kernels.compiled.cached import compiled
 
 Array = NDArray[np.float64]
 Codes = NDArray[np.int64]
@@ -39,13 +40,13 @@ class Tally(NamedTuple):
     totals: Codes
 
 
-@numba.njit(cache=True)
+@compiled()
 def index(u: float, n: int) -> int:
     """0, …, n-1 with equal probability."""
     return min(int(u * n), n - 1)
 
 
-@numba.njit(cache=True)
+@compiled()
 def pick(u: float, weights: Array) -> int:
     """An index with probability proportional to its weight."""
     total = 0.0
@@ -62,7 +63,7 @@ def pick(u: float, weights: Array) -> int:
     return last
 
 
-@numba.njit(cache=True)
+@compiled()
 def pick_log(u: float, weights: Array) -> int:
     """An index with probability proportional to exp of its log weight; the weights are overwritten."""
     top = -np.inf
@@ -73,25 +74,25 @@ def pick_log(u: float, weights: Array) -> int:
     return pick(u, weights)
 
 
-@numba.njit(cache=True)
+@compiled()
 def accept(u: float, log_ratio: float) -> bool:
     """True with probability min(1, exp(log_ratio))."""
     return log_ratio >= 0.0 or math.log1p(-u) < log_ratio
 
 
-@numba.njit(cache=True)
+@compiled()
 def take(u: float, need: int, left: int) -> bool:
     """Whether the next of `left` is among the `need` that are taken of them, every subset equally likely."""
     return u * left < need
 
 
-@numba.njit(cache=True)
+@compiled()
 def log_top(n: int, log_mass: float) -> float:
     """log(n + αH0); a mass may be too small for a float, so without a count it stays a logarithm."""
     return math.log(n + math.exp(log_mass)) if n else log_mass
 
 
-@numba.njit(cache=True)
+@compiled()
 def log_rising(n: int, log_mass: float) -> float:
     """log Γ(a+n)/Γ(a), a the mass: Γ(a) = Γ(1+a)/a keeps it finite for a tiny one."""
     if n < 2:
@@ -100,7 +101,7 @@ def log_rising(n: int, log_mass: float) -> float:
     return log_mass + math.lgamma(mass + n) - math.lgamma(mass + 1.0)
 
 
-@numba.njit(cache=True)
+@compiled()
 def tally_of(target: Target, codes: Codes) -> Tally:
     """The counts of complete paths."""
     S = target.evidence.shape[1]

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
+
+from kerneltrail.kernels.compiled.cached import compiled
 
 Array = NDArray[np.float64]
 
 
-@numba.njit(cache=True)
+@compiled()
 def outer(a: Array, b: Array) -> Array:
     """a_i b_j; NumPy's own pays for each row of so short a matrix."""
     out = np.empty((a.shape[0], b.shape[0]))
@@ -19,7 +20,7 @@ def outer(a: Array, b: Array) -> Array:
     return out
 
 
-@numba.njit(cache=True)
+@compiled()
 def cosines(cos_a: Array, sin_a: Array, cos_b: Array, sin_b: Array, factor: float) -> Array:
     """factor · (cos(a_i - b_j) - 1), never above 0: equal rows give 0, not the rounding of it."""
     out = np.empty((cos_a.shape[0], cos_b.shape[0]))
@@ -29,7 +30,7 @@ def cosines(cos_a: Array, sin_a: Array, cos_b: Array, sin_b: Array, factor: floa
     return out
 
 
-@numba.njit(cache=True)
+@compiled()
 def periodic_slopes(angle: Array, cosine: Array, sine: Array, covariance: Array, factor: float) -> tuple[Array, Array]:
     """dk/d log ℓ = k·2(1 - cos δ)/ℓ² and dk/d log p = k·δ sin δ/ℓ², δ = 2π(x-x')/p, in one pass.
 
@@ -46,7 +47,7 @@ def periodic_slopes(angle: Array, cosine: Array, sine: Array, covariance: Array,
     return by_lengthscale, by_period
 
 
-@numba.njit(cache=True)
+@compiled()
 def squared_slope(x: Array, covariance: Array, factor: float) -> Array:
     """dk/d log ℓ = k·(x-x')²/ℓ²."""
     n = x.shape[0]

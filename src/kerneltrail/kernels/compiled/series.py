@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import math
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
 
+from kerneltrail.kernels.compiled.cached import compiled
 from kerneltrail.kernels.families import BESSEL, LONGEST
 
 Array = NDArray[np.float64]
 
 
-@numba.njit(cache=True)
+@compiled()
 def bessel_weights(z: float, tail: float, weights: Array, slopes: Array) -> int:
     """Fill w_0 = I_0(z)e^{-z}, w_j = 2 I_j(z)e^{-z} and d log w_j / dz; return how many terms carry all but `tail`.
 
@@ -58,7 +58,7 @@ def bessel_weights(z: float, tail: float, weights: Array, slopes: Array) -> int:
     return count
 
 
-@numba.njit(cache=True)
+@compiled()
 def bessel_size(z: float, tail: float) -> int:
     """An order past which Σ 2 I_j(z) e^{-z} < tail.
 
@@ -69,14 +69,14 @@ def bessel_size(z: float, tail: float) -> int:
     return int(min(math.sqrt(2.0 * z * digits) + 1.2 * digits / math.log(2.0 + digits / (z + 1.0)), LONGEST)) + 6
 
 
-@numba.njit(cache=True)
+@compiled()
 def bessel_batch(z: Array, tail: Array, weights: Array, slopes: Array, count: NDArray[np.int64]) -> None:
     """`bessel_weights` for each z, and how many terms are kept."""
     for s in range(z.shape[0]):
         count[s] = bessel_weights(z[s], tail[s], weights[s], slopes[s])
 
 
-@numba.njit(cache=True)
+@compiled()
 def gaussian_batch(
     exponent: Array, scale: Array, tail: Array, weights: Array, slopes: Array, count: NDArray[np.int64]
 ) -> None:
@@ -98,7 +98,7 @@ def gaussian_batch(
         count[s] = kept
 
 
-@numba.njit(cache=True)
+@compiled()
 def one_series(family: int, values: Array, span: float, tail: float) -> tuple[float, int, Array, Array, Array]:
     """ω, number of terms, weights (J,), d log weights (2, J) and dω (2,) of one θ; for compiled searches."""
     sizes = np.empty(1)
@@ -111,7 +111,8 @@ def one_series(family: int, values: Array, span: float, tail: float) -> tuple[fl
         weights = np.empty(size)
         dlog = np.zeros((2, size))
         count = bessel_weights(z, tail, weights, dlog[0])
-        dlog[0] *= -2.0 * z
+        for j in range(size):  # a whole row at once takes seconds more to compile, for its error message
+            dlog[0, j] *= -2.0 * z
         omega = 2.0 * math.pi / values[1]
         domega[1] = -omega
         return omega, count, weights, dlog, domega

@@ -57,6 +57,7 @@ class BetweenBenchmark(Benchmark):
             how far that holds); all data if None.
         sets: sets besides those in `data`; the simulated ones if None and there are no data.
         changes: of the trajectory model's settings, by name.
+        engine: what runs the jobs, as `fit` takes it.
     """
 
     splits: int = 20
@@ -66,6 +67,7 @@ class BetweenBenchmark(Benchmark):
     blind: Blind | None = None
     sets: tuple[UserSet, ...] | None = None
     changes: tuple[tuple[str, Any], ...] = (("scope", "together"), ("maps", QUICK_MAPS))
+    engine: Any = "serial"
 
     name = "between"
     title = "{case}: predictions of the next batch; differences are {first} minus this method, with 90 % intervals"
@@ -125,7 +127,9 @@ class BetweenBenchmark(Benchmark):
         if set(ON_THE_MODEL) & set(compared):
             given = {**shared, "model": self._model(split, users.reward, seed)}
             specs |= {name: (name, given) for name in ON_THE_MODEL if name in compared}
-        evaluation = evaluate(split.pilots, split.new, specs, seed=seed, workers=1, out=self.out, run=split.label)
+        evaluation = evaluate(
+            split.pilots, split.new, specs, seed=seed, engine=self.engine, out=self.out, run=split.label
+        )
         if split.truth is None:
             return evaluation
         steps = [
@@ -140,7 +144,7 @@ class BetweenBenchmark(Benchmark):
         settings = dict(self.changes)
 
         def learnt(checkpoint: Path | None) -> TrajectoryModel:
-            return fit(split.pilots, reward=reward, seed=seed, workers=1, checkpoint=checkpoint, **settings)
+            return fit(split.pilots, reward=reward, seed=seed, engine=self.engine, checkpoint=checkpoint, **settings)
 
         if self.out is None:
             return learnt(None)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
-from typing import ClassVar, Self
+from typing import Any, ClassVar, Self
 
 from kerneltrail.errors import NumericalError
 from kerneltrail.evaluation import Evaluation, Interval
@@ -37,6 +37,7 @@ class RecoveryBenchmark(Benchmark):
         cases: (set, priors, number of seeds), priors being ``synthetic`` or ``wide``.
         train, test: numbers of users; each set's own where None.
         presets: settings by name.
+        engine: what runs the jobs, as `fit` takes it; if None, fits run on all cores and users are followed one by one.
     """
 
     cases: tuple[tuple[str, str, int], ...] = (
@@ -46,6 +47,7 @@ class RecoveryBenchmark(Benchmark):
     train: int | None = None
     test: int | None = None
     presets: Mapping[str, Settings] = field(default_factory=presets)
+    engine: Any = None
 
     name = "recovery"
     title = "New users followed to their true kernel; log density and error of each batch before it is seen"
@@ -79,6 +81,7 @@ class RecoveryBenchmark(Benchmark):
                 range(seed, seed + seeds),
                 pool=Pool.paper(),
                 priors=known[priors],
+                engine=self.engine,
                 tick=lambda message, name=name: tick(f"{name}: {message}"),  # type: ignore[misc]
             )
             if evaluation.failures:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -122,7 +123,7 @@ class SelectBenchmark(Benchmark):
 def _rows(count: int, rng: np.random.Generator) -> tuple[Array, Array]:
     """Rows of a line and a wave, as the paper's LIN+PER users have; a GP of 10,000 rows would take hours to draw."""
     x = rng.uniform(-4.0, 4.0, count)
-    wave = np.sin(2.0 * np.pi * x / np.e) + 0.5 * np.cos(4.0 * np.pi * x / np.e)
+    wave = np.sin(2.0 * np.pi * x / math.e) + 0.5 * np.cos(4.0 * np.pi * x / math.e)
     return x[:, None], 1.5 * x + 1.5 * wave + 0.4 * rng.standard_normal(count)
 
 

@@ -23,7 +23,7 @@ older code or data left is removed once a run is finished. So *draw in another m
 figure can be changed without computing anything again. What `compute` returns is passed through its file form even when
 it is new, so a resumed run cannot differ from one that was not stopped. Use ``context.tell(stage, done, total, said)``
 within long stages; ``stages(context)`` of an experiment, if it has that, names its stages so that they can be counted;
-``context.workers`` for processes; ``context.quick`` to choose smaller sizes, which belong in
+``context.workers`` as ``engine`` of fits and evaluations; ``context.quick`` to choose smaller sizes, which belong in
 `about`.
 
 **Outcome.** ``results`` (plain values), ``tables`` (tidy, a mapping per row), ``drawn`` (figures), ``sections`` (of the

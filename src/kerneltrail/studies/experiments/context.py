@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
+from kerneltrail.engines import Engine
 from kerneltrail.errors import DataError
 from kerneltrail.evaluation import Evaluation
 from kerneltrail.evaluation.result import EVALUATION
@@ -40,7 +40,7 @@ class Context:
         seed: of everything random.
         quick: whether a smaller version is wanted, of three minutes at most.
         data: the user's own copy of the data, where the experiment needs one.
-        workers: processes.
+        workers: processes, all cores if None; or the engine that runs the jobs.
         hear: called as stages go on.
         seconds: what each stage took, in the run that computed it; filled as stages finish.
     """
@@ -50,7 +50,7 @@ class Context:
     seed: int = 0
     quick: bool = False
     data: Path | None = None
-    workers: int = field(default_factory=lambda: os.cpu_count() or 1)
+    workers: Engine | int | None = None
     hear: Tell = lambda progress: None
     seconds: dict[str, float] = field(default_factory=dict)
     _names: dict[str, str] = field(default_factory=dict, repr=False)

@@ -16,6 +16,7 @@ import numpy as np
 
 from kerneltrail import gp
 from kerneltrail.data import User
+from kerneltrail.engines import Engine
 from kerneltrail.errors import TrajectoryError
 from kerneltrail.gp import LinearBlock
 from kerneltrail.kernels import Array
@@ -105,7 +106,7 @@ class PathEvidence(ABC):
         self,
         pairs: Iterable[tuple[int, int]],
         *,
-        workers: int = 1,
+        workers: Engine | int = 1,
         progress: Callable[[int, int], None] = lambda done, total: None,
     ) -> None:
         """Compute ahead, in parallel, what chains will ask for of (user, mask) pairs; nothing unless defined.

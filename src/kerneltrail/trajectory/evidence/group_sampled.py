@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from kerneltrail.engines import Serial, engine_for, keep_freed_memory, results
+from kerneltrail.engines import Engine, Serial, engine_for, keep_freed_memory, results
 from kerneltrail.gp.importance import effective_size, log_normal_density
 from kerneltrail.kernels import Array
 from kerneltrail.trajectory.evidence.base import PathEvidence
@@ -92,7 +92,7 @@ class GroupSampledEvidence(PathEvidence):
         self,
         pairs: Iterable[tuple[int, int]],
         *,
-        workers: int = 1,
+        workers: Engine | int = 1,
         progress: Callable[[int, int], None] = lambda done, total: None,
     ) -> None:
         """Draw for all (user, mask) pairs, in parallel."""

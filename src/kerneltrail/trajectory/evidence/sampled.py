@@ -18,7 +18,7 @@ import scipy
 
 from kerneltrail import gp
 from kerneltrail.data import User
-from kerneltrail.engines import Serial, engine_for, keep_freed_memory, results
+from kerneltrail.engines import Engine, Serial, engine_for, keep_freed_memory, results
 from kerneltrail.errors import NumericalError
 from kerneltrail.gp import LinearBlock
 from kerneltrail.gp.importance import Component, effective_size, log_normal_density, log_sum
@@ -307,7 +307,7 @@ class SampledEvidence(PathEvidence):
         self,
         pairs: Iterable[tuple[int, int]],
         *,
-        workers: int = 1,
+        workers: Engine | int = 1,
         progress: Callable[[int, int], None] = lambda done, total: None,
     ) -> None:
         """Sample for all (user, mask) pairs, in parallel."""

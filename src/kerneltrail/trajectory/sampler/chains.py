@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kerneltrail.engines import engine_for, results
+from kerneltrail.engines import Engine, engine_for, results
 from kerneltrail.errors import TrajectoryError
 from kerneltrail.gp import one_blas_thread
 from kerneltrail.progress import Progress
@@ -240,7 +240,7 @@ class CandidateEvidence:
         """The evidence when customers are assigned as in `paths`."""
         return CandidateEvidence(self._evidence.for_paths(paths), self._candidates)
 
-    def prepare(self, workers: int, progress: Callable[[int, int], None]) -> None:
+    def prepare(self, workers: Engine | int, progress: Callable[[int, int], None]) -> None:
         """Compute ahead, in parallel, what chains will ask for of every (user, candidate)."""
         pairs = [(user, mask) for user in range(len(self.customers)) for mask in sorted(self._candidates)]
         self._evidence.prepare(pairs, workers=workers, progress=progress)
@@ -312,7 +312,7 @@ def _drawn_path(target: ChainTarget, user: int, rng: np.random.Generator) -> tup
 
 
 def run_chains(
-    target: ChainTarget, workers: int, tell: Callable[[FitProgress], None], keeper: Checkpoint | None
+    target: ChainTarget, workers: Engine | int, tell: Callable[[FitProgress], None], keeper: Checkpoint | None
 ) -> list[Chain]:
     """All chains, a round of sweeps at a time, until they agree or the sweeps are used up."""
     settings = target.settings
@@ -322,7 +322,7 @@ def run_chains(
         for leg in () if keeper is None else keeper.read_legs(number, lambda stored: Chain.from_json(stored, target)):
             chain = chain.then(leg)
         chains.append(chain)
-    engine = engine_for(min(workers, len(chains)))
+    engine = engine_for(workers, most=len(chains))
     prior = (lambda paths: target.urn.log_prior(Counts.of(paths))) if settings.margin_of == "likelihood" else None
     done = min(len(chain.log_joint) for chain in chains)
     rhat: float | None = None
