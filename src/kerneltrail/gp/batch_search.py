@@ -161,6 +161,12 @@ class MapSearch:
         return hessian if np.isfinite(hessian).all() else None
 
 
+def _going(optima: Minimum, i: int, tolerance: float) -> bool:
+    """Whether a search was stopped before it came to a tolerance."""
+    steep = np.abs(optima.gradient[i]).max() > tolerance
+    return bool(optima.status[i] == "iterations" or (steep and optima.status[i] == "converged"))
+
+
 class BatchSearch:
     """The searches for one batch: begun at all starts, gone on with from the best, finished from the best of those.
 
@@ -209,7 +215,12 @@ class BatchSearch:
 
     @property
     def learnt(self) -> Array:
-        """The inverse Hessian at the best point, as a search beside it may begin with."""
+        """The inverse Hessian at the best point, as a search beside it may begin with.
+
+        Where the general search must compute it, what that has learnt on its way has to do: it costs nothing.
+        """
+        if self._compiled is None:
+            return np.asarray(self.optima.inverse[self.optima.value.argmin()])
         values, vectors = np.linalg.eigh(self.hessian)
         return np.asarray((vectors / np.clip(values, 1.0 / SOFTEST, 1.0 / STIFFEST)) @ vectors.T)
 
@@ -218,7 +229,7 @@ class BatchSearch:
         if len(points) > finished:
             optima = self._descend(points, self._coarse, inverse, BEGIN)
             which = best_apart(optima.point, optima.value, finished)
-            optima = self._continued(optima, [i for i in which if self._going(optima, i)], self._coarse)
+            optima = self._continued(optima, [i for i in which if _going(optima, i, self._coarse)], self._coarse)
         else:
             optima = self._descend(points, self._coarse, inverse)
         known = np.inf if self._optima is None else self._optima.value.min()
@@ -226,16 +237,12 @@ class BatchSearch:
         best = int(optima.value.argmin())
         # What was not finished is rough. The best must be, so another one may have to be finished after it.
         while best not in ended and not optima.value[best] > known + BEHIND:
-            if optima.status[best] not in ("edge", "stuck"):
+            rough = self._compiled is not None and optima.status[best] not in ("edge", "stuck")
+            if rough or _going(optima, best, self._tight):
                 optima = self._continued(optima, [best], self._tight)
             ended.add(best)
             best = int(optima.value.argmin())
         self._optima = optima if self._optima is None else self._optima + optima
-
-    def _going(self, optima: Minimum, i: int) -> bool:
-        """Whether a search that was begun has not come to its rough end."""
-        steep = np.abs(optima.gradient[i]).max() > self._coarse
-        return bool(optima.status[i] == "iterations" or (steep and optima.status[i] == "converged"))
 
     def improve(self, points: Array, values: Array) -> bool:
         """Search from the best point elsewhere, if its value is near the best one's; whether that was better."""
