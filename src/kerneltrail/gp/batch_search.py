@@ -21,7 +21,16 @@ from kerneltrail.kernels.families import NO_FAMILY
 Array = NDArray[np.float64]
 
 STEP = 1e-4
-"""Step of the differences of gradients that give the curvature, in prior standard deviations."""
+"""Step of the differences of gradients that give the curvature, in standard deviations of the prior or posterior."""
+
+ROUGH = 1e-2
+"""Error of a log evidence that is allowed until the best of the searches is finished: half as many features do."""
+
+BEHIND = 0.5
+"""Nats behind the best optimum from which a search is not finished: what is left of it gains far less."""
+
+STIFFEST, SOFTEST = 1e-6, 4.0
+"""Bounds of the inverse Hessian's eigenvalues that a search begins with; whitened, so 1 is the prior's."""
 
 COARSE = 0.2
 """Whitened gradient to which a search is taken before the best of them is finished."""
@@ -82,14 +91,12 @@ class WhitenedPosterior:
         return -(slope.log + self.log_prior(w)), -(slope.gradient * self.scale - w)
 
     def curvature(self, w: Array) -> Array:
-        """Hessian of minus the log posterior in the unconstrained space, by central differences of the gradient."""
-        step = STEP
-        shifts = step * np.eye(len(w))
-        _, gradient = self.slopes(np.concatenate([w + shifts, w - shifts]))
+        """Hessian of minus the log posterior, by central differences of the gradient; in whitened coordinates too."""
         k = len(w)
-        hessian = (gradient[:k] - gradient[k:]) / (2.0 * step)
-        hessian = 0.5 * (hessian + hessian.T)
-        return hessian / np.multiply.outer(self.scale, self.scale)
+        shifts = STEP * np.eye(k)
+        _, gradient = self.slopes(np.concatenate([w + shifts, w - shifts]))
+        hessian = (gradient[:k] - gradient[k:]) / (2.0 * STEP)
+        return 0.5 * (hessian + hessian.T)
 
 
 def can_search(inputs: Inputs) -> FeatureLayout | None:
@@ -127,11 +134,14 @@ class MapSearch:
         value_tolerance: float,
         inverse: Array | None = None,
         iterations: int = 200,
+        tol: float | None = None,
     ) -> Minimum:
         """`minimise`, one start after the other; values are without the prior's constant.
 
-        A search that cannot be finished here is ``lost``, at the point to which it came.
+        A search that cannot be finished here is ``lost``, at the point to which it came. `tol` is the error allowed in
+        a log evidence, if it is not the search's own.
         """
+        posterior = self._posterior if tol is None else self._posterior._replace(tol=tol)
         x = np.clip(starts, -0.99 * FARTHEST, 0.99 * FARTHEST)
         samples, k = x.shape
         learnt = np.array(np.broadcast_to(np.eye(k) if inverse is None else inverse, (samples, k, k)), order="C")
@@ -139,16 +149,22 @@ class MapSearch:
         tolerances = (gradient_tolerance, value_tolerance, iterations)
         fresh = (learnt == np.eye(k)).all(axis=(1, 2))
         ends = [
-            descend(x[s], gradient[s], learnt[s], fresh[s], self._posterior, self._layout, *tolerances)
+            descend(x[s], gradient[s], learnt[s], fresh[s], posterior, self._layout, *tolerances)
             for s in range(samples)
         ]
         value, status, taken, evaluations = (np.array(part) for part in zip(*ends, strict=True))
         return Minimum(x, value, gradient, STATUS[status], taken, learnt, int(evaluations.sum()))
 
-    def curvature(self, w: Array, step: float) -> Array | None:
+    def curvature(self, w: Array, steps: Array) -> Array | None:
         """The Hessian in whitened coordinates, or None where it cannot be had."""
-        hessian = hessian_at(w, step, self._posterior, self._layout)
+        hessian = hessian_at(w, steps, self._posterior, self._layout)
         return hessian if np.isfinite(hessian).all() else None
+
+
+def _going(optima: Minimum, i: int, tolerance: float) -> bool:
+    """Whether a search was stopped before it came to a tolerance."""
+    steep = np.abs(optima.gradient[i]).max() > tolerance
+    return bool(optima.status[i] == "iterations" or (steep and optima.status[i] == "converged"))
 
 
 class BatchSearch:
@@ -172,6 +188,7 @@ class BatchSearch:
         )
         self.handed_over = 0
         self._optima: Minimum | None = None
+        self._hessian: tuple[Array, Array] | None = None
 
     @property
     def optima(self) -> Minimum:
@@ -186,18 +203,45 @@ class BatchSearch:
         return np.asarray(self.optima.point[self.optima.value.argmin()])
 
     @property
+    def hessian(self) -> Array:
+        """Hessian of minus the log posterior at the best point, whitened."""
+        if self._hessian is None or (self._hessian[0] != self.best).any():
+            w, hessian = self.best, None
+            if self._compiled is not None:
+                width = np.sqrt(np.diagonal(self.optima.inverse[self.optima.value.argmin()]))
+                hessian = self._compiled.curvature(w, STEP * np.clip(width, 1e-3, 1.0))
+            self._hessian = w, self.target.curvature(w) if hessian is None else hessian
+        return self._hessian[1]
+
+    @property
     def learnt(self) -> Array:
-        """What the search of the best point has learnt of the inverse Hessian."""
-        return np.asarray(self.optima.inverse[self.optima.value.argmin()])
+        """The inverse Hessian at the best point, as a search beside it may begin with.
+
+        Where the general search must compute it, what that has learnt on its way has to do: it costs nothing.
+        """
+        if self._compiled is None:
+            return np.asarray(self.optima.inverse[self.optima.value.argmin()])
+        values, vectors = np.linalg.eigh(self.hessian)
+        return np.asarray((vectors / np.clip(values, 1.0 / SOFTEST, 1.0 / STIFFEST)) @ vectors.T)
 
     def run(self, points: Array, finished: int = 1, inverse: Array | None = None) -> None:
         """Begin a search at each point, go on with the `finished` best, and then with the best of those to the end."""
         if len(points) > finished:
             optima = self._descend(points, self._coarse, inverse, BEGIN)
-            optima = self._continued(optima, best_apart(optima.point, optima.value, finished), self._coarse)
+            which = best_apart(optima.point, optima.value, finished)
+            optima = self._continued(optima, [i for i in which if _going(optima, i, self._coarse)], self._coarse)
         else:
             optima = self._descend(points, self._coarse, inverse)
-        optima = self._continued(optima, best_apart(optima.point, optima.value, 1), self._tight)
+        known = np.inf if self._optima is None else self._optima.value.min()
+        ended: set[int] = set()
+        best = int(optima.value.argmin())
+        # What was not finished is rough. The best must be, so another one may have to be finished after it.
+        while best not in ended and not optima.value[best] > known + BEHIND:
+            rough = self._compiled is not None and optima.status[best] not in ("edge", "stuck")
+            if rough or _going(optima, best, self._tight):
+                optima = self._continued(optima, [best], self._tight)
+            ended.add(best)
+            best = int(optima.value.argmin())
         self._optima = optima if self._optima is None else self._optima + optima
 
     def improve(self, points: Array, values: Array) -> bool:
@@ -210,18 +254,9 @@ class BatchSearch:
         self.run(points[start][None], inverse=self.learnt[None])
         return bool(self.optima.value.min() < value - 1e-3)
 
-    def curvature(self, w: Array) -> Array:
-        """Hessian of minus the log posterior in the unconstrained space."""
-        hessian = None if self._compiled is None else self._compiled.curvature(w, STEP)
-        if hessian is None:
-            return self.target.curvature(w)
-        return hessian / np.multiply.outer(self.target.scale, self.target.scale)
-
     def _continued(self, optima: Minimum, which: Sequence[int], tolerance: float) -> Minimum:
-        """With some searches taken to a tolerance, unless they have ended otherwise."""
-        steep = np.abs(optima.gradient).max(axis=1) > tolerance
-        going = (optima.status == "iterations") | (steep & (optima.status == "converged"))
-        rows = np.array([i for i in which if going[i]], dtype=np.int64)
+        """With some searches taken to a tolerance."""
+        rows = np.array(which, dtype=np.int64)
         if not len(rows):
             return optima
         return optima.continued(rows, self._descend(optima.point[rows], tolerance, optima.inverse[rows]))
@@ -229,7 +264,12 @@ class BatchSearch:
     def _descend(
         self, points: Array, tolerance: float, inverse: Array | None = None, iterations: int = ITERATIONS
     ) -> Minimum:
-        """By compiled code where the composition allows, from where that is lost by the general search."""
+        """By compiled code where the composition allows, from where that is lost by the general search.
+
+        Before the end is wanted, compiled code computes roughly, and only from where that is lost as it should. Values
+        that may be too good by its error are raised by it, so that a search that is finished is better than one beside
+        it that is not.
+        """
         accuracy = self._accuracy
 
         def general(starts: Array, learnt: Array | None) -> Minimum:
@@ -242,16 +282,29 @@ class BatchSearch:
                 iterations=iterations,
             )
 
-        if self._compiled is None:
+        search = self._compiled
+        if search is None:
             return general(points, inverse)
-        ended = self._compiled.run(
-            points, inverse=inverse, gradient_tolerance=tolerance, value_tolerance=accuracy, iterations=iterations
-        )
-        ended = replace(ended, value=ended.value - float(self.target.log_prior(np.zeros(points.shape[1]))))
-        lost = ended.status == "lost"
-        if iterations == ITERATIONS:
-            lost |= ended.status == "iterations"
-        if not lost.any():
+
+        def compiled(starts: Array, learnt: Array | None, tol: float) -> tuple[Minimum, NDArray[np.int64]]:
+            ended = search.run(
+                starts,
+                inverse=learnt,
+                gradient_tolerance=tolerance,
+                value_tolerance=accuracy,
+                iterations=iterations,
+                tol=tol,
+            )
+            unlike = tol - self.target.tol - float(self.target.log_prior(np.zeros(starts.shape[1])))
+            lost = (ended.status == "lost") | ((ended.status == "iterations") & (iterations == ITERATIONS))
+            return replace(ended, value=ended.value + unlike), np.flatnonzero(lost)
+
+        rough = max(ROUGH, self.target.tol) if tolerance > self._tight else self.target.tol
+        ended, lost = compiled(points, inverse, rough)
+        if len(lost) and rough > self.target.tol:
+            again, still = compiled(ended.point[lost], None, self.target.tol)
+            ended, lost = ended.continued(lost, again), lost[still]
+        if not len(lost):
             return ended
-        self.handed_over += int(lost.sum())
-        return ended.continued(np.flatnonzero(lost), general(ended.point[lost], None))
+        self.handed_over += len(lost)
+        return ended.continued(lost, general(ended.point[lost], None))

@@ -215,9 +215,9 @@ def _spectral_cost(inputs: Inputs, layout: FeatureLayout, rank: NDArray[np.int64
     # Batches that end before row r share one factorisation, no larger than one of the others.
     batches = 1.0 + (inputs.ends[None, :] > rank[:, None]).sum(axis=1)
     # Inner products that trigonometric moments do not save.
-    pairs = 0.25 if layout.tensor else (0.08 if layout.mixed else 0.0)
-    cost = n * (20.0 + 4.0 * r + pairs * r * r) + batches * (0.055 * r**3 + 3.0 * r * r + 500.0)
-    return cost + (0.15 * n * r * r + 0.15 * r**3 if gradient else 0.0)
+    pairs = 0.03 if layout.tensor else (0.018 if layout.mixed else 0.0)
+    cost = n * (30.0 + 1.5 * r + pairs * r * r) + batches * (0.025 * r**3 + 1.2 * r * r + 500.0)
+    return cost + (0.09 * n * r * r + 0.08 * r**3 if gradient else 0.0)
 
 
 def _dense_cost(inputs: Inputs, *, gradient: bool) -> float:

@@ -4,6 +4,9 @@ Rows lie along memory, (r, n). All functions are compiled once and cached on dis
 A = ΦΦᵀ + σ²I: Cholesky of the sums (`add_gram`, `cholesky`), which is fast, and whose rounding is relative to squares
 of features; and reflections of the rows themselves (`reflect`), which are slower, and whose rounding is relative to the
 features. `numerics.RESOLUTION` says when either gives up.
+
+Inner loops run from 0 over slices. An index that might be negative counts from the end in Python, and a compiler that
+cannot rule that out handles one number at a time, which takes six times as long.
 """
 
 from __future__ import annotations
@@ -35,21 +38,26 @@ def _add_trigonometric(features: Array, first: int, terms: int, start: int, stop
     last = first + 2 * top
     for low in range(start, stop, BLOCK):
         high = min(stop, low + BLOCK)
+        constant, last_cosine, last_sine = (
+            features[first, low:high],
+            features[last - 1, low:high],
+            features[last, low:high],
+        )
         total = 0.0
-        for i in range(low, high):
-            total += features[first, i] * features[first, i]
+        for i in range(constant.shape[0]):
+            total += constant[i] * constant[i]
         moments[0, 0] += total
         for b in range(1, terms):
-            row = first + 2 * b
+            cosines, sines = features[first + 2 * b - 1, low:high], features[first + 2 * b, low:high]
             c, s, cc, ss, sc, cs = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
-            for i in range(low, high):
-                cosine, sine = features[row - 1, i], features[row, i]
-                c += features[first, i] * cosine
-                s += features[first, i] * sine
-                cc += features[last - 1, i] * cosine
-                ss += features[last, i] * sine
-                sc += features[last, i] * cosine
-                cs += features[last - 1, i] * sine
+            for i in range(constant.shape[0]):
+                cosine, sine = cosines[i], sines[i]
+                c += constant[i] * cosine
+                s += constant[i] * sine
+                cc += last_cosine[i] * cosine
+                ss += last_sine[i] * sine
+                sc += last_sine[i] * cosine
+                cs += last_cosine[i] * sine
             moments[0, b] += c
             moments[1, b] += s
             moments[0, top + b] += cc - ss
@@ -83,25 +91,25 @@ def _add_block(features: Array, a0: int, a1: int, b0: int, b1: int, start: int, 
         high = min(stop, low + BLOCK)
         for a in range(a0, a1, 2):
             two_a = a + 1 < a1
-            a2 = a + 1 if two_a else a
+            rows_a, rows_a2 = features[a, low:high], features[a + 1 if two_a else a, low:high]
             for b in range(b0 if b0 > a else a, b1, 2):
                 two_b = b + 1 < b1
-                b2 = b + 1 if two_b else b
+                rows_b, rows_b2 = features[b, low:high], features[b + 1 if two_b else b, low:high]
                 s00, s01, s10, s11 = 0.0, 0.0, 0.0, 0.0
-                for i in range(low, high):
-                    x0, x1 = features[a, i], features[a2, i]
-                    y0, y1 = features[b, i], features[b2, i]
+                for i in range(rows_a.shape[0]):
+                    x0, x1 = rows_a[i], rows_a2[i]
+                    y0, y1 = rows_b[i], rows_b2[i]
                     s00 += x0 * y0
                     s01 += x0 * y1
                     s10 += x1 * y0
                     s11 += x1 * y1
                 gram[a, b] += s00
                 if two_b:
-                    gram[a, b2] += s01
+                    gram[a, b + 1] += s01
                 if two_a and b > a:
-                    gram[a2, b] += s10
+                    gram[a + 1, b] += s10
                 if two_a and two_b:
-                    gram[a2, b2] += s11
+                    gram[a + 1, b + 1] += s11
 
 
 @compiled()
@@ -127,8 +135,9 @@ def scaled_gram(gram: Array, scale: Array, noise: float, out: Array) -> None:
     """out (upper triangle) = [[ΦΦᵀ + σ²I, Φy], [·, y'y]] with Φ = scale · F; the last row of F is y, without noise."""
     size = gram.shape[0]
     for i in range(size):
-        for j in range(i, size):
-            out[i, j] = scale[i] * scale[j] * gram[i, j]
+        row, sums, scales = out[i, i:], gram[i, i:], scale[i:]
+        for j in range(size - i):
+            row[j] = scale[i] * scales[j] * sums[j]
         if i + 1 < size:
             out[i, i] += noise
 
@@ -157,13 +166,13 @@ def cholesky(matrix: Array, counted: int) -> float:
             matrix[k, k] = 0.0
             return logdet
         factor = 1.0 / math.sqrt(pivot)
-        for j in range(k, r):
-            matrix[k, j] *= factor
+        matrix[k, k:] *= factor
         if k + 1 == r:
             break
-        f0 = matrix[k, k + 1]
-        for j in range(k + 1, r):
-            matrix[k + 1, j] -= f0 * matrix[k, j]
+        upper, lower = matrix[k, k + 1 :], matrix[k + 1, k + 1 :]
+        f0 = upper[0]
+        for j in range(r - k - 1):
+            lower[j] -= f0 * upper[j]
         pivot = matrix[k + 1, k + 1]
         if k + 1 < counted:
             if not pivot > floor[k + 1]:
@@ -173,13 +182,13 @@ def cholesky(matrix: Array, counted: int) -> float:
             matrix[k + 1, k + 1] = 0.0
             return logdet
         factor = 1.0 / math.sqrt(pivot)
-        for j in range(k + 1, r):
-            matrix[k + 1, j] *= factor
+        matrix[k + 1, k + 1 :] *= factor
         for i in range(k + 2, r - 1, 2):
-            f0, g0, f1, g1 = matrix[k, i], matrix[k + 1, i], matrix[k, i + 1], matrix[k + 1, i + 1]
-            for j in range(i, r):
-                matrix[i, j] -= f0 * matrix[k, j] + g0 * matrix[k + 1, j]
-                matrix[i + 1, j] -= f1 * matrix[k, j] + g1 * matrix[k + 1, j]
+            upper, lower, here, below = matrix[k, i:], matrix[k + 1, i:], matrix[i, i:], matrix[i + 1, i:]
+            f0, g0, f1, g1 = upper[0], lower[0], upper[1], lower[1]
+            for j in range(r - i):
+                here[j] -= f0 * upper[j] + g0 * lower[j]
+                below[j] -= f1 * upper[j] + g1 * lower[j]
         if (r - k) % 2:
             f0, g0 = matrix[k, r - 1], matrix[k + 1, r - 1]
             matrix[r - 1, r - 1] -= f0 * matrix[k, r - 1] + g0 * matrix[k + 1, r - 1]
@@ -209,8 +218,9 @@ def reflect(features: Array, scale: Array, rows: int, noise: float, out: Array) 
     logdet = 0.0
     for k in range(size):
         total = 0.0
-        for i in range(k, rows + r):
-            total += columns[k, i] * columns[k, i]
+        column = columns[k, k:]
+        for i in range(rows + r - k):
+            total += column[i] * column[i]
         pivot = math.sqrt(total)
         if k == r:  # what the features do not explain of y
             out[k, k] = pivot
@@ -224,11 +234,12 @@ def reflect(features: Array, scale: Array, rows: int, noise: float, out: Array) 
         half = pivot * (pivot + abs(columns[k, k] + sign * pivot))  # half the reflection's squared length
         for j in range(k + 1, size):
             inner = 0.0
-            for i in range(k, rows + r):
-                inner += columns[k, i] * columns[j, i]
+            other = columns[j, k:]
+            for i in range(rows + r - k):
+                inner += column[i] * other[i]
             inner /= half
-            for i in range(k, rows + r):
-                columns[j, i] -= inner * columns[k, i]
+            for i in range(rows + r - k):
+                other[i] -= inner * column[i]
             out[k, j] = sign * columns[j, k]
     return logdet
 
@@ -254,8 +265,9 @@ def forward(upper: Array, right: Array) -> None:
     r = upper.shape[0]
     for k in range(r):
         right[k] /= upper[k, k]
-        for j in range(k + 1, r):
-            right[j] -= upper[k, j] * right[k]
+        factor, row, rest = right[k], upper[k, k + 1 :], right[k + 1 :]
+        for j in range(r - k - 1):
+            rest[j] -= row[j] * factor
 
 
 @compiled(fastmath=FAST)
@@ -263,8 +275,9 @@ def backward(upper: Array, right: Array) -> None:
     """right ← U⁻¹ right, for the leading rows that `right` has."""
     for i in range(right.shape[0] - 1, -1, -1):
         s = right[i]
-        for k in range(i + 1, right.shape[0]):
-            s -= upper[i, k] * right[k]
+        row, rest = upper[i, i + 1 :], right[i + 1 :]
+        for k in range(rest.shape[0]):
+            s -= row[k] * rest[k]
         right[i] = s / upper[i, i]
 
 
@@ -277,8 +290,9 @@ def _head(features: Array, scale: Array, rows: int, noise: float, out: Array) ->
         weight = scale[c] * scale[c]
         for i in range(rows):
             factor = weight * features[c, i]
-            for j in range(i, rows):
-                matrix[i, j] += factor * features[c, j]
+            row, rest = matrix[i, i:], features[c, i:rows]
+            for j in range(rows - i):
+                row[j] += factor * rest[j]
     for i in range(rows):
         matrix[i, i] += noise
     if math.isnan(cholesky(matrix, rows)):
@@ -355,12 +369,14 @@ def invert(upper: Array, out: Array) -> None:
     for i in range(r - 1, -1, -1):
         for k in range(i + 1, r):
             factor = upper[i, k] * inverse[i, i]
-            for j in range(k, r):
-                inverse[i, j] -= factor * inverse[k, j]
+            row, below = inverse[i, k:], inverse[k, k:]
+            for j in range(r - k):
+                row[j] -= factor * below[j]
     for i in range(r):  # U⁻¹U⁻ᵀ: inner products of the rows of U⁻¹
         for j in range(i, r):
             s = 0.0
-            for k in range(j, r):
-                s += inverse[i, k] * inverse[j, k]
+            row, other = inverse[i, j:], inverse[j, j:]
+            for k in range(r - j):
+                s += row[k] * other[k]
             out[i, j] = s
             out[j, i] = s

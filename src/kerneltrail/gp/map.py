@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from kerneltrail.errors import DataError, KernelError, NumericalError
-from kerneltrail.gp.batch_search import BatchSearch, WhitenedPosterior
+from kerneltrail.gp.batch_search import ROUGH, BatchSearch, WhitenedPosterior
 from kerneltrail.gp.evidence import TOLERANCE, Method
 from kerneltrail.gp.inputs import Inputs, Rows, inputs_for
 from kerneltrail.gp.numerics import LEAST_CURVATURE, LOG_2PI
@@ -174,15 +174,16 @@ def find_map_path(
         raise KernelError("a search needs at least one start")
     inputs = inputs_for(user, composition, block=block)
     whole = _target(inputs, priors, method, tol)
+    rough = replace(whole, tol=max(tol, ROUGH))
     periodic = any(slot.spec.kind == "period" for slot in inputs.layout.slots)
     points = spread_points(composition, rng, max(screen, starts) * (PERIODIC_SCREEN if periodic else 1))
-    known = KnownPoints(points, whole.values(points))
+    known = KnownPoints(points, rough.values(points))
     searches = [BatchSearch(replace(whole, inputs=inputs.upto(int(end))), accuracy) for end in inputs.ends]
 
     def learn(search: BatchSearch, periods: int = 0) -> None:
         """Add an optimum to what is known, with points that differ from it in a period."""
         new = np.concatenate([search.best[None], other_periods(search.best, composition, rng, periods)])
-        known.add(new, whole.values(new), search.learnt)
+        known.add(new, rough.values(new), search.learnt)
 
     for t, search in reversed(list(enumerate(searches))):
         which = best_apart(known.points, known.values[:, t], 1 + starts)
@@ -196,7 +197,7 @@ def find_map_path(
         learn(search)
         if periodic and t:  # with the first few rows every period is about as good
             points = other_periods(search.best, composition, rng, OTHER_PERIODS[1])
-            search.improve(points, search.target.values(points)[:, -1])
+            search.improve(points, replace(search.target, tol=rough.tol).values(points)[:, -1])
     for t, search in enumerate(searches):
         if search.improve(known.points, known.values[:, t]):
             learn(search)
@@ -218,7 +219,7 @@ def _result(search: BatchSearch, screened: int) -> MapResult:
         Hyperparameters(target.inputs.composition, tuple(target.unwhiten(w))),
         log_posterior,
         log_posterior - float(target.log_prior(w)),
-        search.curvature(w),
+        search.hessian / np.multiply.outer(target.scale, target.scale),
         target.scale**2,
         str(optima.status[best]),
         int(optima.iterations[best]),

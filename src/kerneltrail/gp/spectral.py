@@ -76,6 +76,21 @@ def evidence(
 
 
 @compiled(fastmath=feature_rows.FAST)
+def _subtract(rows: Array, weights: Array, out: Array) -> None:
+    """out -= Σ weights[k] rows[k], four rows at a time: `out` is then read and written a quarter as often."""
+    r = weights.shape[0]
+    for k in range(0, r, 4):
+        k1, k2, k3 = min(k + 1, r - 1), min(k + 2, r - 1), min(k + 3, r - 1)
+        row, row1, row2, row3 = rows[k], rows[k1], rows[k2], rows[k3]
+        weight = weights[k]
+        weight1 = weights[k1] if k + 1 < r else 0.0
+        weight2 = weights[k2] if k + 2 < r else 0.0
+        weight3 = weights[k3] if k + 3 < r else 0.0
+        for i in range(out.shape[0]):
+            out[i] -= weight * row[i] + weight1 * row1[i] + weight2 * row2[i] + weight3 * row3[i]
+
+
+@compiled(fastmath=feature_rows.FAST)
 def slope_one(
     X: Array,
     centre: Array,
@@ -92,7 +107,7 @@ def slope_one(
     noise = terms.noise
     rows = feature_rows.empty_rows(r + 1, n, layout.series_start)
     features, scale, owner, order, partner = rows.features, rows.scale, rows.owner, rows.order, rows.partner
-    plain = np.empty((r + 1, n))
+    plain = np.empty((r + 1 if layout.linear_slot.shape[0] else 0, n))
     widths = np.empty(products, dtype=np.int64)
     residual = np.empty(n)
     slope = np.empty(n)
@@ -120,11 +135,8 @@ def slope_one(
     gram.backward(factor, mean)
 
     # α = K⁻¹y = (y - Φm)/σ², and d log p/dΦ = α m' - Φ A⁻¹ =: W, since Φ'K⁻¹ = A⁻¹Φ' and Φ'α = m.
-    feature_rows.copy(features[r], residual)
-    for c in range(r):
-        weight = scale[c] * mean[c]
-        for i in range(n):
-            residual[i] -= weight * features[c, i]
+    residual[:] = features[r]
+    _subtract(features, scale[:r] * mean, residual)
     alpha2 = 0.0
     for i in range(n):
         residual[i] /= noise
@@ -159,10 +171,7 @@ def slope_one(
                 continue
             for i in range(n):
                 slope[i] = mean[c] * residual[i]
-            for k in range(r):
-                weight = inverse[c, k] * scale[k]
-                for i in range(n):
-                    slope[i] -= weight * features[k, i]
+            _subtract(features, inverse[c] * scale[:r], slope)
             if lines:
                 for i in range(n):
                     pull[i] += slope[i] * (scale[c] * plain[c, i])

@@ -49,6 +49,9 @@ KNOWN = 0.05
 MOST = 768
 """Most draws."""
 
+ROUGH = 1e-2
+"""Error allowed in a draw's log likelihood: a tenth of the error of a sampled log evidence (docs, lab notes)."""
+
 RELIABLE = 0.7
 """Largest Pareto k of weights whose mean can be trusted."""
 
@@ -183,7 +186,7 @@ class Proposal:
 
     def _likelihoods(self, thetas: Array) -> Array:
         try:
-            return gp.log_evidence(self.rows, self.composition, thetas, tol=TOLERANCE, block=self.block)
+            return gp.log_evidence(self.rows, self.composition, thetas, tol=ROUGH, block=self.block)
         except NumericalError:  # of one of them
             if len(thetas) == 1:
                 return np.full((1, self.rows.batches), -math.inf)
