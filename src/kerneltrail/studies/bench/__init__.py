@@ -29,6 +29,7 @@ from kerneltrail.studies.bench.nested import NestedBenchmark
 from kerneltrail.studies.bench.recovery import RecoveryBenchmark
 from kerneltrail.studies.bench.searches import SearchesBenchmark
 from kerneltrail.studies.bench.select import SelectBenchmark
+from kerneltrail.studies.bench.shared import SharedBenchmark
 from kerneltrail.studies.bench.train import TrainBenchmark
 from kerneltrail.studies.bench.update import UpdateBenchmark
 
@@ -37,6 +38,7 @@ for _kind in (
     MethodsBenchmark, NestedBenchmark, RecoveryBenchmark, EffectsBenchmark, HostileBenchmark,
     SearchesBenchmark,
     BetweenBenchmark,
+    SharedBenchmark,
 ):  # fmt: skip
     BENCHMARKS.add(_kind.name, _kind)
 
