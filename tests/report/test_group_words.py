@@ -115,6 +115,12 @@ def test_outcomes_far_out_are_spoken_of():
     assert last == (
         "Now and then a pilot user's mood lies much further from its prediction than usual; intervals allow for that."
     )
+    sized = replace(heavy, tails_interval=(0.2, 0.5))
+    assert "(a Student-t distribution with 7.6 degrees of freedom, 90 % interval 4.9 to 11)" in str(
+        list(group_description(sized))[-1]
+    )
+    unsure = replace(heavy, tails_interval=(0.0, 0.5))
+    assert "90 % interval 4.9 upwards" in str(list(group_description(unsure))[-1])
     drawn = replace(heavy, clip=3.0)
     assert "more than 3 standard deviations off counts as if it lay there" in str(list(group_description(drawn))[-1])
     assert len(group_description(replace(heavy, tails=0.05))) == 1

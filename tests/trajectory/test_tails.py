@@ -6,9 +6,12 @@ import numpy as np
 import pytest
 
 from kerneltrail.data import Cohort, User
+from kerneltrail.gp.prediction import freedom_of
 from kerneltrail.kernels import Pool
 from kerneltrail.trajectory.fit import fit
-from kerneltrail.trajectory.tails import CLIP, HEAVY, heaviness
+from kerneltrail.trajectory.model import from_bytes
+from kerneltrail.trajectory.model_file import fingerprint, to_bytes
+from kerneltrail.trajectory.tails import CLIP, HEAVY, Heaviness, Residuals, _alike, heaviness
 
 from . import tiny
 
@@ -33,32 +36,65 @@ def learnt(freedom, tails="automatic", count=14):
     return fit(cohort, pool=Pool.of("LIN[x]").with_empty(True), settings=settings, workers=1)
 
 
+def of(z, known=0.0, share=1.0):
+    """Residuals with as much known of each."""
+    return Residuals(z, np.full(len(z), known), np.full(len(z), share))
+
+
 @pytest.mark.parametrize("spread", [0.0, 0.15, 0.4])
 def test_the_heaviness_of_residuals_is_found(spread):
     """Student-t residuals of 40,000 rows; the neighbouring values of the grid are within reach of chance."""
     rng = np.random.default_rng(3)
     z = rng.standard_normal(40_000) * np.exp(0.5 * rng.normal(-0.5 * spread, np.sqrt(spread), 40_000))
-    tails, density = heaviness([(z, np.zeros(len(z)))])
-    assert abs(tails - spread) <= 0.11
-    assert np.isfinite(density)
+    found = heaviness([of(z)])
+    assert abs(found.spread - spread) <= 0.11
+    assert found.interval[0] <= found.spread <= found.interval[1]
+    assert np.isfinite(found.density)
+
+
+def test_intervals_of_the_degrees_of_freedom_hold_the_truth():
+    """60 sets of 1,000 rows: of 90 % intervals, fewer than 45 hold it by chance less than once in 1,000."""
+    rng = np.random.default_rng(6)
+    inside = []
+    for _ in range(60):
+        z = rng.standard_t(5.0, 1000) * np.sqrt(3.0 / 5.0)
+        low, high = heaviness([of(1.1 * z)]).interval
+        inside.append(freedom_of(high) <= 5.0 <= freedom_of(low))
+    assert sum(inside) >= 45
+
+
+def test_rows_of_a_normal_have_no_tails_in_their_interval():
+    z = np.random.default_rng(8).standard_normal(5000)
+    assert heaviness([of(z)]).interval[0] == 0.0
+    assert heaviness([of(z)]).interval[1] < 0.1
+
+
+def test_tails_of_the_noise_are_seen_through_a_function_that_is_not_known():
+    """Half of the variance is a Normal's: the sum has lighter tails than its noise, which is what is learnt."""
+    rng = np.random.default_rng(9)
+    noise = rng.standard_t(5.0, 40_000) * np.sqrt(3.0 / 5.0)
+    z = np.sqrt(0.5) * (noise + rng.standard_normal(40_000))
+    blind, seen = heaviness([of(z)]).spread, heaviness([of(z, share=0.5)]).spread
+    assert blind < 0.5 * seen
+    assert float(freedom_of(seen)) == pytest.approx(5.0, abs=1.5)
 
 
 def test_what_is_known_of_the_noise_is_not_counted_twice():
     rng = np.random.default_rng(4)
     spread = 0.3
     z = rng.standard_normal(40_000) * np.exp(0.5 * rng.normal(-0.5 * spread, np.sqrt(spread), 40_000))
-    assert heaviness([(z, np.full(len(z), spread))])[0] <= 0.05
+    assert heaviness([of(z, spread)]).spread <= 0.05
 
 
 @pytest.mark.parametrize("scale", [0.5, 0.8, 1.2])
 def test_predictions_that_are_too_wide_or_narrow_have_no_tails(scale):
     rng = np.random.default_rng(5)
     first, later = scale * rng.standard_normal(2000), rng.standard_normal(8000)
-    assert heaviness([(first, np.zeros(2000)), (later, np.zeros(8000))])[0] <= 0.05
+    assert heaviness([of(first), of(later)]).spread <= 0.05
 
 
 def test_nobody_to_learn_from_is_a_normal():
-    assert heaviness([(np.empty(0), np.empty(0))]) == (0.0, 0.0)
+    assert heaviness([of(np.empty(0))]) == Heaviness()
 
 
 def test_heavy_tails_are_learnt_and_normal_ones_are_not_made_up():
@@ -66,8 +102,27 @@ def test_heavy_tails_are_learnt_and_normal_ones_are_not_made_up():
     assert normal.tails <= 0.1
     assert normal.clip is None
     assert heavy.tails >= HEAVY
-    ahead = heavy.new_user().predict([[0.5]])
-    assert ahead.freedom[0] < 12.0
+    user, rows = heavy.new_user(), people(1, 3.0, seed=12)[0]
+    before = user.predict([[0.5]]).freedom[0]
+    user.update(rows.X, rows.y)
+    assert user.predict([[0.5]]).freedom[0] < min(12.0, before)  # what is not known of the function is Normal
+
+
+def test_the_interval_is_in_files_and_decides_nothing():
+    model = learnt(3.0, tails="student")
+    low, high = model.tails_interval
+    assert low <= model.tails <= high
+    again = from_bytes(to_bytes(model))
+    assert again.tails_interval == model.tails_interval
+    assert fingerprint(replace(model, tails_interval=None)) == fingerprint(model)
+    assert from_bytes(to_bytes(replace(model, tails_interval=None))).tails_interval is None
+
+
+def test_users_hardly_differ_in_their_noise_where_they_are_alike():
+    model = learnt(None)
+    for before, after in zip(model.nodes, _alike(model).nodes, strict=True):
+        assert after.group.variance[-1] == pytest.approx(0.1 * before.group.variance[-1])
+        np.testing.assert_array_equal(after.group.variance[:-1], before.group.variance[:-1])
 
 
 def test_normal_tails_can_be_had():

@@ -129,7 +129,7 @@ def averaged(
         parts: their predictions at the same rows.
         spreads: what is not known of each one's noise, as a variance of its log: then an observation is Student-t
             (method (53)). None for a Normal.
-        tails: how much heavier tails are beyond that.
+        tails: how much heavier the noise's tails are beyond that.
     """
     mixture = NormalMixture(weights, np.array([p.mean for p in parts]), np.array([p.variance for p in parts]))
     noise = np.array([p.noise for p in parts])
@@ -137,7 +137,7 @@ def averaged(
         return Prediction(mixture.mean, mixture.variance, float(mixture.weights @ noise))
     expected = float(mixture.weights @ (noise * np.exp(0.5 * spreads)))
     share = expected / (mixture.variance + expected)
-    freedom = freedom_of(share**2 * float(mixture.weights @ spreads) + tails)
+    freedom = freedom_of(share**2 * (float(mixture.weights @ spreads) + tails))
     return Prediction(mixture.mean, mixture.variance, expected, freedom=freedom)
 
 

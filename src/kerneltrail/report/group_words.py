@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from kerneltrail.gp.prediction import freedom_of
 from kerneltrail.kernels.phrases import capitalised
 from kerneltrail.report.description import Description, Sentence
 from kerneltrail.report.terms import Terms
@@ -20,6 +21,9 @@ Row = Mapping[str, Any]
 
 FAR_OUT = 0.1
 """Heaviness of the tails from which it is worth a sentence: some 20 degrees of freedom, or fewer."""
+
+MOST_FREEDOM = 100.0
+"""Degrees of freedom from which a Student-t is as good as a Normal."""
 
 NEAR = 0.1
 """Turning points within this share of the span, to either side, count as one place."""
@@ -45,7 +49,7 @@ def _tails(model: LearntGraph) -> list[str]:
         return []
     text = (
         f"Now and then a pilot user's {model.schema.label(model.schema.target)} lies much further from its prediction "
-        "than usual; intervals allow for that."
+        f"than usual; intervals allow for that{_freedom(model)}."
     )
     if model.clip is not None:
         text += (
@@ -53,6 +57,16 @@ def _tails(model: LearntGraph) -> list[str]:
             "as if it lay there: the pilot users' next rows were predicted better so."
         )
     return [text]
+
+
+def _freedom(model: LearntGraph) -> str:
+    """How heavy the tails are, for those who want to know."""
+    if model.tails_interval is None or not model.tails:
+        return ""
+    ends = (model.tails_interval[1], model.tails, max(model.tails_interval[0], 1e-6))
+    least, typical, most = (round(float(freedom_of(each)), 1) for each in ends)
+    upper = f"to {most:g}" if most <= MOST_FREEDOM else "upwards"
+    return f" (a Student-t distribution with {typical:g} degrees of freedom, 90 % interval {least:g} {upper})"
 
 
 def _weight(rows: Sequence[Row]) -> float:

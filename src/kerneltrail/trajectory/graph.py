@@ -124,6 +124,7 @@ class LearntGraph:
             models of before.
         tails: how much heavier than a Normal's the tails of observations are: the variance of the log of their
             variance from row to row (method (53)); 0 for a Normal's.
+        tails_interval: its 90 % interval; None where nobody learnt it, and in models of before.
         clip: standard deviations beyond which a new user's outcomes are drawn in; None for never.
         averaged: what all sampled structures say together; None where new users are followed by the chosen one.
     """
@@ -143,6 +144,7 @@ class LearntGraph:
     tails: float = 0.0
     clip: float | None = None
     averaged: Averaged | None = None
+    tails_interval: tuple[float, float] | None = None
 
     def __repr__(self) -> str:
         kernels = [node.composition.text or NOTHING for node in self.nodes]

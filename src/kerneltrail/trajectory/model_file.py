@@ -98,7 +98,7 @@ def fingerprint(model: LearntGraph) -> str:
     facts["settings"] = {k: v for k, v in content["settings"].items() if (k, v) not in _LATER}
     facts["reward"] = content["reward"] and {k: v for k, v in content["reward"].items() if (k, v) not in _LATER}
     if model.tails or model.clip is not None:
-        facts["tails"] = content["tails"]
+        facts["tails"] = {name: content["tails"][name] for name in ("spread", "clip")}
     if model.averaged is not None:
         facts["averaged"] = [node.composition.text for node in model.averaged.nodes]
     used = {name: array for name, array in arrays.items() if name.startswith(("nodes.", "mean.", "averaged."))}
@@ -138,7 +138,7 @@ def _encode(model: LearntGraph) -> tuple[dict[str, Any], dict[str, NDArray[Any]]
         },
         "provenance": dict(model.provenance),
         "pilot_effects": [dict(row) for row in model.pilot_effects],
-        "tails": {"spread": model.tails, "clip": model.clip},
+        "tails": {"spread": model.tails, "clip": model.clip, "interval": model.tails_interval},
     }
     if model.mean is not None:
         arrays["mean.weights"] = model.mean.weights
@@ -187,7 +187,7 @@ def _decode(content: Mapping[str, Any], arrays: Arrays, kind: type[Model]) -> Mo
     structures = _decode_structures(content, masks, arrays)
     reward, chains = content["reward"], content["diagnostics"]
     shape = (None, chains["sweeps"])
-    tails, clip = _decode_tails(content.get("tails", {"spread": 0.0, "clip": None}))
+    tails, clip, interval = _decode_tails(content.get("tails", {"spread": 0.0, "clip": None}))
     traces = {name: array(arrays, f"diagnostics.traces.{name}", shape) for name in chains["traces"]}
     model = kind(
         schema=Schema.from_json(content["schema"]),
@@ -206,6 +206,7 @@ def _decode(content: Mapping[str, Any], arrays: Arrays, kind: type[Model]) -> Mo
         pilot_effects=_decode_effects(content.get("pilot_effects", [])),
         tails=tails,
         clip=clip,
+        tails_interval=interval,
         averaged=_decode_averaged(content.get("averaged"), len(nodes), compositions, masks, arrays),
     )
     _check(model)
@@ -246,12 +247,19 @@ def _decode_mean(content: Mapping[str, Any], arrays: Arrays) -> PopulationMean |
     return PopulationMean(weights, names, effect, stored["penalty"], stored.get("curves", 0), between)
 
 
-def _decode_tails(stored: Any) -> tuple[float, float | None]:
-    """Files of before do not speak of them."""
+def _decode_tails(stored: Any) -> tuple[float, float | None, tuple[float, float] | None]:
+    """Files of before do not speak of them, or not of their interval."""
     conform(stored, {"spread": float, "clip": float | None}, "its tails")
-    if not 0.0 <= stored["spread"] < np.inf or (stored["clip"] is not None and not stored["clip"] > 0.0):
+    interval = stored.get("interval")
+    conform({"interval": interval}, {"interval": list[float] | None}, "its tails")
+    values = [stored["spread"], *(interval or ())]
+    if not all(0.0 <= value < np.inf for value in values) or (stored["clip"] is not None and not stored["clip"] > 0.0):
         raise Malformed("the heaviness of its tails is not a variance")
-    return stored["spread"], stored["clip"]
+    if interval is None:
+        return stored["spread"], stored["clip"], None
+    if len(interval) != 2 or interval[0] > interval[1]:
+        raise Malformed("the interval of its tails is not a lower and an upper end")
+    return stored["spread"], stored["clip"], (interval[0], interval[1])
 
 
 def _decode_cut(stored: Mapping[str, Any]) -> dict[str, float]:

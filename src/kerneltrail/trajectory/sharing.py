@@ -116,24 +116,10 @@ def learn_weights(
         curves: bumps of the curve of each covariate that all users share (method (44)); 0 for straight lines alone.
     """
     covariates = users[0].covariates
-    slopes = replace(reward, slopes=covariates, variances=None, covariance=None)
-    rows = np.concatenate([user.X for user in users])
+    model, turn, slopes = weights_between(users, fitted, reward, curves)
     q, d = len(slopes.names), len(covariates)
-    turn = _turn(rows, q, curves, slopes.constant_variance > 0)
-    blocks = []
-    for user, hyperparameters in zip(users, fitted, strict=True):
-        design = slopes.design(user.X, covariates, user.assignment)
-        features = np.hstack([design, bumps(user.X, curves)]) if curves else design
-        blocks.append(_sums(user, hyperparameters, features @ turn))
-    shared = [-1 if name == "constant" else 0 for name in slopes.names]
-    size = float(np.sqrt(np.mean(np.concatenate([user.y for user in users]) ** 2)))
-    model = MixedModel.fit(
-        Sums.joined(blocks),
-        shared=np.concatenate([shared, 1 + np.repeat(np.arange(d), curves)]).astype(np.int64),
-        own=np.concatenate([np.arange(q), np.full(d * curves, -1)]).astype(np.int64),
-        noise=1.0,
-        scale=max(size, 1e-6),
-    )
+    rows = np.concatenate([user.X for user in users])
+    size = _size(users)
     found = model.mean.copy()
     shapes = bumps(rows, curves) if curves else np.empty((len(rows), 0))
     for j in range(d if curves else 0):
@@ -150,6 +136,40 @@ def learn_weights(
     if between is not None:  # slopes are the reward model's from now on; of curves it has none
         between = np.column_stack([np.zeros(d), between[:, 1]])
     return replace(mean.moved(slopes, shift[:q], shift[q:] if curves else None), between=between), learnt
+
+
+def weights_between(
+    users: Sequence[User], fitted: Sequence[Hyperparameters], reward: Reward, curves: int = 0
+) -> tuple[MixedModel, Array, Reward]:
+    """How far users differ in linear weights, given every pilot user's kernel, with intervals (method (35), (50)).
+
+    Beside it, the features that it is of, by their weights in the given ones, and the reward model whose features those
+    are, slopes among them.
+    """
+    covariates = users[0].covariates
+    slopes = replace(reward, slopes=covariates, variances=None, covariance=None)
+    rows = np.concatenate([user.X for user in users])
+    q, d = len(slopes.names), len(covariates)
+    turn = _turn(rows, q, curves, slopes.constant_variance > 0)
+    blocks = []
+    for user, hyperparameters in zip(users, fitted, strict=True):
+        design = slopes.design(user.X, covariates, user.assignment)
+        features = np.hstack([design, bumps(user.X, curves)]) if curves else design
+        blocks.append(_sums(user, hyperparameters, features @ turn))
+    shared = [-1 if name == "constant" else 0 for name in slopes.names]
+    model = MixedModel.fit(
+        Sums.joined(blocks),
+        shared=np.concatenate([shared, 1 + np.repeat(np.arange(d), curves)]).astype(np.int64),
+        own=np.concatenate([np.arange(q), np.full(d * curves, -1)]).astype(np.int64),
+        noise=1.0,
+        scale=max(_size(users), 1e-6),
+    )
+    return model, turn, slopes
+
+
+def _size(users: Sequence[User]) -> float:
+    """Root mean square of the users' targets."""
+    return float(np.sqrt(np.mean(np.concatenate([user.y for user in users]) ** 2)))
 
 
 def _turn(rows: Array, q: int, curves: int, constant: bool) -> Array:

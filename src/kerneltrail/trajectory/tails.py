@@ -7,7 +7,8 @@ known of the noise (method (53)), and whether drawing in outcomes far out predic
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 import scipy
@@ -21,11 +22,14 @@ from kerneltrail.trajectory.model import TrajectoryModel
 MOST_USERS = 40
 """Pilot users who are followed: one number needs no more."""
 
-SPREADS = (0.0, 0.02, 0.05, 0.1, 0.15, 0.2, 0.3, 0.4, 0.55, 0.75)
-"""Values of the heaviness that are tried: 0.2 is about 11 degrees of freedom, 0.75 about 4."""
+SPREADS = tuple(0.95 * (i / 32) ** 2 for i in range(33))
+"""Values of the heaviness that are tried: 0.2 is about 11 degrees of freedom, 0.75 about 3½, 0.95 three."""
 
 SCALES = (0.4, 0.5, 0.6, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95, 1.0, 1.05, 1.1, 1.2, 1.3, 1.5)
 """Of a group of residuals, by which predictions may be too wide or too narrow."""
+
+INTERVAL = 0.5 * float(scipy.special.chdtri(1, 0.1))
+"""Nats below the best within which a heaviness is in the 90 % interval, by the profile likelihood."""
 
 LEAST_GAIN = 0.002
 """Nats a row that heavy tails must gain over none."""
@@ -33,11 +37,43 @@ LEAST_GAIN = 0.002
 HEAVY = 0.2
 """Heaviness from which drawing in is tried at all."""
 
-CLIP = 3.0
+ALIKE = 0.1
+"""Share of the variance of noises between users that is left where tails are heavy."""
+
+CLIP = 2.0
 """Standard deviations beyond which an outcome is drawn in."""
 
-GAIN = 0.005
+GAIN = 0.002
 """Nats a row by which drawing in must predict better."""
+
+
+class Residuals(NamedTuple):
+    """A group of residuals in standard deviations, with what predictions said of each one's tails; all (n,).
+
+    Attributes:
+        z: the residuals.
+        known: what is not known of the log variance of each.
+        share: the noise's share of the variance of each.
+    """
+
+    z: Array
+    known: Array
+    share: Array
+
+
+@dataclass(frozen=True)
+class Heaviness:
+    """How heavy tails are.
+
+    Attributes:
+        spread: τ of method (53).
+        interval: its 90 % interval, by the profile likelihood.
+        density: mean log density of the residuals with it.
+    """
+
+    spread: float = 0.0
+    interval: tuple[float, float] = (0.0, SPREADS[-1])
+    density: float = 0.0
 
 
 def with_tails(model: TrajectoryModel, users: Sequence[User]) -> TrajectoryModel:
@@ -46,53 +82,83 @@ def with_tails(model: TrajectoryModel, users: Sequence[User]) -> TrajectoryModel
     if kind == "normal":
         return model
     step = max(-(-len(users) // MOST_USERS), 1)
-    some = users[::step]
-    tails, density = heaviness(_residuals(replace(model, tails=0.0), some))
-    plain = replace(model, tails=tails)
-    if kind == "student" or (kind == "automatic" and tails < HEAVY):
+
+    def learnt(start: TrajectoryModel) -> tuple[float, TrajectoryModel]:
+        found = heaviness(_residuals(replace(start, tails=0.0), users[::step]))
+        return found.density, replace(start, tails=found.spread, tails_interval=found.interval)
+
+    density, plain = learnt(model)
+    if kind == "student" or (kind == "automatic" and plain.tails < HEAVY):
         return plain
-    drawn = replace(model, tails=0.0, clip=CLIP)
-    drawn_tails, drawn_density = heaviness(_residuals(drawn, some))
-    if kind == "automatic" and drawn_density < density + GAIN:
-        return plain
-    return replace(drawn, tails=drawn_tails)
+    drawn_density, drawn = max(
+        (learnt(replace(start, clip=CLIP)) for start in (model, _alike(model))), key=lambda pair: pair[0]
+    )
+    return plain if kind == "automatic" and drawn_density < density + GAIN else drawn
 
 
-def heaviness(residuals: Sequence[tuple[Array, Array]]) -> tuple[float, float]:
-    """The spread with the highest mean log density of standardised residuals, and that density without it.
+def _alike(model: TrajectoryModel) -> TrajectoryModel:
+    """The model whose users hardly differ in their noise.
+
+    Where tails are heavy, the rows of one user say less of that user's noise than Normal rows would. A narrower group
+    has the same effect as likelihoods that count less.
+    """
+    nodes = []
+    for node in model.nodes:
+        variance = node.group.variance.copy()
+        variance[-1] *= ALIKE
+        nodes.append(replace(node, group=replace(node.group, variance=variance)))
+    return replace(model, nodes=tuple(nodes))
+
+
+def heaviness(residuals: Sequence[Residuals]) -> Heaviness:
+    """The spread with the highest density of standardised residuals, its interval, and the density without scales.
 
     Predictions that are too wide or too narrow as a whole are no tails: each group of residuals has a scale of its own.
-
-    Args:
-        residuals: groups of residuals in standard deviations, (n,), and what is not known of the log variance of each,
-            (n,).
     """
-    groups = [(z, known) for z, known in residuals if len(z)]
-    rows = sum(len(z) for z, _ in groups)
+    groups = [group for group in residuals if len(group.z)]
+    rows = sum(len(group.z) for group in groups)
     if not rows:
-        return 0.0, 0.0
-    densities, stated = [], []
-    for spread in SPREADS:
-        total, plain = 0.0, 0.0
-        for z, known in groups:
-            freedom = freedom_of(known + spread)
+        return Heaviness()
+    sums, stated = np.zeros(len(SPREADS)), np.zeros(len(SPREADS))
+    for i, spread in enumerate(SPREADS):
+        for z, known, share in groups:
+            freedom = freedom_of(known + share**2 * spread)
             unit = np.sqrt((freedom - 2.0) / freedom)
-            each = {
-                scale: float(np.sum(student_log_density(z / (scale * unit), freedom) - np.log(scale * unit)))
+            each = [
+                float(np.sum(student_log_density(z / (scale * unit), freedom) - np.log(scale * unit)))
                 for scale in SCALES
-            }
-            total, plain = total + max(each.values()), plain + each[1.0]
-        densities.append(total / rows)
-        stated.append(plain / rows)
-    best = int(np.argmax(densities))
-    if densities[best] < densities[0] + LEAST_GAIN:
+            ]
+            sums[i] += _top(np.log(SCALES), np.array(each))
+            stated[i] += each[SCALES.index(1.0)]
+    best = int(np.argmax(sums))
+    inside = np.flatnonzero(sums >= sums[best] - INTERVAL)
+    low, high = (_crossing(sums - sums[best] + INTERVAL, int(inside[end]), step) for end, step in ((0, -1), (-1, 1)))
+    if sums[best] < sums[0] + max(LEAST_GAIN * rows, INTERVAL):  # a Normal's are in the interval, or as good as that
         best = 0
-    return SPREADS[best], stated[best]
+    return Heaviness(SPREADS[best], (min(low, SPREADS[best]), high), float(stated[best]) / rows)
 
 
-def _residuals(model: TrajectoryModel, users: Sequence[User]) -> list[tuple[Array, Array]]:
-    """Of first batches, and of later ones given those before: standardised, and what is not known of log variances."""
-    groups: list[list[tuple[Array, Array]]] = [[], []]
+def _top(x: Array, values: Array) -> float:
+    """The highest of some values, by a parabola through it and its neighbours."""
+    best = int(np.argmax(values))
+    if not 0 < best < len(x) - 1:
+        return float(values[best])
+    a, b, c = np.polyfit(x[best - 1 : best + 2] - x[best], values[best - 1 : best + 2], 2)
+    return float(c - 0.25 * b * b / a) if a < 0.0 else float(values[best])
+
+
+def _crossing(excess: Array, last: int, step: int) -> float:
+    """Where a curve over the spreads falls below 0, from the last value above it on; the end of them if nowhere."""
+    beyond = last + step
+    if not 0 <= beyond < len(SPREADS):
+        return SPREADS[last]
+    part = excess[last] / (excess[last] - excess[beyond])
+    return SPREADS[last] + float(part) * (SPREADS[beyond] - SPREADS[last])
+
+
+def _residuals(model: TrajectoryModel, users: Sequence[User]) -> list[Residuals]:
+    """Of first batches, and of later ones given those before."""
+    groups: list[list[Residuals]] = [[], []]
     for user in users:
         followed = model.new_user(user.name)
         for t in range(1, user.batches + 1):
@@ -110,5 +176,5 @@ def _residuals(model: TrajectoryModel, users: Sequence[User]) -> list[tuple[Arra
                 break
             assert ahead.freedom is not None  # its tails are not Normal
             known = np.asarray(scipy.special.polygamma(1, 0.5 * ahead.freedom))
-            groups[t > 1].append(((batch.y - ahead.mean) / ahead.sd, known))
-    return [(np.concatenate([z for z, _ in group]), np.concatenate([v for _, v in group])) for group in groups if group]
+            groups[t > 1].append(Residuals((batch.y - ahead.mean) / ahead.sd, known, ahead.noise / ahead.total))
+    return [Residuals(*map(np.concatenate, zip(*group, strict=True))) for group in groups if group]

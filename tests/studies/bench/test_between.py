@@ -137,6 +137,30 @@ def test_the_truth_is_the_regression_with_the_true_prior():
     assert prediction.noise == pytest.approx(truth.noise)
 
 
+def test_the_truth_with_heavy_tails_has_them_and_is_not_misled_by_one_row():
+    truth = MixedTruth((2.0, 1.0), (1.0, 0.5), 0.25, df=3.0)
+    made = simulate.mixed(3, 1, 0, truth=truth, batches=(12, 3))
+    user, method = made.test.raw[0], true_method(made.train, truth)
+    first = user.batch(1)
+    wild = first.y.copy()
+    wild[4] += 40.0
+    means = []
+    for y in (first.y, wild):
+        followed = method()
+        followed.update(first.X, y)
+        prediction = followed.predict(user.batch(2).X)
+        means.append(prediction.mean)
+        assert ((prediction.freedom >= 3.0) & (prediction.freedom < 6.0)).all()
+    np.testing.assert_allclose(means[1], means[0], atol=0.3)
+    # Nearly Normal noise is the regression in closed form.
+    near = replace(truth, df=1e7)
+    plain, student = (true_method(made.train, each)() for each in (replace(truth, df=np.inf), near))
+    for followed in (plain, student):
+        followed.update(first.X, first.y)
+    np.testing.assert_allclose(student.predict(first.X).mean, plain.predict(first.X).mean, rtol=1e-5)
+    np.testing.assert_allclose(student.predict(first.X).total, plain.predict(first.X).total, rtol=1e-5)
+
+
 def test_files_are_told_by_their_columns(tmp_path):
     (tmp_path / "steps.csv").write_text("user,time,log_steps,steps_prev_hour\na,1,2,3\n")
     (tmp_path / "trial.csv").write_text("user,decision_index,jbsteps30pre,jbsteps30\na,1,2,3\n")

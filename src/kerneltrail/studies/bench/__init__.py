@@ -30,6 +30,7 @@ from kerneltrail.studies.bench.recovery import RecoveryBenchmark
 from kerneltrail.studies.bench.scale import ScaleBenchmark
 from kerneltrail.studies.bench.searches import SearchesBenchmark
 from kerneltrail.studies.bench.select import SelectBenchmark
+from kerneltrail.studies.bench.shared import SharedBenchmark
 from kerneltrail.studies.bench.train import TrainBenchmark
 from kerneltrail.studies.bench.update import UpdateBenchmark
 
@@ -37,7 +38,7 @@ for _kind in (
     EvidenceBenchmark, MapBenchmark, UpdateBenchmark, TrainBenchmark, SelectBenchmark,
     MethodsBenchmark, NestedBenchmark, RecoveryBenchmark, EffectsBenchmark, HostileBenchmark,
     SearchesBenchmark,
-    BetweenBenchmark, ScaleBenchmark,
+    BetweenBenchmark, SharedBenchmark, ScaleBenchmark,
 ):  # fmt: skip
     BENCHMARKS.add(_kind.name, _kind)
 

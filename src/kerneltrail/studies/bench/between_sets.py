@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal, Protocol
 
 import numpy as np
+import scipy
 
-from kerneltrail.data import Cohort, simulate
+from kerneltrail.data import Cohort, User, simulate
 from kerneltrail.data.simulate import MixedTruth
 from kerneltrail.data.table import read_table
 from kerneltrail.errors import DataError
 from kerneltrail.evaluation import splits
-from kerneltrail.gp import Reward
+from kerneltrail.gp import Prediction, Reward
+from kerneltrail.gp.population import design
+from kerneltrail.gp.prediction import freedom_of
 from kerneltrail.methods import Method, Preprocessor, RefittingMethod
-from kerneltrail.methods.linear import LinearRegression, Weights
+from kerneltrail.methods.linear import LinearFit, LinearRegression, Weights
+from kerneltrail.methods.protocol import Array, Fit
 from kerneltrail.studies.experiments.real.design import FITBIT, HEARTSTEPS, RealStudy
 
 Blind = Literal["choose", "report"]
@@ -25,6 +29,8 @@ OTHER_SEEDS = 1_000_000
 """Added to the seed of what settings are chosen on."""
 TRUTH = "truth"
 """Label of the method that knows the population's true weights and variances."""
+TURNS = 50
+"""Of posterior and noise weights; they settle in a dozen."""
 
 
 @dataclass(frozen=True)
@@ -114,11 +120,51 @@ class MixedSet:
             yield Split(f"split {number}", made.train, made.test, true_method(made.train, self.truth))
 
 
+@dataclass(frozen=True)
+class StudentRegression(LinearRegression):
+    """The regression whose noise is known to be Student's t: posterior and noise weights in turn (variational Bayes).
+
+    A row far out counts less, λ_i = (ν + 1)/(ν + E[(y_i - b_i'w)²]/s²), s² the t's squared scale; the posterior given
+    all λ is that of rows weighed by them.
+    """
+
+    df: float = 3.0
+
+    def fit(self, rows: User, before: Fit | None) -> LinearFit:
+        """The posterior of the weights."""
+        fitted, prior = super().fit(rows, before), self.prior
+        square = prior.noise * (self.df - 2.0) / self.df
+        user = fitted.prepared.rows
+        features, y, posterior = design(user.X, user.covariates, None, None), user.y, fitted.weights
+        for _ in range(TURNS if len(y) else 0):
+            spread = np.einsum("ij,jk,ik->i", features, posterior.covariance, features)
+            root = np.sqrt((self.df + 1.0) / (self.df + ((y - features @ posterior.mean) ** 2 + spread) / square))
+            posterior = replace(prior, noise=square).given(root[:, None] * features, root * y)
+        return StudentFit(
+            fitted.prepared, replace(posterior, noise=prior.noise), fitted.composition, fitted.reward, self.df
+        )
+
+
+@dataclass(frozen=True)
+class StudentFit(LinearFit):
+    """The posterior of a `StudentRegression`; a `Fit`."""
+
+    df: float = 3.0
+
+    def predict(self, X: Array, action: Array | None) -> Prediction:
+        """Mean, variance and tails in data units (method (53))."""
+        prediction = super().predict(X, action)
+        tails = float(scipy.special.polygamma(1, 0.5 * self.df))
+        return replace(prediction, freedom=freedom_of((prediction.noise / prediction.total) ** 2 * tails))
+
+
 def true_method(cohort: Cohort, truth: MixedTruth) -> Method:
-    """The regression that knows what is true of the population, in data units: the best linear prediction."""
+    """The regression that knows what is true of the population, in data units; users' noise must not differ."""
     prior = Weights(np.array(truth.weights), np.diag(truth.between), truth.noise)
     preprocessor = Preprocessor.of(cohort, scaling="none", target_scaling="none")
-    return RefittingMethod(TRUTH, LinearRegression(preprocessor, None, prior))
+    if np.isinf(truth.df):
+        return RefittingMethod(TRUTH, LinearRegression(preprocessor, None, prior))
+    return RefittingMethod(TRUTH, StudentRegression(preprocessor, None, prior, truth.df))
 
 
 SIMULATED = (
