@@ -14,6 +14,7 @@ import warnings
 from collections.abc import Callable, Hashable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, Protocol, TypeVar, runtime_checkable
 
 import cloudpickle
@@ -21,7 +22,7 @@ import lazy_loader
 import numpy as np
 import scipy
 from numpy.typing import NDArray
-from threadpoolctl import threadpool_limits
+from threadpoolctl import ThreadpoolController
 
 from kerneltrail.engines.carried import adopt, carried
 from kerneltrail.engines.process import begin_worker
@@ -44,12 +45,17 @@ Function = Callable[..., R]
 @contextmanager
 def one_blas_thread() -> Iterator[None]:
     """Run a block with one BLAS thread: at these sizes more make it slower, and the last bits depend on them."""
-    _ = scipy.linalg  # SciPy brings a BLAS of its own: loaded inside the block, it would take all cores
+    with _thread_pools().limit(limits=1, user_api="blas"):
+        yield
+
+
+@cache
+def _thread_pools() -> ThreadpoolController:
+    """The libraries' thread pools, looked for once: that takes a millisecond, as long as many a job."""
+    _ = scipy.linalg  # SciPy brings a BLAS of its own: loaded afterwards, it would take all cores
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)  # of other libraries' thread pools, which do not matter here
-        limits = threadpool_limits(limits=1, user_api="blas")
-    with limits:
-        yield
+        return ThreadpoolController()
 
 
 @dataclass(frozen=True)
