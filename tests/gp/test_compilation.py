@@ -35,6 +35,17 @@ def test_a_changed_source_with_compiled_functions_is_compiled_anew(source, tmp_p
     assert compilation._marker() != before
 
 
+def test_what_was_compiled_from_other_sources_is_forgotten(tmp_path, monkeypatch):
+    for package in (kerneltrail.gp, kerneltrail.kernels):
+        folder = tmp_path / Path(package.__file__).parent.name / "__pycache__"
+        folder.mkdir(parents=True)
+        for name in ("a.nbi", "a.1.nbc", "a.pyc"):
+            (folder / name).touch()
+        monkeypatch.setattr(package, "__file__", str(folder.parent / "__init__.py"))
+    compilation._forget()
+    assert {path.name for path in tmp_path.rglob("*") if path.is_file()} == {"a.pyc"}
+
+
 def test_there_are_some_among_the_kernels():
     assert "compiled" in {path.parent.name for path in SOURCES}
 

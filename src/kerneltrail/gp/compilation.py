@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from types import SimpleNamespace
@@ -31,13 +32,16 @@ def _marker() -> Path | None:
     cache_folder = getattr(getattr(slope_one, "_cache", None), "cache_path", None)
     if cache_folder is None:
         return None
-    folders = [Path(str(package.__file__)).parent for package in (kerneltrail.gp, kerneltrail.kernels)]
-    sources = sorted(path for folder in folders for path in folder.rglob("*.py"))
+    sources = sorted(path for folder in _folders() for path in folder.rglob("*.py"))
     parts = [f"{path.name}:{path.stat().st_mtime_ns}" for path in sources]
     processor = slope_one.targetctx.codegen().magic_tuple()  # a home may be shared by machines of several kinds
     parts += [numba.__version__, np.__version__, sys.version, repr(processor)]
     name = blake("\n".join(parts), size=8).hex()
     return Path(cache_folder) / f"kerneltrail-{name}.compiled"
+
+
+def _folders() -> list[Path]:
+    return [Path(str(package.__file__)).parent for package in (kerneltrail.gp, kerneltrail.kernels)]
 
 
 COMPILING = "compiling, which is done once after an installation"
@@ -65,8 +69,19 @@ def ensure_compiled() -> bool:
     return done.returncode == 0 and marker.exists()
 
 
+def _forget() -> None:
+    """Delete what was compiled from other sources.
+
+    A kept function has those that it calls in it, and would not be compiled anew when only their file has changed.
+    """
+    for kept in (path for folder in _folders() for path in folder.rglob("*.nb[ci]")):
+        with suppress(OSError):
+            kept.unlink()
+
+
 def _use_everything() -> None:
     """Call every compiled function with the types it is called with in earnest."""
+    _forget()
     urn_moves.use_everything()
     rng = np.random.default_rng(0)
     rows = 24
