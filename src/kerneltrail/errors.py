@@ -54,3 +54,7 @@ class ConfigError(KerneltrailError, ValueError):
 
 class TrajectoryError(KerneltrailError, ValueError):
     """Paths, evidences or a configuration of moves that do not fit together."""
+
+
+class DecisionError(KerneltrailError, ValueError):
+    """A request for a decision that cannot be answered as it stands; the message names the field."""

@@ -16,17 +16,18 @@ REGISTRIES.add("atom", "kerneltrail.kernels.atoms:ATOMS")
 REGISTRIES.add("evidence", "kerneltrail.trajectory.evidence:EVIDENCES")
 REGISTRIES.add("move", "kerneltrail.trajectory.sampler.moves:MOVES")
 REGISTRIES.add("method", "kerneltrail.methods:METHODS")
+REGISTRIES.add("allocation", "kerneltrail.trial.allocation:ALLOCATIONS")
 REGISTRIES.add("study", "kerneltrail.studies.experiments:EXPERIMENTS")
 
 
 def register(kind: str, name: str, thing: Any) -> Any:
-    """Add an atom, an evidence, a move, a method or a study under a name; from then on it is found like a built-in one.
+    """Add an atom, an evidence, a move, a method, an allocation or a study; it is then found like a built-in one.
 
     Args:
-        kind: ``atom``, ``evidence``, ``move``, ``method`` or ``study``.
+        kind: ``atom``, ``evidence``, ``move``, ``method``, ``allocation`` or ``study``.
         name: what people write for it: in a kernel's text, in settings, on the command line.
-        thing: an `AtomKind`, an evidence class, a move class, a method's builder, or an experiment. The file of any
-            built-in one is an example (docs/developing.md).
+        thing: an `AtomKind`, an evidence class, a move class, a method's builder, an allocation class, or an
+            experiment. The file of any built-in one is an example (docs/developing.md).
 
     Returns:
         The thing itself.

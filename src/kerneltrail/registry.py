@@ -1,4 +1,4 @@
-"""Things found by name: one idea for atoms, evidences, moves, methods and studies.
+"""Things found by name: one idea for atoms, evidences, moves, methods, allocations and studies.
 
 Each room owns a `Registry` of its kind and fills it beside the definitions; nothing elsewhere asks "is it this one?".
 `kerneltrail.register` adds to any of them from outside. A registry tells the package's own things from those that were

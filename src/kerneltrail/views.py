@@ -1,8 +1,8 @@
-"""Views by name: how a cohort, a model, a user and effects show themselves in a notebook.
+"""Views by name: how a cohort, a model, a user and effects show themselves in a notebook; what a trial would decide.
 
-HTML and figures are made in `report`, one of the last rooms; what they show comes from rooms before it, which must not
-import it. So a view is kept here as text, "module:function", and its module is loaded when the view is first asked for,
-as pandas does with plotting backends. Who never looks never loads Matplotlib.
+HTML and figures are made in `report`, one of the last rooms, and decisions in `trial`; what they show comes from rooms
+before those, which must not import them. So a view is kept here as text, "module:function", and its module is loaded
+when the view is first asked for, as pandas does with plotting backends. Who never looks never loads Matplotlib.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ for _what in ("cohort", "model", "user", "effects"):
     VIEWS.add(f"{_what}.html", f"kerneltrail.report.notebook:{_what}_html")
 for _what in ("model", "user", "effects"):
     VIEWS.add(f"{_what}.figure", f"kerneltrail.report.notebook:{_what}_figure")
+VIEWS.add("user.decision", "kerneltrail.trial.notebook:decide_for")
 
 
 def show(view: str, thing: Any, **options: Any) -> Any:

@@ -226,7 +226,8 @@ def test_levels_stand_side_by_side_with_their_names():
 def test_every_view_can_be_loaded(name):
     things = {"cohort": read, "model": mean_model, "user": lambda: followed(mean_model())}
     things["effects"] = lambda: followed(mean_model()).effects()
-    assert show(name, things[name.partition(".")[0]]())
+    options = {"context": {"hour": 9.0, "steps": 100.0}} if name == "user.decision" else {}
+    assert show(name, things[name.partition(".")[0]](), **options)
 
 
 @pytest.mark.parametrize(

@@ -295,11 +295,7 @@ class NewUser:
         return prior, weights, int(np.argmax(weights))
 
     def predict(
-        self,
-        X: Any,
-        *,
-        action: Assignment | ArrayLike | None = None,
-        probability: ArrayLike | None = None,
+        self, X: Any, *, action: Assignment | ArrayLike | None = None, probability: ArrayLike | None = None
     ) -> Prediction:
         """Mean and variance in the target's units, averaged over nodes by their probability at the next batch.
 
@@ -343,6 +339,10 @@ class NewUser:
         scale = self._scaler.scale
         means = scale * (np.array([mean for mean, _ in parts]) + shared)
         return Advantage(weights, means, self._scaler.inverse_variance(np.array([variance for _, variance in parts])))
+
+    def decide(self, context: Mapping[str, Any], **options: Any) -> Any:
+        """What an allocation rule decides in a context, with its probability; as `kerneltrail.trial.decide_for`."""
+        return show("user.decision", self, context=context, **options)
 
     def effects(self) -> Effects:
         """What was found of the user: the effect of every covariate in data units, with its uncertainty."""

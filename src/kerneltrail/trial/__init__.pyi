@@ -1,0 +1,42 @@
+from .allocation import ALLOCATIONS, PRESETS, Allocated, Allocation, Limits, allocation_of
+from .answer import AdvantageParts, Decision, assigned
+from .burden import Burden, dose_after, dose_of
+from .decision import Policy, decide, decide_fixed
+from .draw import Draws, drawn
+from .ladder import decide_by_ladder
+from .notebook import decide_for
+from .past import Past, slot_of
+from .protocol import Protocol, read_protocol
+from .protocol_text import commented_text
+from .replay import Comparison, compare
+from .request import Request
+
+__all__ = [
+    "ALLOCATIONS",
+    "AdvantageParts",
+    "Allocated",
+    "Allocation",
+    "Burden",
+    "Comparison",
+    "Decision",
+    "Draws",
+    "Limits",
+    "PRESETS",
+    "Past",
+    "Policy",
+    "Protocol",
+    "Request",
+    "allocation_of",
+    "assigned",
+    "commented_text",
+    "compare",
+    "decide",
+    "decide_by_ladder",
+    "decide_fixed",
+    "decide_for",
+    "dose_after",
+    "dose_of",
+    "drawn",
+    "read_protocol",
+    "slot_of",
+]
