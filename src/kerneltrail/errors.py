@@ -58,3 +58,39 @@ class TrajectoryError(KerneltrailError, ValueError):
 
 class DecisionError(KerneltrailError, ValueError):
     """A request for a decision that cannot be answered as it stands; the message names the field."""
+
+
+class LedgerError(KerneltrailError):
+    """A trial's ledger that cannot be opened, read, verified or restored, with the reason."""
+
+
+class NotRecorded(LedgerError):
+    """What the ledger could not take: its database is full, locked, down or read-only. Nothing is half-written.
+
+    Whoever gets it may send the same again: if the entry was written after all, as when a connection breaks in the very
+    commit, the repeat is answered from the ledger.
+    """
+
+
+class KeyConflict(LedgerError, ValueError):
+    """A key of the ledger that is taken by something else; the message names both.
+
+    Attributes:
+        sequence: the number of the entry that holds the key.
+        kind: the kind of both.
+        key: their key.
+    """
+
+    def __init__(self, words: str, sequence: int, kind: str, key: str) -> None:
+        self.words = words
+        self.sequence = sequence
+        self.kind = kind
+        self.key = key
+        super().__init__(words)
+
+    def __reduce__(self) -> tuple[type[KeyConflict], tuple[str, int, str, str]]:
+        return KeyConflict, (self.words, self.sequence, self.kind, self.key)
+
+
+class ParticipantRemoved(LedgerError, ValueError):
+    """An entry about a participant whose data were removed: nothing more is recorded of them."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import uuid
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
@@ -12,7 +13,7 @@ from kerneltrail.errors import DataError, KerneltrailError
 
 def write(
     path: str | os.PathLike[str],
-    content: str | bytes,
+    content: str | bytes | Iterator[bytes],
     *,
     shown: Path | None = None,
     error: type[KerneltrailError] = DataError,
@@ -20,7 +21,8 @@ def write(
     """Write a file beside its goal, down to the disk, then rename it: a reader sees the old file or the new one.
 
     Folders on the way are made. Whatever fails, nothing is left beside the goal, and what stood there is untouched; an
-    `error` names the goal, or the path `shown` in its place. Text is written as UTF-8.
+    `error` names the goal, or the path `shown` in its place. Text is written as UTF-8;
+    what comes in pieces is written piece by piece.
     """
     goal = Path(path)
     beside = goal.with_name(f".{uuid.uuid4().hex}.tmp")  # a name of its own: the goal's may be as long as names can be
@@ -28,7 +30,8 @@ def write(
         goal.parent.mkdir(parents=True, exist_ok=True)
         try:
             with beside.open("xb") as file:
-                file.write(content.encode("utf-8") if isinstance(content, str) else content)
+                text = content.encode("utf-8") if isinstance(content, str) else content
+                file.writelines([text] if isinstance(text, bytes) else text)
                 file.flush()
                 os.fsync(file.fileno())
             beside.replace(goal)

@@ -1,0 +1,245 @@
+"""A database that a ledger lies in, SQLite or PostgreSQL: connections, transactions, and failures as sentences."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import Connection, Engine, create_engine, event, text
+from sqlalchemy.engine import URL, make_url
+from sqlalchemy.exc import (
+    ArgumentError,
+    IntegrityError,
+    InterfaceError,
+    OperationalError,
+    SQLAlchemyError,
+    TimeoutError,
+)
+
+from kerneltrail.errors import LedgerError, NotRecorded
+from kerneltrail.trial.ledger import schema
+
+PATIENCE = 5.0
+"""Seconds that a writer waits for another one, or for a connection."""
+_WRITES = "kerneltrail_writes"
+
+
+class Database:
+    """One database, by the path of a SQLite file or by a URL such as ``postgresql://user@host/name``.
+
+    Connections are made when they are needed and tested before they are used, so that a database that was away is found
+    again. The tables are made by the first who writes.
+    """
+
+    def __init__(self, location: str | os.PathLike[str], *, patience: float = PATIENCE) -> None:
+        self.url = url_of(location)
+        self.patience = patience
+        self.is_sqlite = self.url.get_backend_name() == "sqlite"
+        bare = self.url.set(drivername="postgresql", query={})
+        self.shown = self.url.database or "" if self.is_sqlite else bare.render_as_string(hide_password=True)
+        self._ready = False
+        wait = {"timeout": patience} if self.is_sqlite else {"connect_timeout": max(2, round(patience))}
+        self.engine: Engine = create_engine(self.url, pool_pre_ping=True, pool_timeout=patience, connect_args=wait)
+        event.listen(self.engine, "connect", self._settle_sqlite if self.is_sqlite else self._settle_postgresql)
+        if self.is_sqlite:
+            event.listen(self.engine, "begin", _begin_sqlite)
+
+    def _settle_sqlite(self, connection: Any, _: Any) -> None:
+        connection.isolation_level = None  # transactions begin where `_begin_sqlite` says, not where a driver guesses
+        cursor = connection.cursor()
+        cursor.execute(f"PRAGMA busy_timeout = {round(1000 * self.patience)}")
+        if "mode=ro" not in str(self.url):
+            _use_wal(cursor, self.patience)
+        cursor.execute("PRAGMA synchronous = FULL")  # a commit is on the disk before anybody is answered
+        cursor.execute("PRAGMA foreign_keys = ON")
+        cursor.execute("PRAGMA secure_delete = ON")  # what is removed is overwritten, not only unlinked
+        cursor.close()
+
+    def _settle_postgresql(self, connection: Any, _: Any) -> None:
+        milliseconds = round(1000 * self.patience)
+        with connection.cursor() as cursor:
+            cursor.execute(f"SET lock_timeout = {milliseconds}")
+            cursor.execute(f"SET idle_in_transaction_session_timeout = {12 * milliseconds}")
+            cursor.execute("SET synchronous_commit = on")
+        connection.commit()
+
+    @contextmanager
+    def writing(self, trial: str) -> Iterator[Connection]:
+        """A transaction in which nobody else writes to this trial; it commits at the end, or leaves nothing.
+
+        Raises:
+            NotRecorded: if the database could not take it, whatever the reason.
+        """
+        with self._translated(NotRecorded, "nothing was recorded"):
+            if not self._ready:
+                self._prepare()
+            with self.engine.connect().execution_options(**{_WRITES: True}) as connection, connection.begin():
+                if not self.is_sqlite:  # SQLite has one writer at a time for the whole file
+                    connection.execute(text("SELECT pg_advisory_xact_lock(:lock)"), {"lock": _lock_of(trial)})
+                yield connection
+
+    @contextmanager
+    def reading(self) -> Iterator[Connection]:
+        """A transaction that only reads.
+
+        Raises:
+            LedgerError: if the database cannot be read.
+        """
+        translated = self._translated(LedgerError, "the ledger cannot be read")
+        with translated, self.engine.connect() as connection, connection.begin():
+            yield connection
+
+    def is_there(self) -> bool:
+        """Whether somebody has written a ledger here; a SQLite file is not made by asking."""
+        if not self._ready:
+            if self.is_sqlite and not self.url.query and not Path(str(self.url.database)).exists():
+                return False
+            with self.reading() as connection:
+                self._ready = schema.is_there(connection)
+        return self._ready
+
+    def overwrite_deleted(self) -> bool:
+        """Overwrite what the database keeps of deleted rows for its own purposes; False where it cannot just now."""
+        try:
+            if self.is_sqlite:  # the log beside the file still has the pages of before
+                connection = self.engine.raw_connection()
+                try:
+                    cursor = connection.cursor()
+                    return bool(cursor.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0] == 0)
+                finally:
+                    connection.close()
+            with self.engine.connect().execution_options(isolation_level="AUTOCOMMIT") as automatic:
+                automatic.exec_driver_sql(f"VACUUM {schema.payloads.name}")
+            return True
+        except (SQLAlchemyError, self.engine.dialect.loaded_dbapi.Error):
+            return False
+
+    def _prepare(self) -> None:
+        """Make the tables where there are none. Two that begin at once wait for each other."""
+        if self.is_sqlite and not self.url.query:
+            folder = Path(str(self.url.database)).parent
+            try:
+                folder.mkdir(parents=True, exist_ok=True)
+            except OSError as problem:
+                words = f"the folder {folder} cannot be made ({problem.strerror or problem})"
+                raise NotRecorded(f"{words}; nothing was recorded") from None
+        with self.engine.connect() as connection, connection.begin():
+            there = schema.is_there(connection)
+        if not there:
+            with self.engine.connect().execution_options(**{_WRITES: True}) as connection, connection.begin():
+                if not self.is_sqlite:
+                    connection.execute(text("SELECT pg_advisory_xact_lock(:lock)"), {"lock": _lock_of("")})
+                schema.create(connection)
+        self._ready = True
+
+    @contextmanager
+    def _translated(self, error: type[LedgerError], consequence: str) -> Iterator[None]:
+        try:
+            yield
+        except SQLAlchemyError as problem:
+            raise error(f"{self._reason(problem)}; {consequence}") from problem
+
+    def _reason(self, problem: Exception) -> str:
+        """What happened to the database, in words."""
+        original = getattr(problem, "orig", None) or problem
+        words = str(original).strip().split("\n")[0]
+        code = getattr(original, "sqlstate", None) or getattr(original, "sqlite_errorname", None) or ""
+        for beginnings, sentence in _REASONS.items():
+            if code.startswith(beginnings):
+                return f"the database {self.shown} {sentence} ({words})"
+        if isinstance(problem, IntegrityError):
+            return f"another writer was faster in the database {self.shown} ({words})"
+        if isinstance(problem, OperationalError | InterfaceError | TimeoutError):
+            return f"the database {self.shown} cannot be reached ({words})"
+        return f"the database {self.shown} refused ({words})"
+
+    def copy_sqlite(self, goal: Path) -> None:
+        """Copy a SQLite database as it is at one moment, while others write; deleted rows are not in the copy."""
+        with self._translated(LedgerError, f"it was not copied to {goal}"):
+            connection = self.engine.raw_connection()
+            try:
+                connection.cursor().execute("VACUUM INTO ?", (str(goal),))
+            except self.engine.dialect.loaded_dbapi.Error as problem:
+                raise LedgerError(f"{self._reason(problem)}; it was not copied to {goal}") from problem
+            finally:
+                connection.close()
+
+    def close(self) -> None:
+        """Give back all connections; the next use makes new ones."""
+        self.engine.dispose()
+
+
+_REASONS: dict[tuple[str, ...], str] = {
+    ("SQLITE_FULL", "53100"): "has no room left: its disk is full",
+    ("SQLITE_READONLY", "25006"): "can only be read",
+    ("SQLITE_BUSY", "SQLITE_LOCKED", "55P03"): "is locked by another writer for too long",
+    ("SQLITE_CORRUPT", "SQLITE_NOTADB", "XX001", "XX002"): "is damaged, or is no database",
+    ("SQLITE_CANTOPEN",): "cannot be opened",
+    ("SQLITE_IOERR", "58030"): "cannot be read or written: its disk failed",
+    ("53300",): "has too many connections",
+    ("57P", "08", "3D000", "28"): "cannot be reached",
+    ("42501",): "does not let this user do it",
+}
+"""Beginnings of SQLite's and PostgreSQL's codes, and what they mean for people."""
+
+
+def url_of(location: str | os.PathLike[str]) -> URL:
+    """A location as SQLAlchemy has it: a path is a SQLite file, PostgreSQL is reached with psycopg.
+
+    >>> str(url_of("trial/ledger.db")), url_of("postgres://ann@host/study").drivername
+    ('sqlite:///trial/ledger.db', 'postgresql+psycopg')
+    """
+    shown = os.fspath(location)
+    if "://" not in shown:
+        return URL.create("sqlite", database=shown)
+    try:
+        url = make_url("postgresql" + shown[8:] if shown.startswith("postgres:") else shown)
+    except ArgumentError:
+        raise LedgerError(
+            "the ledger's address cannot be read: expected postgresql://user@host/name or a path"
+        ) from None
+    if url.drivername == "postgresql":
+        url = url.set(drivername="postgresql+psycopg")
+    if url.get_backend_name() not in ("sqlite", "postgresql"):
+        raise LedgerError(f"a ledger lies in SQLite or PostgreSQL, not in {url.get_backend_name()}")
+    if url.get_backend_name() == "sqlite" and url.database in (None, "", ":memory:"):
+        raise LedgerError("a ledger must outlive its process: name a file, such as sqlite:///ledger.db")
+    return url
+
+
+def _begin_sqlite(connection: Connection) -> None:
+    """A writer takes its turn when it begins: if it read first and then wrote, another could come in between."""
+    writes = connection.get_execution_options().get(_WRITES, False)
+    connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
+
+
+def _use_wal(cursor: Any, patience: float) -> None:
+    """Readers and a writer beside each other. Changing to it needs the file alone, for which SQLite does not wait."""
+    if cursor.execute("PRAGMA journal_mode").fetchone()[0] == "wal":
+        return
+
+    def change() -> bool:
+        try:
+            return bool(cursor.execute("PRAGMA journal_mode = WAL").fetchone()[0] == "wal")
+        except Exception as problem:
+            if getattr(problem, "sqlite_errorname", "").startswith(("SQLITE_BUSY", "SQLITE_LOCKED")):
+                return False
+            raise
+
+    _until(change, patience)
+
+
+def _until(done: Callable[[], bool], patience: float) -> None:
+    end = time.monotonic() + patience
+    while not done() and time.monotonic() < end:
+        time.sleep(0.01)
+
+
+def _lock_of(trial: str) -> int:
+    """The number of PostgreSQL's lock for a trial; a signed one of 64 bits."""
+    return int.from_bytes(hashlib.sha256(f"kerneltrail ledger {trial}".encode()).digest()[:8], "big", signed=True)

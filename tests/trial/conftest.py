@@ -1,0 +1,50 @@
+"""The same tests on SQLite and on PostgreSQL: each has a database of its own, or a schema of its own."""
+
+import uuid
+from datetime import UTC, datetime, timedelta
+from itertools import count
+
+import pytest
+from sqlalchemy import create_engine, text
+from sqlalchemy.engine import make_url
+
+from kerneltrail.trial.ledger import Ledger
+from trial import postgres
+
+
+@pytest.fixture(scope="session")
+def postgres_url():
+    with postgres.server() as address:
+        yield make_url(address).set(drivername="postgresql+psycopg")
+
+
+@pytest.fixture
+def postgresql(postgres_url):
+    """The address of an empty schema."""
+    name = f"test_{uuid.uuid4().hex}"
+    engine = create_engine(postgres_url)
+    with engine.begin() as connection:
+        connection.execute(text(f"CREATE SCHEMA {name}"))
+    yield postgres_url.update_query_dict({"options": f"-csearch_path={name}"}).render_as_string(hide_password=False)
+    with engine.begin() as connection:
+        connection.execute(text(f"DROP SCHEMA {name} CASCADE"))
+    engine.dispose()
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def location(request, tmp_path):
+    """Where a ledger may lie: a path or an address."""
+    return tmp_path / "ledger.db" if request.param == "sqlite" else request.getfixturevalue("postgresql")
+
+
+@pytest.fixture
+def clock():
+    """A clock that goes on by a second whenever it is asked."""
+    ticks = count()
+    return lambda: datetime(2026, 3, 1, tzinfo=UTC) + timedelta(seconds=next(ticks))
+
+
+@pytest.fixture
+def ledger(location, clock):
+    with Ledger(location, "walking", clock=clock) as opened:
+        yield opened
