@@ -94,3 +94,43 @@ class KeyConflict(LedgerError, ValueError):
 
 class ParticipantRemoved(LedgerError, ValueError):
     """An entry about a participant whose data were removed: nothing more is recorded of them."""
+
+
+class TrialError(KerneltrailError):
+    """A step of a trial that cannot be taken as things stand; the message says what stands in its way."""
+
+
+class UnknownName(TrialError, LookupError):
+    """A participant, decision, policy, update, incident or key that the ledger does not have."""
+
+
+class NotActive(TrialError):
+    """A participant for whom nothing is decided now.
+
+    Attributes:
+        status: `early` (has not begun), `paused`, `ended` (their time is over) or `withdrawn`.
+    """
+
+    def __init__(self, words: str, status: str) -> None:
+        self.words = words
+        self.status = status
+        super().__init__(words)
+
+    def __reduce__(self) -> tuple[type[NotActive], tuple[str, str]]:
+        return NotActive, (self.words, self.status)
+
+
+class InFlight(TrialError):
+    """The same decision is being made just now; asked again a little later, it is answered."""
+
+
+class UpdateRunning(TrialError):
+    """Another update of the policy is running."""
+
+
+class RevisionNeeded(TrialError):
+    """A change that must say which revision it changes."""
+
+
+class StaleRevision(TrialError):
+    """A change of something that somebody else has changed meanwhile."""
