@@ -7,18 +7,24 @@ dropped at any time, and several processes may work on one ledger.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import threading
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Any
 
 from kerneltrail.data import Cohort
-from kerneltrail.trajectory.graph import LearntGraph
+from kerneltrail.errors import TrialError, UnknownName
+from kerneltrail.trial import agreement, alarms, deciding, enrolment, keys, reports, rerun, rhythm, standing, updating
+from kerneltrail.trial.core import Clock, Core, folder_of_copies
+from kerneltrail.trial.draw import Draws
+from kerneltrail.trial.ledger.backup import backup
 from kerneltrail.trial.ledger.folds import Incident, Key, State
 from kerneltrail.trial.ledger.ledger import Head, Ledger
 from kerneltrail.trial.ledger.participant import Participant
-from kerneltrail.trial.ledger.verify import Verdict
+from kerneltrail.trial.ledger.verify import Verdict, verify
+from kerneltrail.trial.models import Models, ModelsAt
 from kerneltrail.trial.protocol import Protocol
 from kerneltrail.trial.request import Request
 from kerneltrail.trial.results import (
@@ -33,10 +39,7 @@ from kerneltrail.trial.results import (
     Status,
     Updated,
 )
-
-Clock = Callable[[], datetime]
-ModelsAt = str | os.PathLike[str] | Mapping[str, LearntGraph]
-"""A folder of model files, or models by their fingerprint."""
+from kerneltrail.trial.versions import Versions
 
 
 class Trial:
@@ -46,6 +49,10 @@ class Trial:
     returns. All of them raise `LedgerError` if the ledger cannot be read, and those that record raise `NotRecorded` if
     it cannot be written; nothing is recorded then, and the same call may be repeated.
     """
+
+    def __init__(self, core: Core) -> None:
+        self._core = core
+        self._threads: list[threading.Thread] = []
 
     @classmethod
     def open(
@@ -77,7 +84,19 @@ class Trial:
             TrialError: if the ledger has another protocol in force, or the key is not the one that it commits to.
             ConfigError: if the protocol is to be frozen and does not fit the model.
         """
-        raise NotImplementedError
+        core = Core(ledger, Draws(key), Models(models), clock, folder_of_copies(ledger, backups), pilot)
+        trial = cls(core)
+        with core.reading() as state:
+            frozen = None if state.protocol is None else core.protocol(state)
+        if frozen is None and protocol is not None:
+            trial.freeze(protocol)
+        elif frozen is not None:
+            agreement.check_key(core, frozen)
+            if protocol is not None and protocol.hash != frozen.hash:
+                raise TrialError("the ledger has another protocol in force; a change of it is frozen with a reason")
+        if warm:
+            trial.warm()
+        return trial
 
     # What was agreed -------------------------------------------------------------------------------------------------
 
@@ -90,17 +109,19 @@ class Trial:
             TrialError: for a change without reason or name, another trial's id, or a commitment to another key.
             ConfigError: if the model is at hand and does not fit; `UnknownName` if it is not.
         """
-        raise NotImplementedError
+        return agreement.freeze(self._core, protocol, reason, by)
 
     @property
     def protocol(self) -> Protocol:
         """The protocol in force; raises `TrialError` before one is frozen."""
-        raise NotImplementedError
+        with self._core.reading() as state:
+            return self._core.protocol(state)
 
     @contextmanager
     def reading(self) -> Iterator[State]:
         """All that the ledger comes to by now, for whoever reads several things of it: nothing changes meanwhile."""
-        raise NotImplementedError
+        with self._core.reading() as state:
+            yield state
 
     # Who takes part --------------------------------------------------------------------------------------------------
 
@@ -131,11 +152,13 @@ class Trial:
             RevisionNeeded: for a change without revision; `StaleRevision` if it is not the newest.
             ParticipantRemoved: if their data were removed.
         """
-        raise NotImplementedError
+        facts = {"timezone": timezone, "starts_on": starts_on, "ends_on": ends_on, "attributes": attributes}
+        return enrolment.enrol(self._core, participant, facts, revision)
 
     def participant(self, participant: str) -> Participant:
         """A participant by all that is recorded; raises `UnknownName`."""
-        raise NotImplementedError
+        with self._core.reading() as state:
+            return self._core.person(state, participant)
 
     def event(self, participant: str, kind: str, *, at: datetime, reason: str = "") -> Answer:
         """Pause, resume or withdraw a participant, from a time on.
@@ -144,7 +167,7 @@ class Trial:
             UnknownName: if nobody is called so; `DataError` for another kind, or a time without zone.
             NotActive: if it cannot be as they are (resume somebody who is not paused; anything after withdrawal).
         """
-        raise NotImplementedError
+        return enrolment.event(self._core, participant, kind, at, reason)
 
     def remove(self, participant: str, *, reason: str, by: str = "") -> Removed:
         """Delete all that was recorded of a participant; entries and their hashes stay, so that the chain verifies.
@@ -152,7 +175,7 @@ class Trial:
         Raises:
             UnknownName: if nobody is called so.
         """
-        raise NotImplementedError
+        return enrolment.remove(self._core, participant, reason, by)
 
     # Decisions -------------------------------------------------------------------------------------------------------
 
@@ -171,7 +194,7 @@ class Trial:
             InFlight: if another thread is still at it when the deadline has passed.
             ParticipantRemoved: if their data were removed.
         """
-        raise NotImplementedError
+        return deciding.decide(self._core, request)
 
     def schedule(self, requests: Sequence[Request]) -> list[Answer]:
         """Decide ahead for a phone that goes offline: all that is asked for, in one commit, or nothing.
@@ -181,7 +204,7 @@ class Trial:
         Raises:
             As `decide`. KeyConflict also if one of them was decided before, otherwise than by the same schedule.
         """
-        raise NotImplementedError
+        return deciding.schedule(self._core, requests)
 
     def report(self, request: Request, *, action: int, probability: float, reason: str) -> Answer:
         """Record a decision that the app drew by itself, because nothing could be recorded at the time.
@@ -191,7 +214,7 @@ class Trial:
         Raises:
             As `decide`; `DecisionError` also for a probability outside the protocol's limits.
         """
-        raise NotImplementedError
+        return deciding.report(self._core, request, action, probability, reason)
 
     def decision(self, name: str) -> tuple[str, Mapping[str, Any] | None]:
         """A decision by its `decision_id` or its key: its key and its record, None where it was removed.
@@ -199,7 +222,9 @@ class Trial:
         Raises:
             UnknownName: if there is none.
         """
-        raise NotImplementedError
+        with self._core.reading() as state:
+            whom, key = self._core.find(state, name)
+            return key, state.participants[whom].decisions[key].payload
 
     # What came of them -----------------------------------------------------------------------------------------------
 
@@ -218,7 +243,7 @@ class Trial:
             UnknownName: if there is no such decision; `DataError` for another status or action.
             KeyConflict: if this status was reported before otherwise; an incident is recorded.
         """
-        raise NotImplementedError
+        return reports.deliver(self._core, decision, status, at, delivered_action)
 
     def observe(self, items: Sequence[Mapping[str, Any]]) -> list[Item]:
         """Record covariates that arrive on their own.
@@ -226,7 +251,7 @@ class Trial:
         Each item has `client_id`, `participant`, `observed_at` (ISO 8601 with a zone) and `values` by field. One that
         is refused says why, and keeps none of the others.
         """
-        raise NotImplementedError
+        return reports.observations(self._core, items)
 
     def outcomes(self, items: Sequence[Mapping[str, Any]]) -> list[Item]:
         """Record outcomes.
@@ -236,13 +261,14 @@ class Trial:
         the `client_id` of an item of the same participant that it corrects. One that is refused says why, and keeps
         none of the others; the same `client_id` with other content is refused, with an incident.
         """
-        raise NotImplementedError
+        return reports.outcomes(self._core, items)
 
     # What is learnt --------------------------------------------------------------------------------------------------
 
     def due(self, now: datetime | None = None) -> str:
         """Why an update is due by the protocol's schedule, in words; empty if none is."""
-        raise NotImplementedError
+        with self._core.reading() as state:
+            return rhythm.due(state, self._core.protocol(state), now or self._core.clock())
 
     def update(self, *, reason: str, as_of: datetime | None = None, dry_run: bool = False, by: str = "") -> Updated:
         """Learn from the outcomes so far: a new policy, checked, then activated; decisions go on with the old one.
@@ -257,19 +283,27 @@ class Trial:
             UpdateRunning: if another one is. One whose process has ended is recorded as killed, and does not count.
             TrialError: before a protocol is frozen. Whatever else fails is the update's state: `failed`, in words.
         """
-        raise NotImplementedError
+        return updating.run(self._core, updating.begin(self._core, reason, as_of, by, dry_run=dry_run))
 
     def start_update(self, *, reason: str, as_of: datetime | None = None, by: str = "") -> str:
         """Start an update in a thread, and return its id for `updated`; raises as `update`."""
-        raise NotImplementedError
+        job = updating.begin(self._core, reason, as_of, by, dry_run=False)
+        thread = threading.Thread(target=updating.run, args=(self._core, job), name=f"update {job.id}")
+        self._threads.append(thread)
+        thread.start()
+        return job.id
 
     def updated(self, id: str) -> Updated:
         """An update by its id, running or finished; raises `UnknownName`."""
-        raise NotImplementedError
+        with self._core.reading() as state:
+            if id not in state.updates:
+                raise UnknownName(f"there is no update {id!r}")
+            return updating.recorded(state.updates[id])
 
     def policies(self) -> list[PolicyVersion]:
         """All versions of the policy, oldest first."""
-        raise NotImplementedError
+        with self._core.reading() as state:
+            return Versions(state).listed()
 
     def activate(self, version: str, *, reason: str, expected: str | None = None, by: str = "") -> Answer:
         """Let another version serve, such as the one before (rollback); that which serves already is a repeat.
@@ -284,69 +318,81 @@ class Trial:
             UnknownName: if there is no such version.
             StaleRevision: if another version than the expected one serves.
         """
-        raise NotImplementedError
+        return agreement.activate(self._core, version, reason, expected, by)
 
     def warm(self) -> int:
         """Compute the states of all active participants that are not in memory; their number."""
-        raise NotImplementedError
+        return updating.warm(self._core)
 
     # Looking after it ------------------------------------------------------------------------------------------------
 
     def incidents(self, *, open_only: bool = False) -> list[Incident]:
         """Incidents in the order they were recorded."""
-        raise NotImplementedError
+        with self._core.reading() as state:
+            return [each for each in state.incidents.values() if each.is_open or not open_only]
 
     def incident(self, kind: str, words: str, *, severity: str = "warning", participant: str | None = None,
                  key: str | None = None, details: Mapping[str, Any] | None = None) -> Answer:  # fmt: skip
         """Record an incident; with a key, once."""
-        raise NotImplementedError
+        return self._core.incident(kind, words, severity=severity, participant=participant, key=key, details=details)
 
     def acknowledge(self, incident: str, *, by: str, note: str = "") -> Answer:
         """Record that somebody has seen an incident; raises `UnknownName`."""
-        raise NotImplementedError
+        return alarms.acknowledge(self._core, incident, by, note)
 
     def alerts(self, now: datetime | None = None) -> list[Alert]:
         """What somebody should look at, computed from the ledger; nothing is recorded."""
-        raise NotImplementedError
+        with self._core.reading() as state:
+            return alarms.alerts(state, self._core.protocol(state), now or self._core.clock())
 
     def status(self, now: datetime | None = None) -> Status:
         """How the trial stands: a light, numbers, and words; its alerts are in it."""
-        raise NotImplementedError
+        with self._core.reading() as state:
+            return standing.status(state, self._core.protocol(state), now or self._core.clock())
 
     def watch(self, now: datetime | None = None) -> list[Incident]:
         """Record the alerts that are not yet recorded for their day as incidents, and return those."""
-        raise NotImplementedError
+        return alarms.watch(self._core, self.alerts(now))
 
     def create_key(self, scopes: Sequence[str], *, note: str = "", by: str = "") -> NewKey:
         """Make a key to the service. Its token is in the answer and nowhere else; raises `DataError` for a scope that
         is not there.
         """
-        raise NotImplementedError
+        return keys.create(self._core, scopes, note, by)
 
     def revoke_key(self, id: str, *, reason: str = "", by: str = "") -> Answer:
         """Make a key useless from now on; raises `UnknownName`."""
-        raise NotImplementedError
+        return keys.revoke(self._core, id, reason, by)
 
     def key_of(self, token: str) -> Key | None:
         """The key that a token opens with, or None if it opens nothing; `payload["scopes"]` says what it is for."""
-        raise NotImplementedError
+        return keys.opened(self._core, token)
 
     def verify(self, expected: Head | None = None) -> Verdict:
         """Walk the ledger's chain."""
-        raise NotImplementedError
+        return verify(self._core.ledger, expected)
 
     def replay(self, participant: str | None = None) -> Replayed:
         """Recompute every decision from the ledger and the models alone."""
-        raise NotImplementedError
+        return rerun.replay(self._core, participant)
 
     def replay_one(self, name: str) -> ReplayedDecision:
         """Recompute one decision, by its `decision_id` or key; raises `UnknownName`."""
-        raise NotImplementedError
+        with self._core.reading() as state:
+            whom, key = self._core.find(state, name)
+            person = state.participants[whom]
+            return rerun.replay_one(self._core, state, person, person.decisions[key], Versions(state))
 
     def backup(self, path: str | os.PathLike[str] | None = None) -> Path:
-        """Copy the ledger while it is in use, and verify the copy; into the folder of backups unless a path is named."""
-        raise NotImplementedError
+        """Copy the ledger while it is in use, and verify the copy; into the folder of backups by default."""
+        folder = self._core.backups or Path("backups")
+        goal = folder / enrolment.copy_name(self._core, "by-hand") if path is None else Path(path)
+        backup(self._core.ledger, goal)
+        return goal
 
     def close(self) -> None:
         """Wait for a running update, and give back connections."""
-        raise NotImplementedError
+        for thread in self._threads:
+            thread.join()
+        self._core.states.close()
+        self._core.ledger.close()

@@ -1,0 +1,360 @@
+"""Updates of the policy: computed beside decisions, checked, and put in force by one entry or not at all."""
+
+from __future__ import annotations
+
+import os
+import platform
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import asdict, dataclass, field
+from datetime import datetime, timedelta
+from typing import Any
+
+import numpy as np
+
+from kerneltrail.errors import KerneltrailError, ParticipantRemoved, TrialError, UnknownName, UpdateRunning
+from kerneltrail.kernels.phrases import counted, listing
+from kerneltrail.trajectory.new_user import NewUser
+from kerneltrail.trial.checks import CONTEXTS, checked, inside
+from kerneltrail.trial.core import Core
+from kerneltrail.trial.decision import Policy
+from kerneltrail.trial.enrolment import copy_name
+from kerneltrail.trial.ledger.backup import backup
+from kerneltrail.trial.ledger.entries import Kind, instant
+from kerneltrail.trial.ledger.folds import State, Update
+from kerneltrail.trial.ledger.participant import Participant
+from kerneltrail.trial.protocol import Protocol
+from kerneltrail.trial.results import Check, Updated, UpdateState
+from kerneltrail.trial.rows import Plan, Row, planned, rows_of, usable
+from kerneltrail.trial.rows import until as as_it_was
+from kerneltrail.trial.versions import Batches, Version, Versions, stored_version
+
+LEASE = timedelta(hours=1)
+"""An update of another machine that has not ended after so long counts as killed."""
+
+
+@dataclass(frozen=True)
+class Job:
+    """What an update works on, taken from the ledger at one moment."""
+
+    id: str
+    reason: str
+    protocol: Protocol
+    base: Version
+    model_id: str
+    until: int
+    people: Mapping[str, Participant]
+    batches: Mapping[str, Batches]
+
+
+@dataclass
+class Outcome:
+    """What an update has come to so far."""
+
+    participants: dict[str, Any] = field(default_factory=dict)
+    left_out: dict[str, dict[str, list[int]]] = field(default_factory=dict)
+    checks: list[Check] = field(default_factory=list)
+    calibration: dict[str, dict[str, int]] = field(default_factory=dict)
+    rebuilt: list[str] = field(default_factory=list)
+    held: list[str] = field(default_factory=list)
+    rows: int = 0
+    late: int = 0
+
+
+def begin(core: Core, reason: str, as_of: datetime | None, by: str, *, dry_run: bool) -> Job:
+    """Start an update: its entry is recorded, and others are refused until it ends."""
+    if dry_run:
+        with core.reading() as state:
+            return _job(core, state, "", reason, as_of)
+    _bury(core)
+    with core.ledger.transaction() as writer:
+        with core.reading() as state:
+            running = state.running_update
+            if running is not None:
+                raise UpdateRunning(f"update {running.id} has been running since {running.started_at}")
+            job = _job(core, state, str(len(state.updates) + 1), reason, as_of)
+        writer.append(
+            Kind.UPDATE_STARTED,
+            job.id,
+            {
+                "reason": reason,
+                "by": by,
+                "as_of": None if as_of is None else as_of.isoformat(),
+                "until": job.until,
+                "base": job.base.version,
+                "host": platform.node(),
+                "process": os.getpid(),
+                "token": core.token,
+            },
+        )
+    return job
+
+
+def _job(core: Core, state: State, id: str, reason: str, as_of: datetime | None) -> Job:
+    protocol, versions = core.protocol(state), Versions(state)
+    base = versions.active
+    if base is None:
+        raise UnknownName(f"the trial {state.trial} has no policy that serves")
+    until = state.sequence if as_of is None else _sequence(core, as_of, state.sequence)
+    if until < base.until:
+        raise TrialError(
+            f"the policy that serves knows what was recorded up to entry {base.until}, and {as_of} is before that: "
+            "activate an earlier version first"
+        )
+    people = {
+        name: as_it_was(person, until)
+        for name, person in state.participants.items()
+        if person.removed is None and person.enrolled is not None
+    }
+    batches = {name: versions.batches(base.version, name) for name in people}
+    return Job(id, reason, protocol, base, base.model_id, until, people, batches)
+
+
+def _sequence(core: Core, as_of: datetime, last: int) -> int:
+    """The last entry that was received by a time."""
+    return max((each.sequence for each in core.ledger.entries(until=last) if instant(each.received_at) <= as_of),
+               default=0)  # fmt: skip
+
+
+def _bury(core: Core) -> None:
+    """Record that an update was killed whose process has ended, or that has not ended for too long."""
+    with core.reading() as state:
+        running = state.running_update
+    if running is not None and is_dead(running, core.token, core.clock()):
+        words = f"update {running.id} was killed before it ended: the policy before it has gone on serving"
+        with core.ledger.transaction() as writer:
+            writer.append(Kind.UPDATE_FINISHED, running.id, {"state": "killed", "words": words})
+        core.incident("update-killed", words, key=f"update-killed/{running.id}")
+
+
+def is_dead(update: Update, token: str, now: datetime) -> bool:
+    """Whether nobody is working at an update any more."""
+    request = update.request
+    if request.get("token") == token:
+        return False
+    if now - instant(update.started_at) > LEASE:
+        return True
+    if request.get("host") != platform.node():
+        return False
+    number = int(request.get("process", 0))
+    if number == os.getpid():  # the number of a process that ended
+        return True
+    try:
+        os.kill(number, 0)
+    except ProcessLookupError:
+        return True
+    except OSError:  # there is one, of somebody else
+        return False
+    return False
+
+
+def run(core: Core, job: Job) -> Updated:
+    """Do an update that was started, to its end; what goes wrong is its state."""
+    dry = not job.id
+    try:
+        if not dry:
+            save_copy(core, job)
+        result = computed(core, job)
+    except KerneltrailError as problem:
+        return _failed(core, job, str(problem))
+    except Exception as problem:
+        return _failed(core, job, f"{type(problem).__name__}: {problem}")
+    return finish(core, job, result)
+
+
+def save_copy(core: Core, job: Job) -> None:
+    """A copy of the ledger before anything is learnt."""
+    if core.backups is not None:
+        backup(core.ledger, core.backups / copy_name(core, f"before-update-{job.id}"))
+
+
+def computed(core: Core, job: Job) -> Outcome:
+    """Plan, compute and check every participant; nothing is recorded."""
+    result = Outcome()
+    policy = Policy(job.base.version, core.models.get(job.model_id), job.model_id, job.protocol.rule)
+    for name, person in job.people.items():
+        rows = usable(person, policy.model)
+        if rows.left_out:
+            result.left_out[name] = {reason: list(numbers) for reason, numbers in rows.left_out.items()}
+        plan = planned(job.batches[name], rows.rows, person)
+        if plan.change is None:
+            continue
+        _follow(core, job, policy, person, plan, rows.rows, result)
+    return result
+
+
+def _follow(
+    core: Core, job: Job, policy: Policy, person: Participant, plan: Plan, rows: tuple[Row, ...], result: Outcome
+) -> None:
+    name, base = person.id, job.batches[person.id]
+
+    def rows_from(person: Participant, batches: Batches) -> Any:
+        return lambda start: rows_of(person, batches[start:])
+
+    try:
+        old: NewUser | None = None
+        if base:
+            old = core.states.compute(policy.model, job.model_id, name, base, rows_from(person, base))
+        new: NewUser | None = None
+        if plan.batches:
+            new = core.states.compute(policy.model, job.model_id, name, plan.batches, rows_from(person, plan.batches))
+        contexts = np.array([[row.values[each] for each in policy.model.covariates] for row in rows[-CONTEXTS:]])
+        found = [] if new is None else checked(job.protocol, policy, name, new, old, contexts)
+        fresh = [row for row in rows if row.outcome in plan.new]
+        if fresh:
+            hit = inside(old or policy.newcomer, fresh)
+            result.calibration[name] = {"rows": len(fresh), "inside": hit}
+    except (KerneltrailError, ArithmeticError, ValueError) as problem:
+        found = [Check("finite", False, f"{name} cannot be followed: {problem}", name)]
+    result.checks.extend(found)
+    if any(not each.passed for each in found if each.name != "shift"):
+        result.held.append(name)
+        result.calibration.pop(name, None)
+        return
+    result.participants[name] = {**(plan.change or {}), **({"late": list(plan.late)} if plan.late else {})}
+    result.rows += len(plan.new)
+    result.late += len(plan.late)
+    if plan.rebuilt:
+        result.rebuilt.append(name)
+
+
+def finish(core: Core, job: Job, result: Outcome) -> Updated:
+    """Record what an update came to, and with it, in the same commit, that its policy serves."""
+    state: UpdateState = "done" if result.participants else "refused" if result.held else "empty"
+    if not job.id:
+        return _updated(job, result, state, None)
+    with core.ledger.transaction() as writer:
+        with core.reading() as now:
+            versions = Versions(now)
+            gone = [name for name in result.participants if now.participants[name].removed is not None]
+            serving = versions.active
+        for name in gone:  # removed while it was computed
+            del result.participants[name]
+        if state == "done" and (serving is None or serving.version != job.base.version):
+            state = "superseded"
+        version = versions.next_name() if state == "done" else None
+        policy = None
+        if version is not None:
+            policy = stored_version(version, job.model_id, job.base.version, job.until, result.participants)
+        done = _updated(job, result, state, version)
+        writer.append(
+            Kind.UPDATE_FINISHED,
+            job.id,
+            {
+                "state": state,
+                "policy": policy,
+                "base": job.base.version,
+                "checks": [asdict(check) for check in result.checks],
+                "left_out": result.left_out,
+                "calibration": result.calibration,
+                "rebuilt": result.rebuilt,
+                "held": result.held,
+                "rows": result.rows,
+                "words": done.words,
+            },
+        )
+        if version is not None:
+            reason = f"update {job.id}: {job.reason}"
+            writer.append(Kind.POLICY_ACTIVATED, f"{version}/update-{job.id}", {"version": version, "reason": reason})
+    _tell(core, job, result)
+    return done
+
+
+def _tell(core: Core, job: Job, result: Outcome) -> None:
+    """Incidents of participants who were held back, or whose probability moves far."""
+    for check in result.checks:
+        if not check.passed:
+            severity = "warning" if check.name == "shift" else "error"
+            kind = "large-shift" if check.name == "shift" else "held-back"
+            key = f"{kind}/{job.id}/{check.participant}"
+            details = {"update": job.id}
+            person = check.participant
+            with suppress(ParticipantRemoved):
+                core.incident(kind, check.words, severity=severity, participant=person, key=key, details=details)
+
+
+def _updated(job: Job, result: Outcome, state: UpdateState, version: str | None) -> Updated:
+    counts = _counts(result.left_out)
+    sentences = {
+        "done": f"{counted(result.rows, 'row')} entered, of {counted(len(result.participants), 'participant')}.",
+        "empty": "There is nothing new, so nothing changes.",
+        "refused": "Nothing new passed its checks, so the policy stays as it was.",
+        "superseded": "Another policy was activated meanwhile, so the new one was not made.",
+    }
+    words = [sentences[state]]
+    if result.late:
+        words.append(f"{counted(result.late, 'row')} came late.")
+    if result.rebuilt:
+        words.append(f"After a correction {listing(result.rebuilt)} was computed anew.")
+    if result.held:
+        words.append(f"Held back: {listing(result.held)}.")
+    if counts:
+        parts = [f"{number} {reason}" for reason, number in sorted(counts.items())]
+        words.append(f"Left out: {listing(parts)}.")
+    return Updated(
+        id=job.id,
+        state=state,
+        version=version,
+        base=job.base.version,
+        checks=tuple(result.checks),
+        rows=result.rows,
+        left_out=counts,
+        rebuilt=tuple(result.rebuilt),
+        held=tuple(result.held),
+        words=" ".join(words),
+    )
+
+
+def _counts(left_out: Mapping[str, Mapping[str, list[int]]]) -> dict[str, int]:
+    """How many rows were left out, by the reason."""
+    counts: dict[str, int] = {}
+    for reasons in left_out.values():
+        for reason, numbers in reasons.items():
+            counts[reason] = counts.get(reason, 0) + len(numbers)
+    return counts
+
+
+def _failed(core: Core, job: Job, problem: str) -> Updated:
+    words = f"The update failed, so the policy stays as it was: {problem}"
+    done = Updated(job.id, "failed", None, job.base.version, words=words)
+    if job.id:
+        with core.ledger.transaction() as writer:
+            writer.append(Kind.UPDATE_FINISHED, job.id, {"state": "failed", "base": job.base.version, "words": words})
+        core.incident("update-failed", words, severity="error", key=f"update-failed/{job.id}")
+    return done
+
+
+def recorded(update: Update) -> Updated:
+    """An update as the ledger has it."""
+    result = update.result
+    if result is None:
+        return Updated(update.id, "running", None, str(update.request.get("base")), words="The update is running.")
+    policy = result.get("policy")
+    return Updated(
+        id=update.id,
+        state=result["state"],
+        version=None if policy is None else policy["version"],
+        base=result.get("base"),
+        checks=tuple(Check(**check) for check in result.get("checks", ())),
+        rows=result.get("rows", 0),
+        left_out=_counts(result.get("left_out", {})),
+        rebuilt=tuple(result.get("rebuilt", ())),
+        held=tuple(result.get("held", ())),
+        words=result.get("words", ""),
+    )
+
+
+def warm(core: Core) -> int:
+    """Compute the states of all active participants that are not in memory; their number.
+
+    A model that is missing, or a state that cannot be computed, is left to the ladder.
+    """
+    with core.reading() as state:
+        versions = Versions(state)
+        people = [each for each in state.participants.values() if each.status() in ("active", "paused")]
+    version, count = versions.active, 0
+    for person in people if version is not None else ():
+        with suppress(KerneltrailError):
+            if version is not None and core.user(person, versions, version) is not None:
+                count += 1
+    return count
