@@ -134,3 +134,24 @@ class RevisionNeeded(TrialError):
 
 class StaleRevision(TrialError):
     """A change of something that somebody else has changed meanwhile."""
+
+
+class CallRefused(TrialError):
+    """A call that the service of a trial refused, or that could not reach it.
+
+    Attributes:
+        status: of HTTP; 0 if there was no answer.
+        kind: of problem, such as `key-conflict`; what a program looks at.
+        detail: for people.
+        after: seconds after which the service would like to be asked again; 0 if it does not say.
+    """
+
+    def __init__(self, status: int, kind: str, detail: str, after: float = 0.0) -> None:
+        self.status = status
+        self.kind = kind
+        self.detail = detail
+        self.after = after
+        super().__init__(f"{detail} ({kind}, status {status})" if status else detail)
+
+    def __reduce__(self) -> tuple[type[CallRefused], tuple[int, str, str, float]]:
+        return CallRefused, (self.status, self.kind, self.detail, self.after)

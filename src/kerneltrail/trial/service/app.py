@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
@@ -58,6 +59,11 @@ def create_app(
 def openapi() -> dict[str, Any]:
     """The description of the service in OpenAPI, the same for every trial."""
     return _described().openapi()
+
+
+def openapi_text() -> str:
+    """The same as a file has it."""
+    return json.dumps(openapi(), indent=1, ensure_ascii=False, sort_keys=True) + "\n"
 
 
 @asynccontextmanager

@@ -21,6 +21,15 @@ Counted = Callable[[str, str, int, float], None]
 UNROUTED = "(no route)"
 
 
+def write_log() -> None:
+    """Write the log to standard error, a line for each call."""
+    handler = logging.StreamHandler()
+    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
+    LOGGER.addHandler(handler)
+    LOGGER.setLevel(logging.INFO)
+    LOGGER.propagate = False
+
+
 def note_failure(scope: MutableMapping[str, Any], error: BaseException) -> None:
     """Write down that something failed: the kind of error and where, never its words."""
     frames = traceback.extract_tb(error.__traceback__)[-3:]
