@@ -6,13 +6,13 @@ import os
 import platform
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any
 
 import numpy as np
 
-from kerneltrail.errors import KerneltrailError, ParticipantRemoved, TrialError, UnknownName, UpdateRunning
+from kerneltrail.errors import KerneltrailError, LedgerError, ParticipantRemoved, TrialError, UnknownName, UpdateRunning
 from kerneltrail.kernels.phrases import counted, listing
 from kerneltrail.trajectory.new_user import NewUser
 from kerneltrail.trial.checks import CONTEXTS, checked, inside
@@ -45,6 +45,7 @@ class Job:
     until: int
     people: Mapping[str, Participant]
     batches: Mapping[str, Batches]
+    problem: str = ""  # why it cannot even begin
 
 
 @dataclass
@@ -67,12 +68,16 @@ def begin(core: Core, reason: str, as_of: datetime | None, by: str, *, dry_run: 
         with core.reading() as state:
             return _job(core, state, "", reason, as_of)
     _bury(core)
+    with core.reading() as state:
+        _check_alone(state)
+        _job(core, state, "", reason, as_of)  # refuses what cannot be, before a copy is made
+        number = len(state.updates) + 1
+    problem = _copied(core, number)
     with core.ledger.transaction() as writer:
         with core.reading() as state:
-            running = state.running_update
-            if running is not None:
-                raise UpdateRunning(f"update {running.id} has been running since {running.started_at}")
+            _check_alone(state)
             job = _job(core, state, str(len(state.updates) + 1), reason, as_of)
+            job = replace(job, problem=problem)
         writer.append(
             Kind.UPDATE_STARTED,
             job.id,
@@ -88,6 +93,22 @@ def begin(core: Core, reason: str, as_of: datetime | None, by: str, *, dry_run: 
             },
         )
     return job
+
+
+def _check_alone(state: State) -> None:
+    running = state.running_update
+    if running is not None:
+        raise UpdateRunning(f"update {running.id} has been running since {running.started_at}")
+
+
+def _copied(core: Core, number: int) -> str:
+    """Copy the ledger before anything is learnt; what went wrong, in words."""
+    if core.backups is not None:
+        try:
+            backup(core.ledger, core.backups / copy_name(core, f"before-update-{number}"))
+        except (LedgerError, OSError) as problem:
+            return f"the ledger was not copied: {problem}"
+    return ""
 
 
 def _job(core: Core, state: State, id: str, reason: str, as_of: datetime | None) -> Job:
@@ -150,22 +171,15 @@ def is_dead(update: Update, token: str, now: datetime) -> bool:
 
 def run(core: Core, job: Job) -> Updated:
     """Do an update that was started, to its end; what goes wrong is its state."""
-    dry = not job.id
+    if job.problem:
+        return _failed(core, job, job.problem)
     try:
-        if not dry:
-            save_copy(core, job)
         result = computed(core, job)
     except KerneltrailError as problem:
         return _failed(core, job, str(problem))
     except Exception as problem:
         return _failed(core, job, f"{type(problem).__name__}: {problem}")
     return finish(core, job, result)
-
-
-def save_copy(core: Core, job: Job) -> None:
-    """A copy of the ledger before anything is learnt."""
-    if core.backups is not None:
-        backup(core.ledger, core.backups / copy_name(core, f"before-update-{job.id}"))
 
 
 def computed(core: Core, job: Job) -> Outcome:
