@@ -25,6 +25,7 @@ from kerneltrail.cli.select import select
 from kerneltrail.cli.series import series
 from kerneltrail.cli.show import show
 from kerneltrail.cli.tables import tables
+from kerneltrail.cli.trial import trial
 from kerneltrail.errors import KerneltrailError
 
 COMMANDS: tuple[Callable[..., None], ...] = (
@@ -124,6 +125,7 @@ def _root(
 for _command in COMMANDS:
     app.command()(_command)
 app.add_typer(series)
+app.add_typer(trial)
 
 if __name__ == "__main__":
     main()
