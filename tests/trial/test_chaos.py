@@ -52,8 +52,11 @@ def test_an_update_that_is_killed_leaves_the_old_policy_and_the_next_goes_on(tri
         with pytest.raises(UpdateRunning):
             trial.update(reason="beside it")
         assert trial.decide(asked(index=8)).value["policy_version"] == "1"
+        assert trial.freeze(agreed(updates={"every": 3}), reason="test", by="ann").new
+        assert trial.due() == ""
         process.send_signal(signal.SIGKILL)
         process.wait()
+    assert trial.due().startswith("4 outcomes came")
     assert trial.decide(asked(index=9)).value["policy_version"] == "1"
     done = trial.update(reason="again")
     assert (done.id, done.version, done.rows) == ("2", "2", 4)

@@ -15,6 +15,7 @@ import numpy as np
 from kerneltrail.errors import KerneltrailError, LedgerError, ParticipantRemoved, TrialError, UnknownName, UpdateRunning
 from kerneltrail.kernels.phrases import counted, listing
 from kerneltrail.trajectory.new_user import NewUser
+from kerneltrail.trial import rhythm
 from kerneltrail.trial.checks import CONTEXTS, checked, inside
 from kerneltrail.trial.core import Core
 from kerneltrail.trial.decision import Policy
@@ -146,6 +147,13 @@ def _bury(core: Core) -> None:
         with core.ledger.transaction() as writer:
             writer.append(Kind.UPDATE_FINISHED, running.id, {"state": "killed", "words": words})
         core.incident("update-killed", words, key=f"update-killed/{running.id}")
+
+
+def due(core: Core, state: State, now: datetime) -> str:
+    """Why an update is due at a time, or nothing; one whose process has ended does not count."""
+    running = state.running_update
+    dead = running if running is not None and is_dead(running, core.token, now) else None
+    return rhythm.due(state, core.protocol(state), now, dead)
 
 
 def is_dead(update: Update, token: str, now: datetime) -> bool:
