@@ -394,5 +394,4 @@ class Trial:
         """Wait for a running update, and give back connections."""
         for thread in self._threads:
             thread.join()
-        self._core.states.close()
-        self._core.ledger.close()
+        self._core.close()
