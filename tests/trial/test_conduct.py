@@ -219,7 +219,7 @@ def test_an_update_that_fails_leaves_the_old_policy(trial, monkeypatch):
     def broken(*_):
         raise RuntimeError("out of luck")
 
-    monkeypatch.setattr("kerneltrail.trial.updating.computed", broken)
+    monkeypatch.setattr("kerneltrail.trial.updating.learn", broken)
     done = trial.update(reason="test")
     assert done.state == "failed"
     assert "RuntimeError: out of luck" in done.words
@@ -241,7 +241,7 @@ def test_who_fails_a_check_is_held_back_and_the_others_go_on(trial, monkeypatch)
             else real(protocol, policy, name, *more)
         )
 
-    monkeypatch.setattr("kerneltrail.trial.updating.checked", suspicious)
+    monkeypatch.setattr("kerneltrail.trial.learning.checked", suspicious)
     done = trial.update(reason="test")
     assert (done.state, done.held, done.rows) == ("done", ("p02",), 4)
     assert [each.participant for each in incidents(trial, "held-back")] == ["p02"]

@@ -18,7 +18,7 @@ from kerneltrail.trial.ledger.participant import Decision
 from kerneltrail.trial.past import slot_of
 from kerneltrail.trial.protocol import Protocol
 from kerneltrail.trial.results import Alert, Answer, Severity
-from kerneltrail.trial.rhythm import due, expected_points, last_planned
+from kerneltrail.trial.rhythm import expected_points, overdue
 
 DAY = timedelta(days=1)
 GRACE = timedelta(hours=2)
@@ -81,8 +81,8 @@ def _missed_calls(state: State, protocol: Protocol, now: datetime) -> Iterator[A
 
 
 def _missed_update(state: State, protocol: Protocol, now: datetime) -> Iterator[Alert]:
-    running, reason = state.running_update, due(state, protocol, now - GRACE)
-    if reason and running is None and (last_planned(protocol, now) is not None or due(state, protocol, now)):
+    reason = overdue(state, protocol, now, GRACE)
+    if reason and state.running_update is None:
         yield Alert("missed-update", "warning", "trial", f"no update was made: {reason}")
 
 

@@ -24,7 +24,7 @@ LEVEL = 0.9
 
 
 def checked(
-    protocol: Protocol, policy: Policy, participant: str, new: NewUser, old: NewUser | None, contexts: Array
+    protocol: Protocol, policy: Policy, participant: str, new: NewUser, old: NewUser, contexts: Array
 ) -> list[Check]:
     """What is found of a new state at a participant's newest contexts: (m, d), in the model's order of covariates."""
     name = participant
@@ -46,7 +46,7 @@ def checked(
     words = f"the largest advantage is {largest:.3g}, and {bound:.3g} at most is believed"
     found.append(Check("bounded", largest <= bound, words, name))
     if largest <= bound:
-        shift = shift_of(policy, new, policy.newcomer if old is None else old, contexts)
+        shift = shift_of(policy, new, old, contexts)
         most = protocol.updates.largest_shift
         words = f"the probability of {name} moves by {shift:.2f} at most, and {most:.2f} is usual"
         found.append(Check("shift", shift <= most, words, name))

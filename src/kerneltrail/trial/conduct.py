@@ -16,7 +16,7 @@ from typing import Any
 
 from kerneltrail.data import Cohort
 from kerneltrail.errors import TrialError, UnknownName
-from kerneltrail.trial import agreement, alarms, deciding, enrolment, keys, reports, rerun, rhythm, standing, updating
+from kerneltrail.trial import agreement, alarms, deciding, enrolment, keys, reports, rerun, standing, updating
 from kerneltrail.trial.core import Clock, Core, folder_of_copies
 from kerneltrail.trial.draw import Draws
 from kerneltrail.trial.ledger.backup import backup
@@ -268,7 +268,7 @@ class Trial:
     def due(self, now: datetime | None = None) -> str:
         """Why an update is due by the protocol's schedule, in words; empty if none is."""
         with self._core.reading() as state:
-            return rhythm.due(state, self._core.protocol(state), now or self._core.clock())
+            return updating.due(self._core, state, now or self._core.clock())
 
     def update(self, *, reason: str, as_of: datetime | None = None, dry_run: bool = False, by: str = "") -> Updated:
         """Learn from the outcomes so far: a new policy, checked, then activated; decisions go on with the old one.
@@ -394,5 +394,4 @@ class Trial:
         """Wait for a running update, and give back connections."""
         for thread in self._threads:
             thread.join()
-        self._core.states.close()
-        self._core.ledger.close()
+        self._core.close()

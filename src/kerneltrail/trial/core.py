@@ -6,13 +6,15 @@ import os
 import threading
 import uuid
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+from kerneltrail import gp
 from kerneltrail.data import Cohort
+from kerneltrail.engines import one_blas_thread
 from kerneltrail.errors import ParticipantRemoved, TrialError, UnknownName
 from kerneltrail.names import nearest
 from kerneltrail.trajectory.new_user import NewUser
@@ -55,6 +57,16 @@ class Core:
         self._folded = Folded(self.ledger)
         self._protocols: dict[str, Protocol] = {}
         self._ids: tuple[int, dict[str, tuple[str, str]]] = (0, {})
+        # The last bits of sums depend on the number of BLAS threads, and on who compiled the code.
+        self._settled = ExitStack()
+        self._settled.enter_context(one_blas_thread())
+        gp.compilation.ensure_compiled()
+
+    def close(self) -> None:
+        """End threads, and give back connections."""
+        self.states.close()
+        self.ledger.close()
+        self._settled.close()
 
     @contextmanager
     def reading(self) -> Iterator[State]:

@@ -231,7 +231,7 @@ def check_active(person: Participant, enrolled: Mapping[str, Any], local: dateti
     ends, day = enrolled.get("ends_on"), local.date()
     status = person.status(local)
     if status in ("paused", "withdrawn"):
-        words = "paused" if status == "paused" else "has withdrawn"
+        words = "is paused" if status == "paused" else "has withdrawn"
         raise NotActive(f"participant {person.id!r} {words}, so nothing is decided for them", status)
     if day < date.fromisoformat(enrolled["starts_on"]):
         raise NotActive(f"participant {person.id!r} begins on {enrolled['starts_on']}, not by {day}", "early")

@@ -1,114 +1,101 @@
-"""The folder of a trial: its protocol, the key of its draws, its models, and its ledger unless that is elsewhere."""
+"""A trial's folder: the protocol, the key of the draws, the models, the ledger and its copies, each in its place."""
 
 from __future__ import annotations
 
 import os
 import secrets
+from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
-from kerneltrail.errors import TrialError
-from kerneltrail.store.atomic import check_writable, read, write
-from kerneltrail.trajectory.model import TrajectoryModel
+from kerneltrail.errors import DataError, TrialError
+from kerneltrail.store.atomic import read, write
+from kerneltrail.trajectory.model import load
 from kerneltrail.trial.conduct import Trial
 from kerneltrail.trial.draw import Draws
-from kerneltrail.trial.ledger import Ledger
+from kerneltrail.trial.ledger.ledger import Ledger
+from kerneltrail.trial.models import SUFFIX
 from kerneltrail.trial.protocol import Protocol, read_protocol
 from kerneltrail.trial.protocol_text import commented_text
 
-LEDGER = "KERNELTRAIL_LEDGER"
-"""The environment's variable that says where the ledger is: an address may have a password, which is not typed."""
+PROTOCOL, KEY, LEDGER, MODELS, BACKUPS = "protocol.yaml", "draw.key", "ledger.db", "models", "backups"
+"""Names in the folder."""
 
 
 @dataclass(frozen=True)
 class Folder:
-    """Where the files of a trial are."""
+    """A folder of a trial.
+
+    Attributes:
+        path: where it is.
+        location: of the ledger: a path or a URL; None for the SQLite file in the folder.
+    """
 
     path: Path
-
-    @property
-    def protocol_file(self) -> Path:
-        """What was agreed."""
-        return self.path / "protocol.yaml"
-
-    @property
-    def key_file(self) -> Path:
-        """The secret of the draws, in hexadecimal; nobody else may read it."""
-        return self.path / "draws.key"
-
-    @property
-    def models(self) -> Path:
-        """Model files."""
-        return self.path / "models"
-
-    @property
-    def backups(self) -> Path:
-        """Copies of the ledger."""
-        return self.path / "backups"
-
-    @property
-    def location(self) -> str:
-        """Where the ledger is: as the environment says, or a file here."""
-        return os.environ.get(LEDGER) or str(self.path / "ledger.db")
-
-    def begin(self, model: TrajectoryModel, *, trial: str, **choices: Any) -> Protocol:
-        """Make the folder: a key, the model, and a protocol with all that the model knows, to be read and changed.
-
-        Raises:
-            TrialError: if there is a protocol or a key already.
-        """
-        for file in (self.protocol_file, self.key_file):
-            if file.exists():
-                raise TrialError(f"{file} is there already; a trial begins in a folder of its own")
-            check_writable(file)
-        draws = Draws(secrets.token_bytes(32))
-        protocol = Protocol.from_model(
-            model, trial=trial, commitment=draws.commitment, file="models/pilot.trail", **choices
-        )
-        self.models.mkdir(parents=True, exist_ok=True)
-        model.save(self.models / "pilot.trail")
-        keep_secret(self.key_file, draws.key.hex())
-        write(self.protocol_file, commented_text(protocol))
-        return protocol
-
-    def key(self) -> bytes:
-        """The secret of the draws.
-
-        Raises:
-            TrialError: if it is not there, or no key.
-        """
-        text = read(self.key_file, error=TrialError).decode("ascii", "replace").strip()
-        try:
-            return bytes.fromhex(text)
-        except ValueError:
-            raise TrialError(f"{self.key_file} has no key: expected hexadecimal digits") from None
+    location: str | None = None
 
     def protocol(self) -> Protocol:
-        """The protocol as the file has it."""
-        return read_protocol(self.protocol_file)
+        """The protocol in the file, frozen or not."""
+        return read_protocol(self.path / PROTOCOL)
 
-    def open(self, **options: Any) -> Trial:
-        """The trial, with its ledger; `options` are those of `Trial.open`.
+    def draws(self) -> Draws:
+        """The draws of the key in the file."""
+        text = read(self.path / KEY).decode("ascii", "replace").strip()
+        try:
+            return Draws(bytes.fromhex(text))
+        except ValueError:
+            raise DataError(f"{self.path / KEY} must hold the key of the draws in hexadecimal digits") from None
 
-        Raises:
-            TrialError: if no protocol was frozen yet.
-        """
-        stated = {"key": self.key(), "models": self.models, "backups": self.backups, **options}
-        trial = Trial.open(Ledger(self.location, self.protocol().trial), **stated)
-        _ = trial.protocol  # refuses where none is frozen
-        return trial
+    def ledger(self, *, new: bool = False) -> Ledger:
+        """The ledger; one that is not there yet is refused unless it may be new."""
+        location = self.path / LEDGER if self.location is None else self.location
+        ledger = Ledger(location, self.protocol().trial)
+        if not new and ledger.head() is None:
+            raise TrialError(
+                f"{ledger.database.shown} has no ledger of the trial {ledger.trial} yet: `kerneltrail trial freeze` "
+                "begins it"
+            )
+        return ledger
+
+    def open(
+        self, *, freeze: bool = False, warm: bool = False, clock: Callable[[], datetime] = lambda: datetime.now(UTC)
+    ) -> Trial:
+        """The trial of the folder; `freeze` freezes the protocol in the file if none is in force."""
+        protocol = self.protocol() if freeze else None
+        return Trial.open(
+            self.ledger(new=freeze),
+            key=self.draws().key,
+            models=self.path / MODELS,
+            protocol=protocol,
+            backups=self.path / BACKUPS,
+            clock=clock,
+            warm=warm,
+        )
 
 
-def keep_secret(path: Path, text: str) -> Path:
-    """Write a new file that only its owner can read."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    try:
-        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    except OSError as problem:
-        raise TrialError(f"{path} cannot be written: {problem.strerror or problem}") from None
-    with os.fdopen(descriptor, "w", encoding="ascii") as file:
-        file.write(text + "\n")
-        file.flush()
-        os.fsync(file.fileno())
-    return path
+def make_folder(path: Path, model_file: Path, *, trial: str, allocation: str = "default") -> tuple[Folder, Protocol]:
+    """A folder for a trial with a model: a protocol to be read and changed, and a secret key that is nowhere else.
+
+    Raises:
+        DataError: if there is a protocol already; a key that is there is used.
+        ConfigError: if the model has no reward model.
+    """
+    folder = Folder(path)
+    if (path / PROTOCOL).exists():
+        raise DataError(f"{path / PROTOCOL} is there already; take another folder, or take it away")
+    model = load(model_file)
+    key = secrets.token_bytes(32) if not (path / KEY).exists() else folder.draws().key
+    kept = Path(MODELS) / f"{model_file.stem}{SUFFIX}"
+    protocol = Protocol.from_model(
+        model, trial=trial, commitment=Draws(key).commitment, file=str(kept), allocation=allocation
+    )
+    (path / MODELS).mkdir(parents=True, exist_ok=True)
+    model.save(path / kept)
+    if not (path / KEY).exists():
+        # Nobody else may read it, not even for the moment in which it is written.
+        handle = os.open(path / KEY, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        with os.fdopen(handle, "w") as file:
+            file.write(key.hex() + "\n")
+    write(path / PROTOCOL, commented_text(protocol))
+    return folder, protocol

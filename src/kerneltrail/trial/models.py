@@ -46,14 +46,19 @@ class Models:
         more = f" ({'; '.join(damaged)})" if damaged else ""
         raise UnknownName(f"there is no model with the fingerprint {model_id[:12]}… {where}{more}")
 
-    def add(self, model: TrajectoryModel) -> str:
-        """Keep a model, in the folder if there is one, and return its fingerprint."""
+    def keep(self, model: TrajectoryModel) -> str:
+        """Keep a model in memory, and return its fingerprint."""
         model_id = fingerprint(model)
         with self._lock:
-            if self._folder is not None and model_id not in self._known:
-                model.save(self._folder / f"{model_id[:16]}{SUFFIX}")
-            self._known[model_id] = model
+            self._known.setdefault(model_id, model)
         return model_id
+
+    def save(self, model_id: str) -> None:
+        """Write a model that is kept into the folder, if there is one; raises `ModelFileError` if it cannot be."""
+        model = self.get(model_id)
+        if self._folder is not None and isinstance(model, TrajectoryModel):
+            self._folder.mkdir(parents=True, exist_ok=True)
+            model.save(self._folder / f"{model_id[:16]}{SUFFIX}")
 
     def _look(self, model_id: str) -> list[str]:
         """Read files that were not read yet until the model is met; what is wrong with others."""

@@ -14,20 +14,26 @@ from kerneltrail.trial.protocol import Protocol
 from kerneltrail.trial.sections import DAYS
 
 
-def due(state: State, protocol: Protocol, now: datetime) -> str:
-    """Why an update is due at a time, or nothing."""
-    return _by_count(state, protocol) or _by_clock(state, protocol, now)
+def due(state: State, protocol: Protocol, now: datetime, dead: Update | None = None) -> str:
+    """Why an update is due at a time, or nothing; one that is `dead` was begun and does not count."""
+    done = [each for each in state.updates.values() if each is not dead]
+    return _by_count(state, protocol, done) or _by_clock(state, protocol, now, done)
 
 
-def _by_count(state: State, protocol: Protocol) -> str:
+def overdue(state: State, protocol: Protocol, now: datetime, grace: timedelta) -> str:
+    """Why an update should have been made by now: after a time of grace, or after twice as many outcomes."""
+    done = list(state.updates.values())
+    return _by_count(state, protocol, done, 2) or _by_clock(state, protocol, now - grace, done)
+
+
+def _by_count(state: State, protocol: Protocol, updates: list[Update], times: int = 1) -> str:
     every = protocol.updates.every
     if every is None:
         return ""
-    last = max((int(each.request["until"]) for each in state.updates.values() if _counts(each)), default=0)
+    last = max((int(each.request["until"]) for each in updates if _counts(each)), default=0)
     new = sum(each.sequence > last for person in state.participants.values() for each in person.outcomes.values())
-    return (
-        f"{counted(new, 'outcome')} came since the last update, and the protocol says {every}" if new >= every else ""
-    )
+    words = f"{counted(new, 'outcome')} came since the last update, and the protocol says {every}"
+    return words if new >= times * every else ""
 
 
 def _counts(update: Update) -> bool:
@@ -35,11 +41,11 @@ def _counts(update: Update) -> bool:
     return update.result is None or update.result["state"] not in ("failed", "killed", "superseded")
 
 
-def _by_clock(state: State, protocol: Protocol, now: datetime) -> str:
+def _by_clock(state: State, protocol: Protocol, now: datetime, updates: list[Update]) -> str:
     planned = last_planned(protocol, now)
     if planned is None or not state.protocols or planned <= instant(state.protocols[0].received_at):
         return ""
-    if any(_counts(update) and instant(update.started_at) >= planned for update in state.updates.values()):
+    if any(_counts(update) and instant(update.started_at) >= planned for update in updates):
         return ""
     return f"the protocol says an update at {planned:%Y-%m-%d %H:%M} ({protocol.updates.timezone})"
 

@@ -137,13 +137,15 @@ class Plan:
     Attributes:
         batches: all of them.
         change: what the version records: one batch more, or all anew; None where nothing changes.
-        new: outcomes that the version before did not have.
+        new: outcomes that the version before did not have; corrections are among them, and not in
+        fresh: outcomes of decisions of which it had none.
         late: of those, outcomes of decisions earlier than one that it had.
     """
 
     batches: Batches
     change: Mapping[str, Any] | None
     new: tuple[int, ...] = ()
+    fresh: tuple[int, ...] = ()
     late: tuple[int, ...] = ()
 
     @property
@@ -170,8 +172,8 @@ def planned(base: Batches, rows: Iterable[Row], person: Participant) -> Plan:
     if batches == base:
         return Plan(base, None)
     if batches[:-1] == base and fresh:
-        return Plan(batches, {"batch": fresh}, new, late)
-    return Plan(batches, {"rebuilt": [list(batch) for batch in batches]}, new, late)
+        return Plan(batches, {"batch": fresh}, new, tuple(fresh), late)
+    return Plan(batches, {"rebuilt": [list(batch) for batch in batches]}, new, tuple(fresh), late)
 
 
 def arrays(rows: Iterable[Row], covariates: Iterable[str]) -> tuple[Array, Array, Assignment]:

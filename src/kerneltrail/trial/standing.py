@@ -6,6 +6,7 @@ from collections import Counter
 from datetime import datetime
 from typing import Any
 
+from kerneltrail.kernels.phrases import counted, listing
 from kerneltrail.trial.alarms import DAY, alerts, calls, recent
 from kerneltrail.trial.ledger.entries import instant
 from kerneltrail.trial.ledger.folds import State
@@ -47,3 +48,30 @@ def status(state: State, protocol: Protocol, now: datetime) -> Status:
         entries=state.sequence,
         alerts=found,
     )
+
+
+def as_json(found: Status) -> dict[str, Any]:
+    """A status as plain values."""
+    times = {name: value.isoformat() for name, value in vars(found).items() if isinstance(value, datetime)}
+    alerts = [{**vars(each), "at": None if each.at is None else each.at.isoformat()} for each in found.alerts]
+    return {**vars(found), **times, "alerts": alerts}
+
+
+def lines(found: Status) -> list[str]:
+    """A status in words, a line for each thing."""
+    people = listing([f"{number} {status}" for status, number in found.participants.items()]) or "nobody yet"
+    made = listing([f"{number} by {rung}" for rung, number in found.decisions.items()]) or "none"
+    calls = f", {found.received} of {found.expected} that were due" if found.expected else ""
+    last = "never" if found.last_call is None else f"{found.last_call:%Y-%m-%d %H:%M} UTC"
+    learnt = "" if found.last_update is None else f", made {found.last_update:%Y-%m-%d %H:%M} UTC"
+    text = [
+        f"{found.title} ({found.trial}): {found.light}",
+        f"Participants: {people}",
+        f"Decisions in 24 hours: {made}{calls}; last call {last}",
+        f"Outcomes in 24 hours: {found.outcomes}",
+        f"Policy: {found.policy or 'none'}{learnt}",
+        f"Ledger: {counted(found.entries, 'entry', 'entries')}; {counted(found.open_incidents, 'incident')} open",
+    ]
+    if found.update_due:
+        text.append(f"An update is due: {found.update_due}")
+    return [*text, *(f"{each.severity}: {each.words}" for each in found.alerts)]

@@ -6,59 +6,31 @@ import os
 import platform
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, replace
 from datetime import datetime, timedelta
-from typing import Any
 
-import numpy as np
-
-from kerneltrail.errors import KerneltrailError, ParticipantRemoved, TrialError, UnknownName, UpdateRunning
+from kerneltrail.errors import (
+    KerneltrailError,
+    LedgerError,
+    ParticipantRemoved,
+    TrialError,
+    UnknownName,
+    UpdateRunning,
+)
 from kerneltrail.kernels.phrases import counted, listing
-from kerneltrail.trajectory.new_user import NewUser
-from kerneltrail.trial.checks import CONTEXTS, checked, inside
+from kerneltrail.trial import rhythm
 from kerneltrail.trial.core import Core
-from kerneltrail.trial.decision import Policy
 from kerneltrail.trial.enrolment import copy_name
+from kerneltrail.trial.learning import Job, Learnt, learn
 from kerneltrail.trial.ledger.backup import backup
 from kerneltrail.trial.ledger.entries import Kind, instant
 from kerneltrail.trial.ledger.folds import State, Update
-from kerneltrail.trial.ledger.participant import Participant
-from kerneltrail.trial.protocol import Protocol
 from kerneltrail.trial.results import Check, Updated, UpdateState
-from kerneltrail.trial.rows import Plan, Row, planned, rows_of, usable
 from kerneltrail.trial.rows import until as as_it_was
-from kerneltrail.trial.versions import Batches, Version, Versions, stored_version
+from kerneltrail.trial.versions import Versions, stored_version
 
 LEASE = timedelta(hours=1)
 """An update of another machine that has not ended after so long counts as killed."""
-
-
-@dataclass(frozen=True)
-class Job:
-    """What an update works on, taken from the ledger at one moment."""
-
-    id: str
-    reason: str
-    protocol: Protocol
-    base: Version
-    model_id: str
-    until: int
-    people: Mapping[str, Participant]
-    batches: Mapping[str, Batches]
-
-
-@dataclass
-class Outcome:
-    """What an update has come to so far."""
-
-    participants: dict[str, Any] = field(default_factory=dict)
-    left_out: dict[str, dict[str, list[int]]] = field(default_factory=dict)
-    checks: list[Check] = field(default_factory=list)
-    calibration: dict[str, dict[str, int]] = field(default_factory=dict)
-    rebuilt: list[str] = field(default_factory=list)
-    held: list[str] = field(default_factory=list)
-    rows: int = 0
-    late: int = 0
 
 
 def begin(core: Core, reason: str, as_of: datetime | None, by: str, *, dry_run: bool) -> Job:
@@ -67,12 +39,16 @@ def begin(core: Core, reason: str, as_of: datetime | None, by: str, *, dry_run: 
         with core.reading() as state:
             return _job(core, state, "", reason, as_of)
     _bury(core)
+    with core.reading() as state:
+        _check_alone(state)
+        _job(core, state, "", reason, as_of)  # refuses what cannot be, before a copy is made
+        number = len(state.updates) + 1
+    problem = _copied(core, number)
     with core.ledger.transaction() as writer:
         with core.reading() as state:
-            running = state.running_update
-            if running is not None:
-                raise UpdateRunning(f"update {running.id} has been running since {running.started_at}")
+            _check_alone(state)
             job = _job(core, state, str(len(state.updates) + 1), reason, as_of)
+            job = replace(job, problem=problem)
         writer.append(
             Kind.UPDATE_STARTED,
             job.id,
@@ -88,6 +64,22 @@ def begin(core: Core, reason: str, as_of: datetime | None, by: str, *, dry_run: 
             },
         )
     return job
+
+
+def _check_alone(state: State) -> None:
+    running = state.running_update
+    if running is not None:
+        raise UpdateRunning(f"update {running.id} has been running since {running.started_at}")
+
+
+def _copied(core: Core, number: int) -> str:
+    """Copy the ledger before anything is learnt; what went wrong, in words."""
+    if core.backups is not None:
+        try:
+            backup(core.ledger, core.backups / copy_name(core, f"before-update-{number}"))
+        except (LedgerError, OSError) as problem:
+            return f"the ledger was not copied: {problem}"
+    return ""
 
 
 def _job(core: Core, state: State, id: str, reason: str, as_of: datetime | None) -> Job:
@@ -107,7 +99,7 @@ def _job(core: Core, state: State, id: str, reason: str, as_of: datetime | None)
         if person.removed is None and person.enrolled is not None
     }
     batches = {name: versions.batches(base.version, name) for name in people}
-    return Job(id, reason, protocol, base, base.model_id, until, people, batches)
+    return Job(id, reason, protocol, base, until, people, batches)
 
 
 def _sequence(core: Core, as_of: datetime, last: int) -> int:
@@ -125,6 +117,13 @@ def _bury(core: Core) -> None:
         with core.ledger.transaction() as writer:
             writer.append(Kind.UPDATE_FINISHED, running.id, {"state": "killed", "words": words})
         core.incident("update-killed", words, key=f"update-killed/{running.id}")
+
+
+def due(core: Core, state: State, now: datetime) -> str:
+    """Why an update is due at a time, or nothing; one whose process has ended does not count."""
+    running = state.running_update
+    dead = running if running is not None and is_dead(running, core.token, now) else None
+    return rhythm.due(state, core.protocol(state), now, dead)
 
 
 def is_dead(update: Update, token: str, now: datetime) -> bool:
@@ -150,11 +149,10 @@ def is_dead(update: Update, token: str, now: datetime) -> bool:
 
 def run(core: Core, job: Job) -> Updated:
     """Do an update that was started, to its end; what goes wrong is its state."""
-    dry = not job.id
+    if job.problem:
+        return _failed(core, job, job.problem)
     try:
-        if not dry:
-            save_copy(core, job)
-        result = computed(core, job)
+        result = learn(core, job)
     except KerneltrailError as problem:
         return _failed(core, job, str(problem))
     except Exception as problem:
@@ -162,63 +160,7 @@ def run(core: Core, job: Job) -> Updated:
     return finish(core, job, result)
 
 
-def save_copy(core: Core, job: Job) -> None:
-    """A copy of the ledger before anything is learnt."""
-    if core.backups is not None:
-        backup(core.ledger, core.backups / copy_name(core, f"before-update-{job.id}"))
-
-
-def computed(core: Core, job: Job) -> Outcome:
-    """Plan, compute and check every participant; nothing is recorded."""
-    result = Outcome()
-    policy = Policy(job.base.version, core.models.get(job.model_id), job.model_id, job.protocol.rule)
-    for name, person in job.people.items():
-        rows = usable(person, policy.model)
-        if rows.left_out:
-            result.left_out[name] = {reason: list(numbers) for reason, numbers in rows.left_out.items()}
-        plan = planned(job.batches[name], rows.rows, person)
-        if plan.change is None:
-            continue
-        _follow(core, job, policy, person, plan, rows.rows, result)
-    return result
-
-
-def _follow(
-    core: Core, job: Job, policy: Policy, person: Participant, plan: Plan, rows: tuple[Row, ...], result: Outcome
-) -> None:
-    name, base = person.id, job.batches[person.id]
-
-    def rows_from(person: Participant, batches: Batches) -> Any:
-        return lambda start: rows_of(person, batches[start:])
-
-    try:
-        old: NewUser | None = None
-        if base:
-            old = core.states.compute(policy.model, job.model_id, name, base, rows_from(person, base))
-        new: NewUser | None = None
-        if plan.batches:
-            new = core.states.compute(policy.model, job.model_id, name, plan.batches, rows_from(person, plan.batches))
-        contexts = np.array([[row.values[each] for each in policy.model.covariates] for row in rows[-CONTEXTS:]])
-        found = [] if new is None else checked(job.protocol, policy, name, new, old, contexts)
-        fresh = [row for row in rows if row.outcome in plan.new]
-        if fresh:
-            hit = inside(old or policy.newcomer, fresh)
-            result.calibration[name] = {"rows": len(fresh), "inside": hit}
-    except (KerneltrailError, ArithmeticError, ValueError) as problem:
-        found = [Check("finite", False, f"{name} cannot be followed: {problem}", name)]
-    result.checks.extend(found)
-    if any(not each.passed for each in found if each.name != "shift"):
-        result.held.append(name)
-        result.calibration.pop(name, None)
-        return
-    result.participants[name] = {**(plan.change or {}), **({"late": list(plan.late)} if plan.late else {})}
-    result.rows += len(plan.new)
-    result.late += len(plan.late)
-    if plan.rebuilt:
-        result.rebuilt.append(name)
-
-
-def finish(core: Core, job: Job, result: Outcome) -> Updated:
+def finish(core: Core, job: Job, result: Learnt) -> Updated:
     """Record what an update came to, and with it, in the same commit, that its policy serves."""
     state: UpdateState = "done" if result.participants else "refused" if result.held else "empty"
     if not job.id:
@@ -235,7 +177,7 @@ def finish(core: Core, job: Job, result: Outcome) -> Updated:
         version = versions.next_name() if state == "done" else None
         policy = None
         if version is not None:
-            policy = stored_version(version, job.model_id, job.base.version, job.until, result.participants)
+            policy = stored_version(version, result.model_id, job.base.version, job.until, result.participants)
         done = _updated(job, result, state, version)
         writer.append(
             Kind.UPDATE_FINISHED,
@@ -260,7 +202,7 @@ def finish(core: Core, job: Job, result: Outcome) -> Updated:
     return done
 
 
-def _tell(core: Core, job: Job, result: Outcome) -> None:
+def _tell(core: Core, job: Job, result: Learnt) -> None:
     """Incidents of participants who were held back, or whose probability moves far."""
     for check in result.checks:
         if not check.passed:
@@ -273,7 +215,7 @@ def _tell(core: Core, job: Job, result: Outcome) -> None:
                 core.incident(kind, check.words, severity=severity, participant=person, key=key, details=details)
 
 
-def _updated(job: Job, result: Outcome, state: UpdateState, version: str | None) -> Updated:
+def _updated(job: Job, result: Learnt, state: UpdateState, version: str | None) -> Updated:
     counts = _counts(result.left_out)
     sentences = {
         "done": f"{counted(result.rows, 'row')} entered, of {counted(len(result.participants), 'participant')}.",
@@ -354,7 +296,7 @@ def warm(core: Core) -> int:
         people = [each for each in state.participants.values() if each.status() in ("active", "paused")]
     version, count = versions.active, 0
     for person in people if version is not None else ():
-        with suppress(KerneltrailError):
+        with suppress(Exception):
             if version is not None and core.user(person, versions, version) is not None:
                 count += 1
     return count

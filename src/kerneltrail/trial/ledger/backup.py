@@ -10,7 +10,7 @@ import json
 import os
 import uuid
 from collections.abc import Generator, Iterator
-from contextlib import closing
+from contextlib import closing, suppress
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -111,7 +111,8 @@ def _copy_file(ledger: Ledger, goal: Path) -> Verdict:
     except OSError as problem:
         raise LedgerError(f"{goal} cannot be written: {problem.strerror or problem}") from None
     finally:
-        beside.unlink(missing_ok=True)
+        with suppress(OSError):  # where nothing could be written there is nothing to take away, either
+            beside.unlink()
     return verdict
 
 

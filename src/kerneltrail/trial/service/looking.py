@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import asdict
-from typing import Annotated, Any, Literal
+from enum import StrEnum
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Request, Response
 
 from kerneltrail.errors import KerneltrailError
+from kerneltrail.trial.export import FORMATS, TABLES
+from kerneltrail.trial.export import export as export_table
 from kerneltrail.trial.ledger.folds import Incident
 from kerneltrail.trial.service.answers import AcknowledgementAnswer, HealthAnswer, IncidentsAnswer, ReplayAnswer
 from kerneltrail.trial.service.guard import ANALYST, MONITOR, OPERATOR, GuardedRoute, needs
@@ -18,12 +21,12 @@ from kerneltrail.trial.service.models import AcknowledgementBody, Segment, Trial
 from kerneltrail.trial.service.problems import RETRY, Problem
 from kerneltrail.trial.service.replies import JSON, documented, recorded, served_of
 from kerneltrail.trial.service.served import Served
-from kerneltrail.trial.tables import FORMATS, NAMES, table_bytes, table_of
 
 router = APIRouter(route_class=GuardedRoute, tags=["looking after it"])
-Table = Literal["decisions", "outcomes", "policies", "incidents", "mrt", "lifejacket", "obp", "dictionary"]
-Format = Literal["csv", "parquet", "jsonl"]
-assert set(NAMES) == set(Table.__args__)  # type: ignore[attr-defined]
+MEDIA = {"csv": "text/csv; charset=utf-8", "jsonl": "application/jsonl", "parquet": "application/vnd.apache.parquet"}
+"""Media types of the formats."""
+Table = StrEnum("Table", {name: name for name in TABLES})  # type: ignore[misc]
+Format = StrEnum("Format", {name: name for name in FORMATS})  # type: ignore[misc]
 
 
 def incident_plain(incident: Incident) -> dict[str, Any]:
@@ -72,7 +75,7 @@ async def acknowledge(request: Request, trial: TrialName, incident: Segment, bod
     responses={
         200: {
             "description": "The table",
-            "content": {kind: {"schema": {"type": "string", "format": "binary"}} for kind in FORMATS.values()},
+            "content": {kind: {"schema": {"type": "string", "format": "binary"}} for kind in MEDIA.values()},
         },
         404: {"description": "There is no such table or format"},
     },
@@ -84,11 +87,12 @@ async def export(request: Request, trial: TrialName, table: Table, format: Forma
     served = served_of(request)
 
     def made() -> bytes:
-        return table_bytes(table_of(served.trial, table), format)
+        with served.trial.reading() as state:
+            return export_table(state, table.value, format.value)
 
     content = await served.read(made)
-    headers = {"Content-Disposition": f'attachment; filename="{table}.{format}"'}
-    return Response(content, media_type=FORMATS[format], headers=headers)
+    headers = {"Content-Disposition": f'attachment; filename="{table.value}.{format.value}"'}
+    return Response(content, media_type=MEDIA[format.value], headers=headers)
 
 
 @router.get(

@@ -1,0 +1,296 @@
+"""A trial when things break: killed processes, two at once, missing models, slow states, databases that go away."""
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from sqlalchemy import event
+
+from kerneltrail.errors import InFlight, KeyConflict, NotRecorded, UpdateRunning
+from kerneltrail.trial import deciding, states, updating
+from kerneltrail.trial.ledger.backup import restore
+
+from .running import Time, agreed, asked, begun, enrol, models, walked
+
+TESTS = Path(__file__).parents[1]
+
+
+@contextmanager
+def worker(location, what):
+    """A process that works on the trial; killed at the end, whatever happens."""
+    paths = [str(TESTS), *sys.path]
+    process = subprocess.Popen(
+        [sys.executable, "-m", "trial.conduct_worker", str(location), what],
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(path for path in paths if path)},
+    )  # fmt: skip
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.communicate()
+
+
+@pytest.fixture
+def trial(location):
+    opened = begun(location)
+    enrol(opened, "p01", "p02")
+    yield opened
+    opened.close()
+
+
+def test_an_update_that_is_killed_leaves_the_old_policy_and_the_next_goes_on(trial, location):
+    walked(trial)
+    with worker(location, "update") as process:
+        assert process.stdout.readline() == "computed\n"
+        with pytest.raises(UpdateRunning):
+            trial.update(reason="beside it")
+        assert trial.decide(asked(index=8)).value["policy_version"] == "1"
+        assert trial.freeze(agreed(updates={"every": 3}), reason="test", by="ann").new
+        assert trial.due() == ""
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+    assert trial.due().startswith("4 outcomes came")
+    assert trial.decide(asked(index=9)).value["policy_version"] == "1"
+    done = trial.update(reason="again")
+    assert (done.id, done.version, done.rows) == ("2", "2", 4)
+    assert trial.updated("1").state == "killed"
+    assert trial.replay().same
+    assert trial.verify().sound
+
+
+def test_a_process_killed_between_commit_and_answer_repeats_what_was_recorded(trial, location):
+    answered = {}
+    with worker(location, "decide") as process:
+        assert process.stdout.readline() == "ready\n"
+        process.stdin.write("\n")
+        process.stdin.flush()
+        for _ in range(3):
+            index, body = process.stdout.readline().split(" ", 1)
+            answered[int(index)] = body.strip().encode()
+        process.send_signal(signal.SIGKILL)
+        for line in process.stdout:
+            index, _, body = line.partition(" ")
+            if body.endswith("\n"):
+                answered[int(index)] = body.strip().encode()
+        process.wait()
+    recorded = len(trial.participant("p01").decisions)
+    assert recorded - len(answered) in (0, 1)  # at most one was committed and not told
+    again = begun(location)
+    for key, decision in again.participant("p01").decisions.items():
+        request = deciding.requested(decision.payload)
+        answer = again.decide(request)
+        assert answer.repeated, key
+        assert answer.body == answered.get(decision.payload["index"], answer.body)
+    assert again.replay().exact == recorded
+    again.close()
+
+
+def test_two_trials_on_one_ledger_agree(trial, location):
+    other = begun(location)
+    walked(trial)
+    trial.update(reason="by one")
+    mine, theirs = trial.decide(asked(index=6)), other.decide(asked(index=7))
+    assert mine.value["policy_version"] == theirs.value["policy_version"] == "2"
+    assert theirs.value["composition"] is not None
+    assert other.decide(asked(index=6)).body == mine.body
+    with pytest.raises(KeyConflict):
+        other.decide(asked(index=6, steps=1.0))
+    with ThreadPoolExecutor(4) as pool:
+        same = list(pool.map(lambda each: each.decide(asked("p02", index=3)).body, (trial, other) * 4))
+    assert len(set(same)) == 1
+    assert other.replay().same
+    other.close()
+
+
+def test_a_restart_changes_nothing(trial, location):
+    walked(trial)
+    trial.update(reason="one")
+    walked(trial, indices=range(4, 7))
+    trial.update(reason="two")
+    before = trial._core.ledger.head()
+    again = begun(location)
+    assert again._core.ledger.head() == before  # opening records nothing
+    assert again.replay().exact == 7
+    warm = trial.update(reason="dry", dry_run=True)
+    assert warm == again.update(reason="dry", dry_run=True)
+    again._core.states.forget()
+    assert trial.decide(asked(index=8)).value["composition"] == again.decide(asked(index=9)).value["composition"]
+    assert again.replay().exact == 9
+    again.close()
+
+
+def test_decisions_are_served_while_an_update_runs(trial, monkeypatch):
+    walked(trial)
+    go, real = threading.Event(), updating.finish
+
+    def held(core, job, result):
+        assert go.wait(60)
+        return real(core, job, result)
+
+    monkeypatch.setattr(updating, "finish", held)
+    name = trial.start_update(reason="slow")
+    assert trial.updated(name).state == "running"
+    assert trial.decide(asked(index=8)).value["policy_version"] == "1"
+    go.set()
+    trial._threads[0].join()
+    assert trial.updated(name).state == "done"
+    assert trial.decide(asked(index=9)).value["policy_version"] == "2"
+    assert trial.replay().exact == 6
+
+
+def test_a_rollback_during_an_update_wins(trial, monkeypatch):
+    walked(trial)
+    trial.update(reason="one")
+    walked(trial, indices=range(4, 6))
+    real = updating.finish
+
+    def late(core, job, result):
+        trial.activate("1", reason="rollback")
+        return real(core, job, result)
+
+    monkeypatch.setattr(updating, "finish", late)
+    done = trial.update(reason="two")
+    assert (done.state, done.version) == ("superseded", None)
+    assert trial.decide(asked(index=8)).value["policy_version"] == "1"
+
+
+def test_a_state_that_is_not_computed_in_time_is_answered_by_the_next_rung(location, monkeypatch):
+    trial = begun(location, protocol=agreed(deadline_ms=400))
+    enrol(trial, "p01")
+    walked(trial)
+    trial.update(reason="test")
+    trial._core.states.forget()
+    go, real = threading.Event(), states.followed
+
+    def slow(*arguments):
+        assert go.wait(60)
+        return real(*arguments)
+
+    monkeypatch.setattr(states, "followed", slow)
+    answer = trial.decide(asked(index=8))
+    assert answer.value["rung"] in ("last_good", "group_prior", "fixed")  # a busy machine may take its time
+    assert "policy: no answer within 400 ms" in answer.value["rung_reason"]
+    assert 0.2 <= answer.value["probability"] <= 0.8
+    go.set()
+    trial._core.states.close()  # waits for it
+    monkeypatch.undo()
+    assert trial._core.states._users["p01"]
+    assert trial.replay().exact == 5
+    trial.close()
+
+
+def test_without_the_model_a_fixed_probability_answers_flagged(trial, location, tmp_path):
+    walked(trial, indices=range(2))
+    bare = begun(location, models=tmp_path / "no models", protocol=None)
+    answer = bare.decide(asked(index=5))
+    assert (answer.value["rung"], answer.value["probability"]) == ("fixed", 0.5)
+    assert "no model with the fingerprint" in answer.value["rung_reason"]
+    assert bare.replay().different == 2
+    assert "cannot be made anew" in str(bare.replay())
+    next(iter(models().values())).save(tmp_path / "no models" / "some.trail")
+    assert bare.decide(asked(index=6)).value["rung"] == "policy"
+    assert bare.replay().exact == 4
+    bare.close()
+
+
+def test_whatever_fails_in_a_state_is_answered_by_the_next_rung(trial, monkeypatch):
+    walked(trial)
+    trial.update(reason="test")
+
+    def broken(*_):
+        raise ZeroDivisionError("a bug")
+
+    monkeypatch.setattr(states.States, "within", broken)
+    answer = trial.decide(asked(index=8))
+    assert answer.value["rung"] == "last_good"  # somebody of whom nothing was known
+    assert answer.value["rung_reason"] == "policy: ZeroDivisionError: a bug"
+    monkeypatch.undo()
+    assert trial.replay().exact == 5
+
+
+def test_who_asks_while_it_is_decided_waits_and_gets_the_same_bytes(trial, monkeypatch):
+    entered, go, real = threading.Event(), threading.Event(), deciding.made
+
+    def held(*arguments):
+        entered.set()
+        assert go.wait(60)
+        return real(*arguments)
+
+    monkeypatch.setattr(deciding, "made", held)
+    with ThreadPoolExecutor(2) as pool:
+        first = pool.submit(trial.decide, asked())
+        assert entered.wait(60)
+        with pytest.raises(InFlight), deciding.flight(trial._core, "p01/walk/0", 0.01):
+            pass
+        second = pool.submit(trial.decide, asked())
+        go.set()
+        answers = [first.result(60), second.result(60)]
+    assert answers[0].body == answers[1].body
+    assert sorted(each.new for each in answers) == [False, True]
+
+
+def test_what_cannot_be_written_is_not_answered(tmp_path):
+    trial = begun(tmp_path / "ledger.db")
+    enrol(trial, "p01")
+    trial.decide(asked())
+    before = trial._core.ledger.head()
+    engine = trial._core.ledger.database.engine
+    with engine.connect() as connection:  # the disk is full: no page more
+        pages = connection.exec_driver_sql("PRAGMA page_count").scalar()
+    trial._core.ledger.close()
+
+    def full(connection, _):
+        connection.execute(f"PRAGMA max_page_count = {pages}")
+
+    event.listen(engine, "connect", full)
+    with pytest.raises(NotRecorded, match="disk is full"):
+        walked(trial, indices=range(1, 150))
+    event.remove(engine, "connect", full)
+    trial._core.ledger.close()
+    assert trial._core.ledger.head().sequence >= before.sequence
+    assert trial.decide(asked(index=160)).new
+    assert trial.replay().same
+    assert trial.verify().sound
+    trial.close()
+
+
+def test_a_copy_is_made_before_each_update_and_can_be_restored(trial, location, tmp_path):
+    folder = tmp_path / "copies"
+    trial.close()
+    trial = begun(location, Time(), backups=folder)
+    walked(trial)
+    trial.update(reason="one")
+    trial.decide(asked(index=9))
+    copies = sorted(folder.iterdir())
+    assert [path.stem.split("-", 2)[2] for path in copies] == ["before-update-1"]
+    restore(copies[0], tmp_path / "restored.db")
+    again = begun(tmp_path / "restored.db")
+    assert [each.version for each in again.policies()] == ["1"]
+    assert again.replay().exact == 4
+    with again.reading() as state:
+        assert not state.updates  # the copy was made before the update began
+    assert again.update(reason="after the restore").version == "2"
+    assert again.decide(asked(index=9)).new
+    assert again.verify().sound
+    again.close()
+    assert trial.remove("p01", reason="asked").backups == tuple(copies)
+    trial.close()
+
+
+def test_without_its_copy_nothing_is_learnt(trial, location, tmp_path):
+    walked(trial)
+    (tmp_path / "file").write_text("no folder")
+    again = begun(location, backups=tmp_path / "file")
+    done = again.update(reason="test")
+    assert done.state == "failed"
+    assert "cannot be written" in done.words
+    assert again.updated(done.id).state == "failed"
+    assert [each.version for each in again.policies()] == ["1"]
+    again.close()
