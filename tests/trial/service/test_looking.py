@@ -4,11 +4,14 @@ import csv
 import io
 import json
 import re
+import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import pyarrow.parquet
 import pytest
 
 from kerneltrail.trial.export import TABLES, export
+from kerneltrail.trial.service import looking
 
 from .calls import outcome, problem
 from .test_learning import learn
@@ -54,11 +57,12 @@ def table(call, name, format="csv"):
 @pytest.mark.parametrize("name", TABLES)
 def test_every_table_is_there_in_every_format(studied, name):
     lines = table(studied, name, "jsonl")
-    assert bool(lines) == (name not in ("deliveries", "incidents"))
+    assert bool(lines) == (name != "deliveries")
     assert table(studied, name, "parquet") == lines
     assert [set(each) for each in table(studied, name, "csv")] == [set(each) for each in lines]
+    served = studied("GET", f"export/{name}.csv", scope="analyst").content
     with studied.trial.reading() as state:
-        assert studied("GET", f"export/{name}.csv", scope="analyst").content == export(state, name, "csv")
+        assert served == export(state, name, "csv")
 
 
 def test_other_tables_and_formats_are_refused(call):
@@ -104,3 +108,21 @@ def test_metrics_are_prometheus_text(call):
     route = 'route="/participants/{participant}/decisions/{kind}/{index}"'
     assert values["kerneltrail_call_seconds_bucket", f'{route},le="+Inf"'] == 2.0
     assert "p01" not in answer.text
+
+
+def test_an_export_keeps_no_decision_waiting(call, monkeypatch):
+    call.decide()
+    begun, go = threading.Event(), threading.Event()
+
+    def slow(state, name, format):
+        begun.set()
+        assert go.wait(60)
+        return b"done"
+
+    monkeypatch.setattr(looking, "export_table", slow)
+    with ThreadPoolExecutor(1) as pool:
+        exported = pool.submit(call, "GET", "export/decisions.csv", scope="analyst")
+        assert begun.wait(60)
+        assert call.decide(index=1).status_code == 201
+        go.set()
+        assert exported.result(60).content == b"done"

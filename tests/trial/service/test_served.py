@@ -1,6 +1,7 @@
 """What is done on the clock, and readiness."""
 
 import threading
+from types import SimpleNamespace
 
 import pytest
 
@@ -20,6 +21,7 @@ class Fake:
         self.calls = []
         self.reason = "ten outcomes came"
         self.fails = ()
+        self._core = SimpleNamespace(ledger=SimpleNamespace(trial="walks"))
 
     def _called(self, name):
         self.calls.append(name)

@@ -87,8 +87,8 @@ async def export(request: Request, trial: TrialName, table: Table, format: Forma
     served = served_of(request)
 
     def made() -> bytes:
-        with served.trial.reading() as state:
-            return export_table(state, table.value, format.value)
+        with served.record.lock:
+            return export_table(served.record.state(), table.value, format.value)
 
     content = await served.read(made)
     headers = {"Content-Disposition": f'attachment; filename="{table.value}.{format.value}"'}
