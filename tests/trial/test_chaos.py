@@ -294,3 +294,34 @@ def test_without_its_copy_nothing_is_learnt(trial, location, tmp_path):
     assert again.updated(done.id).state == "failed"
     assert [each.version for each in again.policies()] == ["1"]
     again.close()
+
+
+def test_states_in_files_make_a_restart_quick_and_are_never_trusted_by_a_replay(trial, location, tmp_path, monkeypatch):
+    folder = tmp_path / "states"
+    walked(trial)
+    trial.update(reason="one")
+    first = begun(location, states=folder)
+    walked(first, "p02")
+    first.update(reason="two")
+    assert len(list(folder.glob("*/*.user"))) == 2
+    expected = first.decide(asked(index=8))
+    first.close()
+    batches = []
+    real = states.followed
+    monkeypatch.setattr(states, "followed", lambda *given: batches.append(len(given[2])) or real(*given))
+    again = begun(location, states=folder)
+    assert batches == [0, 0]  # both were read, and nothing was computed
+    key = again.decision(expected.value["decision_id"])[0]
+    assert again.decide(asked(index=9)).value["rung"] == "policy"
+    assert again.replay().exact == 10
+    assert sum(batches) == 1  # the replay computed it anew: of p01, who alone was decided for with rows
+    for path in folder.glob("*/*.user"):
+        path.write_bytes(path.read_bytes()[:-20])
+    once_more = begun(location, states=folder)
+    assert once_more.replay_one(key).exact
+    assert once_more.decide(asked(index=10)).value["rung"] == "policy"
+    assert once_more.replay().exact == 11
+    once_more.remove("p01", reason="asked")
+    assert len(list(folder.glob("*"))) == 1
+    again.close()
+    once_more.close()

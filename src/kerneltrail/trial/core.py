@@ -55,6 +55,7 @@ class Core:
 
     def __post_init__(self) -> None:
         self._folded = Folded(self.ledger)
+        self._last: State | None = None
         self._protocols: dict[str, Protocol] = {}
         self._ids: tuple[int, dict[str, tuple[str, str]]] = (0, {})
         # The last bits of sums depend on the number of BLAS threads, and on who compiled the code.
@@ -72,7 +73,12 @@ class Core:
     def reading(self) -> Iterator[State]:
         """The ledger's state with all that is recorded by now; it does not change within."""
         with self._folded.lock:
-            yield self._folded.state()
+            state = self._folded.state()
+            if state is not self._last:  # another chain: the ledger was restored from a copy
+                self.states.forget()
+                self.pasts.clear()
+                self._last, self._ids = state, (0, {})
+            yield state
 
     def protocol(self, state: State, hash: str | None = None) -> Protocol:
         """The protocol in force, or the one with a hash."""
@@ -109,8 +115,6 @@ class Core:
             UnknownName: if there is none; of one that was removed only the key is known.
         """
         until, ids = self._ids
-        if until > state.sequence:  # another chain
-            until, ids = 0, {}
         if until < state.sequence:
             for person in state.participants.values():
                 for key, decision in reversed(person.decisions.items()):
@@ -137,13 +141,17 @@ class Core:
         """What decides at a version; a model that is missing is an `UnknownName`."""
         return Policy(version.version, self.models.get(version.model_id), version.model_id, protocol.rule)
 
-    def user(self, person: Participant, versions: Versions, version: Version) -> NewUser | None:
+    def user(
+        self, person: Participant, versions: Versions, version: Version, states: States | None = None
+    ) -> NewUser | None:
         """A participant as followed at a version, computed if need be; None for one without rows."""
         batches = versions.batches(version.version, person.id)
         if not batches:
             return None
         model = self.models.get(version.model_id)
-        return self.states.compute(model, version.model_id, person.id, batches, self.gather(person, batches))
+        return (states or self.states).compute(
+            model, version.model_id, person.id, batches, self.gather(person, batches)
+        )
 
     def answer(self, appended: Appended) -> Answer:
         """What is answered for an entry."""

@@ -294,6 +294,9 @@ def warm(core: Core) -> int:
     with core.reading() as state:
         versions = Versions(state)
         people = [each for each in state.participants.values() if each.status() in ("active", "paused")]
+        removed = [each.id for each in state.participants.values() if each.removed is not None]
+    for name in removed:  # perhaps by a process that did not know of files here
+        core.states.forget(name)
     version, count = versions.active, 0
     for person in people if version is not None else ():
         with suppress(Exception):
