@@ -14,6 +14,7 @@ from sqlalchemy import event
 
 from kerneltrail.errors import InFlight, KeyConflict, NotRecorded, UpdateRunning
 from kerneltrail.trial import deciding, states, updating
+from kerneltrail.trial.burden import dose_of
 from kerneltrail.trial.ledger.backup import restore
 
 from .running import Time, agreed, asked, begun, enrol, models, walked
@@ -325,3 +326,32 @@ def test_states_in_files_make_a_restart_quick_and_are_never_trusted_by_a_replay(
     assert len(list(folder.glob("*"))) == 1
     again.close()
     once_more.close()
+
+
+def test_what_is_recorded_while_a_decision_is_made_is_not_in_it(location, monkeypatch):
+    trial = begun(location, protocol=agreed(burden={"per_dose": 0.3}))
+    enrol(trial, "p01")
+    answers = walked(trial, indices=range(8))
+    sent = next(each for each in answers if each.value["action"])
+    real = deciding.made
+
+    def meanwhile(core, asked, end):
+        trial.deliver(sent.value["decision_id"], status="failed", at=None, delivered_action=0)
+        trial.update(reason="meanwhile")
+        return real(core, asked, end)
+
+    monkeypatch.setattr(deciding, "made", meanwhile)
+    answer = trial.decide(asked(index=9))
+    monkeypatch.undo()
+    key, record = trial.decision(answer.value["decision_id"])
+    assert answer.value["policy_version"] == "1"
+    assert answer.sequence > record["until"] + 1
+    after = trial.decide(asked(index=10))
+    assert after.value["policy_version"] == "2"
+    doses = [float.fromhex(trial.decision(each.value["decision_id"])[1]["dose"]) for each in (answer, after)]
+    assigned = [each.value["action"] for each in answers]
+    reached = [0 if each is sent else each.value["action"] for each in answers]
+    assert doses == [dose_of(assigned), dose_of([*reached, answer.value["action"]])]
+    assert trial.replay_one(key).exact
+    assert trial.replay().exact == 10
+    trial.close()
