@@ -355,3 +355,21 @@ def test_what_is_recorded_while_a_decision_is_made_is_not_in_it(location, monkey
     assert trial.replay_one(key).exact
     assert trial.replay().exact == 10
     trial.close()
+
+
+def test_an_update_that_cannot_be_recorded_is_broken_off_and_does_not_stand_in_the_way(trial, monkeypatch):
+    walked(trial)
+
+    def full(*_):
+        raise NotRecorded("the disk is full; nothing was recorded")
+
+    monkeypatch.setattr(updating, "finish", full)
+    done = trial.update(reason="one")
+    assert (done.state, trial.updated(done.id).state) == ("failed", "failed")
+    monkeypatch.setattr(updating, "_failed", full)
+    with pytest.raises(NotRecorded):
+        trial.update(reason="two")
+    assert trial.updated("2").state == "running"
+    monkeypatch.undo()
+    assert trial.update(reason="three").version == "2"
+    assert trial.updated("2").state == "killed"

@@ -37,6 +37,30 @@ from kerneltrail.trial.versions import Version, Versions
 Clock = Callable[[], datetime]
 
 
+class _OneThread:
+    """One BLAS thread in this process, as long as any trial is open."""
+
+    def __init__(self) -> None:
+        self._open = 0
+        self._lock = threading.Lock()
+        self._limit = ExitStack()
+
+    def acquire(self) -> None:
+        with self._lock:
+            if not self._open:
+                self._limit.enter_context(one_blas_thread())
+            self._open += 1
+
+    def release(self) -> None:
+        with self._lock:
+            self._open -= 1
+            if not self._open:
+                self._limit.close()
+
+
+_ONE_THREAD = _OneThread()
+
+
 @dataclass
 class Core:
     """The parts of a trial. What it holds beside ledger, key and models is a cache."""
@@ -51,6 +75,7 @@ class Core:
     pasts: Pasts = field(default_factory=Pasts)
     token: str = field(default_factory=lambda: uuid.uuid4().hex)  # of this process, so that a later one is another
     flights: set[str] = field(default_factory=set)  # decisions that threads of this process are making
+    working: set[str] = field(default_factory=set)  # updates that threads of this process are at
     landed: threading.Condition = field(default_factory=threading.Condition)
 
     def __post_init__(self) -> None:
@@ -59,15 +84,17 @@ class Core:
         self._protocols: dict[str, Protocol] = {}
         self._ids: tuple[int, dict[str, tuple[str, str]]] = (0, {})
         # The last bits of sums depend on the number of BLAS threads, and on who compiled the code.
-        self._settled = ExitStack()
-        self._settled.enter_context(one_blas_thread())
+        _ONE_THREAD.acquire()
+        self._closed = False
         gp.compilation.ensure_compiled()
 
     def close(self) -> None:
         """End threads, and give back connections."""
         self.states.close()
         self.ledger.close()
-        self._settled.close()
+        if not self._closed:
+            self._closed = True
+            _ONE_THREAD.release()
 
     @contextmanager
     def reading(self) -> Iterator[State]:
