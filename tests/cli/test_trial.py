@@ -7,7 +7,9 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from cli.invoke import refused, run, table
+from kerneltrail.errors import TrialError
 from kerneltrail.trial.folder import Folder
+from kerneltrail.trial.hooks import message, send
 from trajectory.small import small_model
 from trial.running import asked, enrol, outcome
 from trial.study import centred_model
@@ -155,3 +157,27 @@ def test_a_trial_whose_record_was_changed_is_different(made, tmp_path):
 def test_a_model_without_reward_is_refused(tmp_path):
     small_model().save(tmp_path / "plain.trail")
     refused(run("trial", "init", tmp_path / "plain.trail", "--trial", "x", "--folder", tmp_path), "no reward model")
+
+
+def test_watch_tells_of_new_incidents_once(made, tmp_path):
+    study, _ = made
+    ok(run("trial", "backup", "--out", tmp_path / "ledger.db", "--folder", study))
+    here = ("--folder", study, "--ledger", tmp_path / "ledger.db")
+    assert ok(run("trial", "watch", *here)) == "Nothing new."
+    running = Folder(study, str(tmp_path / "ledger.db")).open()
+    for index in range(5, 15):
+        request = asked("p01", index, kind="decision", at=datetime.now(UTC) - timedelta(minutes=1))
+        running.report(request, action=0, probability=0.5, reason="no connection")
+    running.close()
+    words = "10 of 14 decisions in a day were made by a fallback"
+    assert ok(run("trial", "watch", "--hook", f"cat > {tmp_path}/heard.json", *here)) == words
+    heard = json.loads((tmp_path / "heard.json").read_text())
+    assert (heard["trial"], [each["words"] for each in heard["incidents"]]) == ("walks", [words])
+    assert ok(run("trial", "watch", "--hook", "false", *here)) == "Nothing new."
+
+
+def test_a_hook_that_fails_is_said():
+    with pytest.raises(TrialError, match="failed: exit code 3"):
+        send("exit 3", message("walks", []))
+    with pytest.raises(TrialError, match="did not take them"):
+        send("http://127.0.0.1:1/hook", b"{}")

@@ -74,6 +74,18 @@ def test_silence_of_a_participant_and_not_of_one_who_pauses(trial, time):
     assert kinds(trial) == []
 
 
+def test_silence_where_the_protocol_has_no_times(tmp_path, time):
+    trial = begun(tmp_path / "free.db", time, protocol=agreed(decisions={"walk": {}}))
+    enrol(trial, "p01")
+    enrol(trial, "p02", starts_on=date(2026, 4, 1))
+    goes(trial, time, 1)
+    time.go(days=1)
+    assert kinds(trial) == []
+    time.go(days=1)
+    assert [(each.kind, each.participant) for each in trial.alerts()] == [("silence", "p01")]
+    trial.close()
+
+
 def test_missed_update(tmp_path, time):
     time.go(hours=2, minutes=30)
     trial = begun(tmp_path / "daily.db", time, protocol=agreed(updates={"daily": "03:00", "timezone": "Europe/Zurich"}))

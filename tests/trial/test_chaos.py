@@ -14,6 +14,7 @@ from sqlalchemy import event
 
 from kerneltrail.errors import InFlight, KeyConflict, NotRecorded, UpdateRunning
 from kerneltrail.trial import deciding, states, updating
+from kerneltrail.trial.burden import dose_of
 from kerneltrail.trial.ledger.backup import restore
 
 from .running import Time, agreed, asked, begun, enrol, models, walked
@@ -294,3 +295,81 @@ def test_without_its_copy_nothing_is_learnt(trial, location, tmp_path):
     assert again.updated(done.id).state == "failed"
     assert [each.version for each in again.policies()] == ["1"]
     again.close()
+
+
+def test_states_in_files_make_a_restart_quick_and_are_never_trusted_by_a_replay(trial, location, tmp_path, monkeypatch):
+    folder = tmp_path / "states"
+    walked(trial)
+    trial.update(reason="one")
+    first = begun(location, states=folder)
+    walked(first, "p02")
+    first.update(reason="two")
+    assert len(list(folder.glob("*/*.user"))) == 2
+    expected = first.decide(asked(index=8))
+    first.close()
+    batches = []
+    real = states.followed
+    monkeypatch.setattr(states, "followed", lambda *given: batches.append(len(given[2])) or real(*given))
+    again = begun(location, states=folder)
+    assert batches == [0, 0]  # both were read, and nothing was computed
+    key = again.decision(expected.value["decision_id"])[0]
+    assert again.decide(asked(index=9)).value["rung"] == "policy"
+    assert again.replay().exact == 10
+    assert sum(batches) == 1  # the replay computed it anew: of p01, who alone was decided for with rows
+    for path in folder.glob("*/*.user"):
+        path.write_bytes(path.read_bytes()[:-20])
+    once_more = begun(location, states=folder)
+    assert once_more.replay_one(key).exact
+    assert once_more.decide(asked(index=10)).value["rung"] == "policy"
+    assert once_more.replay().exact == 11
+    once_more.remove("p01", reason="asked")
+    assert len(list(folder.glob("*"))) == 1
+    again.close()
+    once_more.close()
+
+
+def test_what_is_recorded_while_a_decision_is_made_is_not_in_it(location, monkeypatch):
+    trial = begun(location, protocol=agreed(burden={"per_dose": 0.3}))
+    enrol(trial, "p01")
+    answers = walked(trial, indices=range(8))
+    sent = next(each for each in answers if each.value["action"])
+    real = deciding.made
+
+    def meanwhile(core, asked, end):
+        trial.deliver(sent.value["decision_id"], status="failed", at=None, delivered_action=0)
+        trial.update(reason="meanwhile")
+        return real(core, asked, end)
+
+    monkeypatch.setattr(deciding, "made", meanwhile)
+    answer = trial.decide(asked(index=9))
+    monkeypatch.undo()
+    key, record = trial.decision(answer.value["decision_id"])
+    assert answer.value["policy_version"] == "1"
+    assert answer.sequence > record["until"] + 1
+    after = trial.decide(asked(index=10))
+    assert after.value["policy_version"] == "2"
+    doses = [float.fromhex(trial.decision(each.value["decision_id"])[1]["dose"]) for each in (answer, after)]
+    assigned = [each.value["action"] for each in answers]
+    reached = [0 if each is sent else each.value["action"] for each in answers]
+    assert doses == [dose_of(assigned), dose_of([*reached, answer.value["action"]])]
+    assert trial.replay_one(key).exact
+    assert trial.replay().exact == 10
+    trial.close()
+
+
+def test_an_update_that_cannot_be_recorded_is_broken_off_and_does_not_stand_in_the_way(trial, monkeypatch):
+    walked(trial)
+
+    def full(*_):
+        raise NotRecorded("the disk is full; nothing was recorded")
+
+    monkeypatch.setattr(updating, "finish", full)
+    done = trial.update(reason="one")
+    assert (done.state, trial.updated(done.id).state) == ("failed", "failed")
+    monkeypatch.setattr(updating, "_failed", full)
+    with pytest.raises(NotRecorded):
+        trial.update(reason="two")
+    assert trial.updated("2").state == "running"
+    monkeypatch.undo()
+    assert trial.update(reason="three").version == "2"
+    assert trial.updated("2").state == "killed"

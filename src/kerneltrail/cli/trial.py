@@ -311,3 +311,23 @@ def status(
         typer.echo(plain_json.dumps(as_json(found), indent=2, ensure_ascii=False))
     else:
         say(lines(found))
+
+
+@trial.command()
+def watch(
+    folder: Where = Path(),
+    ledger: At = None,
+    hook: Annotated[
+        str | None, typer.Option("--hook", help="Whom to tell: an address that gets JSON, or a command that reads it.")
+    ] = None,
+) -> None:
+    """Record what somebody should look at as incidents, each once a day, and tell of new ones. For a timer."""
+    from kerneltrail.cli.terminal import say
+    from kerneltrail.trial.hooks import message, send
+
+    with _opened(folder, ledger) as running:
+        new = running.watch()
+        name = running.protocol.trial
+    say([str(each.payload["words"]) for each in new if each.payload is not None] or ["Nothing new."])
+    if new and hook is not None:
+        send(hook, message(name, new))

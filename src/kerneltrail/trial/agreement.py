@@ -22,6 +22,13 @@ def check_key(core: Core, protocol: Protocol) -> None:
         )
 
 
+def check_in_force(core: Core, frozen: Protocol, given: Protocol | None) -> None:
+    """Refuse a key that does not go with the protocol in force, and another protocol than that."""
+    check_key(core, frozen)
+    if given is not None and given.hash != frozen.hash:
+        raise TrialError("the ledger has another protocol in force; a change of it is frozen with a reason")
+
+
 def freeze(core: Core, protocol: Protocol, reason: str, by: str) -> Answer:
     """Freeze a protocol, and let a policy of its model serve if another one did."""
     check_key(core, protocol)

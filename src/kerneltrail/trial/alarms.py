@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from math import sqrt
 from typing import Any
 
-from kerneltrail.errors import UnknownName
+from kerneltrail.errors import ParticipantRemoved, UnknownName
 from kerneltrail.kernels.phrases import counted
 from kerneltrail.trial.checks import LEVEL
 from kerneltrail.trial.core import Core
@@ -18,7 +19,7 @@ from kerneltrail.trial.ledger.participant import Decision
 from kerneltrail.trial.past import slot_of
 from kerneltrail.trial.protocol import Protocol
 from kerneltrail.trial.results import Alert, Answer, Severity
-from kerneltrail.trial.rhythm import expected_points, overdue
+from kerneltrail.trial.rhythm import expected_points, overdue, takes_part
 
 DAY = timedelta(days=1)
 GRACE = timedelta(hours=2)
@@ -132,10 +133,11 @@ def _calibration(state: State, protocol: Protocol, now: datetime) -> Iterator[Al
 
 
 def _silence(state: State, protocol: Protocol, now: datetime) -> Iterator[Alert]:
+    free = not any(section.times for section in protocol.decisions.values())  # apps ask whenever they want
     for person in state.participants.values():
         if person.enrolled is None or person.status(now) != "active":
             continue
-        expected = list(expected_points(protocol, person, now - SILENCE, now))
+        expected = takes_part(person, now) if free else any(expected_points(protocol, person, now - SILENCE, now))
         last = max((instant(each.received_at) for each in person.decisions.values()), default=None)
         begun = instant(str(person.enrolled_at)) <= now - SILENCE
         if expected and begun and (last is None or last <= now - SILENCE):
@@ -176,9 +178,12 @@ def watch(core: Core, found: Sequence[Alert]) -> list[Incident]:
             continue
         subject = "trial" if alert.participant is None else digest(alert.participant.encode())[:16]
         key = f"{alert.kind}/{subject}/{day}"
-        answer = core.incident(alert.kind, alert.words, severity=alert.severity, participant=alert.participant, key=key)
-        if answer.new:
-            new.append(key)
+        with suppress(ParticipantRemoved):
+            answer = core.incident(
+                alert.kind, alert.words, severity=alert.severity, participant=alert.participant, key=key
+            )
+            if answer.new:
+                new.append(key)
     with core.reading() as state:
         return [state.incidents[key] for key in new]
 

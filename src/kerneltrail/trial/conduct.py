@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from kerneltrail.data import Cohort
-from kerneltrail.errors import TrialError, UnknownName
+from kerneltrail.errors import UnknownName
 from kerneltrail.trial import agreement, alarms, deciding, enrolment, keys, reports, rerun, standing, updating
 from kerneltrail.trial.core import Clock, Core, folder_of_copies
 from kerneltrail.trial.draw import Draws
@@ -39,6 +39,7 @@ from kerneltrail.trial.results import (
     Status,
     Updated,
 )
+from kerneltrail.trial.states import kept_in
 from kerneltrail.trial.versions import Versions
 
 
@@ -64,6 +65,7 @@ class Trial:
         protocol: Protocol | None = None,
         pilot: Cohort | None = None,
         backups: str | os.PathLike[str] | None = None,
+        states: str | os.PathLike[str] | None = None,
         clock: Clock = lambda: datetime.now(UTC),
         warm: bool = True,
     ) -> Trial:
@@ -77,6 +79,7 @@ class Trial:
             protocol: frozen if none is yet; otherwise it must be the one in force.
             pilot: the pilot users' rows, for a protocol with ``pooling: pooled``.
             backups: a folder for a copy of the ledger before each update; None for ``backups`` beside a SQLite file.
+            states: a folder that keeps followed participants, so that a restart is quick; it may be deleted any time.
             clock: what says what time it is.
             warm: compute every active participant's state now, so that the first decisions are in time.
 
@@ -84,16 +87,15 @@ class Trial:
             TrialError: if the ledger has another protocol in force, or the key is not the one that it commits to.
             ConfigError: if the protocol is to be frozen and does not fit the model.
         """
-        core = Core(ledger, Draws(key), Models(models), clock, folder_of_copies(ledger, backups), pilot)
+        copies = folder_of_copies(ledger, backups)
+        core = Core(ledger, Draws(key), Models(models), clock, copies, pilot, kept_in(states))
         trial = cls(core)
         with core.reading() as state:
             frozen = None if state.protocol is None else core.protocol(state)
-        if frozen is None and protocol is not None:
+        if frozen is not None:
+            agreement.check_in_force(core, frozen, protocol)
+        elif protocol is not None:
             trial.freeze(protocol)
-        elif frozen is not None:
-            agreement.check_key(core, frozen)
-            if protocol is not None and protocol.hash != frozen.hash:
-                raise TrialError("the ledger has another protocol in force; a change of it is frozen with a reason")
         if warm:
             trial.warm()
         return trial
@@ -355,9 +357,7 @@ class Trial:
         return alarms.watch(self._core, self.alerts(now))
 
     def create_key(self, scopes: Sequence[str], *, note: str = "", by: str = "") -> NewKey:
-        """Make a key to the service. Its token is in the answer and nowhere else; raises `DataError` for a scope that
-        is not there.
-        """
+        """Make a key to the service; its token is in the answer alone. Raises `DataError` for an unknown scope."""
         return keys.create(self._core, scopes, note, by)
 
     def revoke_key(self, id: str, *, reason: str = "", by: str = "") -> Answer:

@@ -37,6 +37,30 @@ from kerneltrail.trial.versions import Version, Versions
 Clock = Callable[[], datetime]
 
 
+class _OneThread:
+    """One BLAS thread in this process, as long as any trial is open."""
+
+    def __init__(self) -> None:
+        self._open = 0
+        self._lock = threading.Lock()
+        self._limit = ExitStack()
+
+    def acquire(self) -> None:
+        with self._lock:
+            if not self._open:
+                self._limit.enter_context(one_blas_thread())
+            self._open += 1
+
+    def release(self) -> None:
+        with self._lock:
+            self._open -= 1
+            if not self._open:
+                self._limit.close()
+
+
+_ONE_THREAD = _OneThread()
+
+
 @dataclass
 class Core:
     """The parts of a trial. What it holds beside ledger, key and models is a cache."""
@@ -51,28 +75,37 @@ class Core:
     pasts: Pasts = field(default_factory=Pasts)
     token: str = field(default_factory=lambda: uuid.uuid4().hex)  # of this process, so that a later one is another
     flights: set[str] = field(default_factory=set)  # decisions that threads of this process are making
+    working: set[str] = field(default_factory=set)  # updates that threads of this process are at
     landed: threading.Condition = field(default_factory=threading.Condition)
 
     def __post_init__(self) -> None:
         self._folded = Folded(self.ledger)
+        self._last: State | None = None
         self._protocols: dict[str, Protocol] = {}
         self._ids: tuple[int, dict[str, tuple[str, str]]] = (0, {})
         # The last bits of sums depend on the number of BLAS threads, and on who compiled the code.
-        self._settled = ExitStack()
-        self._settled.enter_context(one_blas_thread())
+        _ONE_THREAD.acquire()
+        self._closed = False
         gp.compilation.ensure_compiled()
 
     def close(self) -> None:
         """End threads, and give back connections."""
         self.states.close()
         self.ledger.close()
-        self._settled.close()
+        if not self._closed:
+            self._closed = True
+            _ONE_THREAD.release()
 
     @contextmanager
     def reading(self) -> Iterator[State]:
         """The ledger's state with all that is recorded by now; it does not change within."""
         with self._folded.lock:
-            yield self._folded.state()
+            state = self._folded.state()
+            if state is not self._last:  # another chain: the ledger was restored from a copy
+                self.states.forget()
+                self.pasts.clear()
+                self._last, self._ids = state, (0, {})
+            yield state
 
     def protocol(self, state: State, hash: str | None = None) -> Protocol:
         """The protocol in force, or the one with a hash."""
@@ -109,8 +142,6 @@ class Core:
             UnknownName: if there is none; of one that was removed only the key is known.
         """
         until, ids = self._ids
-        if until > state.sequence:  # another chain
-            until, ids = 0, {}
         if until < state.sequence:
             for person in state.participants.values():
                 for key, decision in reversed(person.decisions.items()):
@@ -137,13 +168,17 @@ class Core:
         """What decides at a version; a model that is missing is an `UnknownName`."""
         return Policy(version.version, self.models.get(version.model_id), version.model_id, protocol.rule)
 
-    def user(self, person: Participant, versions: Versions, version: Version) -> NewUser | None:
+    def user(
+        self, person: Participant, versions: Versions, version: Version, states: States | None = None
+    ) -> NewUser | None:
         """A participant as followed at a version, computed if need be; None for one without rows."""
         batches = versions.batches(version.version, person.id)
         if not batches:
             return None
         model = self.models.get(version.model_id)
-        return self.states.compute(model, version.model_id, person.id, batches, self.gather(person, batches))
+        return (states or self.states).compute(
+            model, version.model_id, person.id, batches, self.gather(person, batches)
+        )
 
     def answer(self, appended: Appended) -> Answer:
         """What is answered for an entry."""

@@ -19,7 +19,8 @@ from kerneltrail.trial.models import SUFFIX
 from kerneltrail.trial.protocol import Protocol, read_protocol
 from kerneltrail.trial.protocol_text import commented_text
 
-PROTOCOL, KEY, LEDGER, MODELS, BACKUPS = "protocol.yaml", "draw.key", "ledger.db", "models", "backups"
+PROTOCOL, KEY, LEDGER = "protocol.yaml", "draw.key", "ledger.db"
+MODELS, BACKUPS, STATES = "models", "backups", "states"
 """Names in the folder."""
 
 
@@ -69,6 +70,7 @@ class Folder:
             models=self.path / MODELS,
             protocol=protocol,
             backups=self.path / BACKUPS,
+            states=self.path / STATES,
             clock=clock,
             warm=warm,
         )

@@ -31,6 +31,10 @@ class Pasts:
     def __init__(self) -> None:
         self._folded: dict[str, tuple[list[tuple[Any, ...]], list[Past]]] = {}
 
+    def clear(self) -> None:
+        """Drop everything."""
+        self._folded.clear()
+
     def forget(self, participant: str) -> None:
         """Drop what is kept of somebody."""
         self._folded.pop(participant, None)

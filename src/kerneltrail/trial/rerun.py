@@ -15,11 +15,14 @@ from kerneltrail.trial.ledger.folds import State
 from kerneltrail.trial.ledger.participant import Decision, Participant
 from kerneltrail.trial.replay import compare
 from kerneltrail.trial.results import Replayed, ReplayedDecision
+from kerneltrail.trial.states import States
 from kerneltrail.trial.versions import Versions
 
 
-def anew(core: Core, state: State, person: Participant, record: Mapping[str, Any], versions: Versions) -> Made:
-    """A recorded decision, made anew on the rung that answered then."""
+def anew(
+    core: Core, state: State, person: Participant, record: Mapping[str, Any], versions: Versions, states: States
+) -> Made:
+    """A recorded decision, made anew on the rung that answered then; `states` has what was computed anew alone."""
     protocol = core.protocol(state, record["protocol_hash"])
     request, past = requested(record), past_of(core, protocol, person, record)
     rung, reason = record["rung"], record["rung_reason"]
@@ -28,13 +31,18 @@ def anew(core: Core, state: State, person: Participant, record: Mapping[str, Any
     if rung == "fixed":
         return decide_fixed(protocol, request, draws=core.draws, past=past, rung_reason=reason)
     version = versions.get(record["policy_version"])
-    followed: Followed = None if rung == "group_prior" else core.user(person, versions, version)
+    followed: Followed = None if rung == "group_prior" else core.user(person, versions, version, states)
     policy = core.policy(protocol, version)
     return decide(protocol, policy, followed, request, draws=core.draws, past=past, rung=rung, rung_reason=reason)
 
 
 def replay_one(
-    core: Core, state: State, person: Participant, decision: Decision, versions: Versions
+    core: Core,
+    state: State,
+    person: Participant,
+    decision: Decision,
+    versions: Versions,
+    states: States | None = None,
 ) -> ReplayedDecision:
     """One recorded decision beside the one made anew."""
     record = decision.payload
@@ -44,7 +52,7 @@ def replay_one(
     if record.get("drawn_by") == "app":
         return ReplayedDecision(*name, "not here")
     try:
-        new = anew(core, state, person, record, versions)
+        new = anew(core, state, person, record, versions, states or States())
     except KerneltrailError as problem:
         return ReplayedDecision(*name, "different", difference=f"it cannot be made anew: {problem}")
     kept = {key: value for key, value in record.items() if key not in BESIDE}
@@ -62,12 +70,12 @@ def replay(core: Core, participant: str | None = None) -> Replayed:
         # One participant after the other: a state is computed from the one before it.
         work = [(person, each) for person in people for each in list(person.decisions.values())]
         until = state.sequence
-    done = []
+    done, states = [], States()
     for person, each in work:
         with core.reading() as state:
             now = state.participants.get(person.id)
             current = each if now is None else now.decisions.get(each.key, each)  # it may be removed meanwhile
-            done.append(replay_one(core, state, person, current, versions))
+            done.append(replay_one(core, state, person, current, versions, states))
     done.sort(key=lambda each: each.sequence)
     count = {kind: sum(each.state == kind for each in done) for kind in ("equal", "different", "removed", "not here")}
     return Replayed(

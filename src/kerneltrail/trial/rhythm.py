@@ -72,6 +72,15 @@ def at(day: date, clock: str, zone: ZoneInfo) -> datetime:
     return local.astimezone(UTC).astimezone(zone)
 
 
+def takes_part(person: Participant, now: datetime) -> bool:
+    """Whether a day lies within a participant's time."""
+    facts = person.enrolled
+    if facts is None:
+        return False
+    day = now.astimezone(ZoneInfo(facts["timezone"])).date().isoformat()
+    return bool(facts["starts_on"] <= day and (facts["ends_on"] is None or day <= facts["ends_on"]))
+
+
 def expected_points(
     protocol: Protocol, person: Participant, start: datetime, end: datetime
 ) -> Iterator[tuple[str, datetime]]:

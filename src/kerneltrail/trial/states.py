@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
 
 from kerneltrail.trajectory.graph import LearntGraph
 from kerneltrail.trajectory.new_user import NewUser
 from kerneltrail.trial.rows import Row, arrays
+from kerneltrail.trial.shelf import Shelf, digests
 from kerneltrail.trial.versions import Batches
 
 KEPT = 3
@@ -31,7 +34,8 @@ def followed(model: LearntGraph, name: str, batches: Sequence[Sequence[Row]], st
 class States:
     """Followed participants by model and batches; threads may share it."""
 
-    def __init__(self) -> None:
+    def __init__(self, shelf: Shelf | None = None) -> None:
+        self._shelf = shelf
         self._users: dict[str, OrderedDict[tuple[str, Batches], NewUser]] = {}
         self._running: dict[tuple[str, str, Batches], Future[NewUser]] = {}
         self._lock = threading.RLock()
@@ -62,30 +66,31 @@ class States:
                 self._users.clear()
             else:
                 self._users.pop(participant, None)
+        if participant is not None and self._shelf is not None:
+            self._shelf.forget(participant)
 
-    def compute(
-        self,
-        model: LearntGraph,
-        model_id: str,
-        participant: str,
-        batches: Batches,
-        gather: Gather,
-        *,
-        keep: bool = True,
-    ) -> NewUser:
-        """One that is in memory, or computed: from the longest beginning of its batches that is."""
+    def compute(self, model: LearntGraph, model_id: str, participant: str, batches: Batches, gather: Gather) -> NewUser:
+        """One that is in memory, or computed: from the longest beginning of its batches that is in memory or in a file.
+
+        What is computed is kept in memory, and in a file where there is a folder for them.
+        """
         known = self.get(model_id, participant, batches)
         if known is not None:
             return known
+        rows = gather(0) if self._shelf is not None else ()
+        names = digests(model_id, participant, rows, model.covariates) if self._shelf is not None else []
         start, begin = None, 0
-        for length in range(len(batches) - 1, 0, -1):
+        for length in range(len(batches), 0, -1):
             start = self.get(model_id, participant, batches[:length])
+            if start is None and self._shelf is not None:
+                start = self._shelf.read(participant, names[length - 1], model)
             if start is not None:
                 begin = length
                 break
         user = followed(model, participant, gather(begin), start)
-        if keep:
-            self.put(model_id, participant, batches, user)
+        self.put(model_id, participant, batches, user)
+        if self._shelf is not None and begin < len(batches):
+            self._shelf.write(participant, names[-1], user)
         return user
 
     def within(
@@ -116,3 +121,8 @@ class States:
         if self._pool is not None:
             self._pool.shutdown(wait=True, cancel_futures=True)
             self._pool = None
+
+
+def kept_in(folder: str | os.PathLike[str] | None) -> States:
+    """States that are also kept in a folder; without one, in memory alone."""
+    return States(None if folder is None else Shelf(Path(folder)))

@@ -49,6 +49,7 @@ def begin(core: Core, reason: str, as_of: datetime | None, by: str, *, dry_run: 
             _check_alone(state)
             job = _job(core, state, str(len(state.updates) + 1), reason, as_of)
             job = replace(job, problem=problem)
+        core.working.add(job.id)
         writer.append(
             Kind.UPDATE_STARTED,
             job.id,
@@ -112,7 +113,7 @@ def _bury(core: Core) -> None:
     """Record that an update was killed whose process has ended, or that has not ended for too long."""
     with core.reading() as state:
         running = state.running_update
-    if running is not None and is_dead(running, core.token, core.clock()):
+    if running is not None and is_dead(core, running, core.clock()):
         words = f"update {running.id} was killed before it ended: the policy before it has gone on serving"
         with core.ledger.transaction() as writer:
             writer.append(Kind.UPDATE_FINISHED, running.id, {"state": "killed", "words": words})
@@ -122,15 +123,15 @@ def _bury(core: Core) -> None:
 def due(core: Core, state: State, now: datetime) -> str:
     """Why an update is due at a time, or nothing; one whose process has ended does not count."""
     running = state.running_update
-    dead = running if running is not None and is_dead(running, core.token, now) else None
+    dead = running if running is not None and is_dead(core, running, now) else None
     return rhythm.due(state, core.protocol(state), now, dead)
 
 
-def is_dead(update: Update, token: str, now: datetime) -> bool:
+def is_dead(core: Core, update: Update, now: datetime) -> bool:
     """Whether nobody is working at an update any more."""
     request = update.request
-    if request.get("token") == token:
-        return False
+    if request.get("token") == core.token:
+        return update.id not in core.working
     if now - instant(update.started_at) > LEASE:
         return True
     if request.get("host") != platform.node():
@@ -148,7 +149,18 @@ def is_dead(update: Update, token: str, now: datetime) -> bool:
 
 
 def run(core: Core, job: Job) -> Updated:
-    """Do an update that was started, to its end; what goes wrong is its state."""
+    """Do an update that was started, to its end; what goes wrong is its state.
+
+    Raises:
+        NotRecorded: if not even that can be recorded. The next update then notes that this one was broken off.
+    """
+    try:
+        return _run(core, job)
+    finally:
+        core.working.discard(job.id)
+
+
+def _run(core: Core, job: Job) -> Updated:
     if job.problem:
         return _failed(core, job, job.problem)
     try:
@@ -157,7 +169,10 @@ def run(core: Core, job: Job) -> Updated:
         return _failed(core, job, str(problem))
     except Exception as problem:
         return _failed(core, job, f"{type(problem).__name__}: {problem}")
-    return finish(core, job, result)
+    try:
+        return finish(core, job, result)
+    except LedgerError as problem:  # it may be written again by now
+        return _failed(core, job, str(problem))
 
 
 def finish(core: Core, job: Job, result: Learnt) -> Updated:
@@ -294,6 +309,9 @@ def warm(core: Core) -> int:
     with core.reading() as state:
         versions = Versions(state)
         people = [each for each in state.participants.values() if each.status() in ("active", "paused")]
+        removed = [each.id for each in state.participants.values() if each.removed is not None]
+    for name in removed:  # perhaps by a process that did not know of files here
+        core.states.forget(name)
     version, count = versions.active, 0
     for person in people if version is not None else ():
         with suppress(Exception):
