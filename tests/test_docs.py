@@ -77,6 +77,24 @@ def test_the_tutorial_s_commands_work_in_their_order(tmp_path, monkeypatch):
     }  # fmt: skip
 
 
+def test_the_eight_commands_from_a_table_to_a_trial_work(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert CliRunner().invoke(app, ["example", "--out", "study"]).exit_code == 0
+    Path("light.yaml").write_text(
+        "settings: {largest: 1, chains: 2, sweeps: 16, check: 8, maps: {starts: 1, screen: 4}}", encoding="utf-8"
+    )
+    (block,) = blocks("trial.md", "console")
+    listed = [words[1:] for words, _ in commands(block)]
+    assert len(listed) == 8
+    for words in listed:
+        if "serve" in words:  # it would go on; that it serves such a folder, tests/cli tests
+            continue
+        more = ["--config", "light.yaml", "--workers", "1"] if words[0] == "fit" else []
+        result = CliRunner().invoke(app, [*words, *more])
+        assert result.exit_code == 0, (words, result.output)
+    assert "green" in result.output or "yellow" in result.output
+
+
 def test_the_example_runs_and_finds_both_kinds_of_users(capsys):
     pytest.importorskip("pandas")
     names = runpy.run_path(str(ROOT / "examples" / "pilot_to_trial.py"))

@@ -9,7 +9,7 @@ import pytest
 
 from kerneltrail.errors import CallRefused, DataError
 from kerneltrail.trial import Client
-from kerneltrail.trial.service import Limits, create_app, in_thread
+from kerneltrail.trial.service import CallLimits, create_app, in_thread
 
 from .running import BEGIN, Time, begun
 
@@ -20,7 +20,7 @@ CONTEXT = {"hour": 9.0, "steps": 120.0}
 def clients(tmp_path_factory):
     time = Time()
     trial = begun(tmp_path_factory.mktemp("client") / "ledger.db", time, warm=False)
-    app = create_app(trial, name="walks", limits=Limits(rate=1e6, burst=10**6), clock=time, interval=0)
+    app = create_app(trial, name="walks", limits=CallLimits(rate=1e6, burst=10**6), clock=time, interval=0)
     with in_thread(app) as address:
         made = {}
         for scope in ("app", "operator", "analyst"):

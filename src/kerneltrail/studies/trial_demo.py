@@ -34,7 +34,7 @@ from kerneltrail.trial.draw import Draws
 from kerneltrail.trial.ledger import Ledger
 from kerneltrail.trial.protocol import Protocol
 from kerneltrail.trial.results import Replayed
-from kerneltrail.trial.service import Limits, create_app, in_thread
+from kerneltrail.trial.service import CallLimits, create_app, in_thread
 from kerneltrail.trial.service.served import Served
 
 TRIAL = "demo"
@@ -306,7 +306,7 @@ def demonstration(
         trial = Trial.open(ledger, key=draws.key, models=models, protocol=protocol, clock=clock, warm=False)
         try:
             tokens = {scope: trial.create_key([scope], note="demonstration").token for scope in SCOPES}
-            limits = Limits(rate=10_000.0, burst=10_000)
+            limits = CallLimits(rate=10_000.0, burst=10_000)
             app = create_app(trial, name=TRIAL, limits=limits, clock=clock, interval=0)
             with in_thread(app, port=port) as address:
                 yield Demonstration(

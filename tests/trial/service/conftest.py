@@ -4,7 +4,7 @@ import warnings
 
 import pytest
 
-from kerneltrail.trial.service import Limits, create_app
+from kerneltrail.trial.service import CallLimits, create_app
 
 from ..running import Time, agreed, begun, enrol
 from .calls import Caller
@@ -43,7 +43,7 @@ def both(location, time):
 
 
 def served(trial, time, **options):
-    limits = options.pop("limits", Limits(rate=10_000.0, burst=10_000, refusals=10_000.0))
+    limits = options.pop("limits", CallLimits(rate=10_000.0, burst=10_000, refusals=10_000.0))
     app = create_app(trial, name="walks", limits=limits, clock=time, interval=0, threads=2, **options)
     with TestClient(app, raise_server_exceptions=False) as client:
         yield Caller(client, trial)

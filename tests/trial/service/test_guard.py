@@ -9,7 +9,7 @@ import pytest
 
 from kerneltrail.trial.ledger import Ledger
 from kerneltrail.trial.ledger.canonical import digest
-from kerneltrail.trial.service import Limits, address_of, listening
+from kerneltrail.trial.service import CallLimits, address_of, listening
 from kerneltrail.trial.service.app import openapi
 
 from ..running import BEGIN, begun, enrol
@@ -121,7 +121,7 @@ def test_bodies_are_limited_and_must_be_json(call):
 
 
 def test_a_key_that_calls_too_often_is_told_to_wait(trial, time):
-    for call in served(trial, time, limits=Limits(rate=0.5, burst=3, refusals=0.5)):
+    for call in served(trial, time, limits=CallLimits(rate=0.5, burst=3, refusals=0.5)):
         answers = [call("GET", "participants/p01").status_code for _ in range(5)]
         assert answers == [200, 200, 200, 429, 429]
         refused = call("GET", "participants/p01")

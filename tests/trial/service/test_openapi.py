@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from schemathesis import GenerationMode
 from schemathesis.checks import CHECKS
 
-from kerneltrail.trial.service import Limits, create_app, in_thread, openapi, openapi_text
+from kerneltrail.trial.service import CallLimits, create_app, in_thread, openapi, openapi_text
 
 from ..running import Time, agreed, begun, enrol
 from .calls import SCOPES
@@ -44,7 +44,7 @@ def described(tmp_path_factory):
     time = Time()
     trial = begun(tmp_path_factory.mktemp("described") / "ledger.db", time, protocol=agreed(), warm=False)
     enrol(trial, "p01", "p02")
-    limits = Limits(rate=1e6, burst=10**6, refusals=1e6)
+    limits = CallLimits(rate=1e6, burst=10**6, refusals=1e6)
     app = create_app(trial, name="walks", limits=limits, clock=time, interval=0, threads=2)
     with in_thread(app) as address:
         yield schemathesis.openapi.from_url(f"{address}/v1/openapi.json"), trial.create_key([*SCOPES]).token

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import pytest
 
 from kerneltrail.errors import LedgerError
-from kerneltrail.trial.service.limits import Limits
+from kerneltrail.trial.service.limits import CallLimits
 from kerneltrail.trial.service.served import Served
 
 from ..running import agreed, begun, enrol, walked
@@ -61,7 +61,7 @@ def test_a_tick_starts_what_is_due_and_watches_whatever_fails():
 def test_the_clock_ticks_until_it_is_stopped():
     trial, ticked = Fake(), threading.Event()
     trial.watch = ticked.set
-    running = Served(trial, "walks", Limits(), interval=0.01)
+    running = Served(trial, "walks", CallLimits(), interval=0.01)
     assert not running.ready
     running.start()
     assert ticked.wait(60)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
-from kerneltrail.trial.service import Limits, address_of, create_app, listening, server_for
+from kerneltrail.trial.service import CallLimits, address_of, create_app, listening, server_for
 from trial.running import begun
 
 
@@ -23,7 +23,7 @@ def serve(location, *, dies):
             return answer
 
         trial.decide = recorded
-    limits = Limits(rate=1e6, burst=10**6, refusals=1e6)
+    limits = CallLimits(rate=1e6, burst=10**6, refusals=1e6)
     app = create_app(trial, name="walks", limits=limits, clock=trial._core.clock, interval=0)
     with listening(port=0) as listener:
         print(address_of(listener), flush=True)

@@ -17,7 +17,7 @@ from kerneltrail.trial.conduct import Trial
 from kerneltrail.trial.service import decisions, justin, learning, looking, participants, problems
 from kerneltrail.trial.service.guard import SCOPES
 from kerneltrail.trial.service.guard import shown as as_json
-from kerneltrail.trial.service.limits import Limits
+from kerneltrail.trial.service.limits import CallLimits
 from kerneltrail.trial.service.logs import Log, RawPaths
 from kerneltrail.trial.service.replies import JSON, WORDS
 from kerneltrail.trial.service.served import Served
@@ -34,7 +34,7 @@ def create_app(
     trial: Trial,
     *,
     name: str,
-    limits: Limits | None = None,
+    limits: CallLimits | None = None,
     clock: Callable[[], datetime] = lambda: datetime.now(UTC),
     interval: float = 30.0,
     threads: int = 8,
@@ -49,7 +49,7 @@ def create_app(
         interval: seconds between looks at the clock, for updates that are due and alerts; 0 for none.
         threads: that decide at the same time.
     """
-    served = Served(trial, name, limits or Limits(), clock, interval, threads)
+    served = Served(trial, name, limits or CallLimits(), clock, interval, threads)
     app = _described()
     app.state.served = served
     app.router.lifespan_context = _lifespan

@@ -38,14 +38,14 @@ Stamp = Annotated[str, Field(min_length=10, max_length=40)]
 Index = Annotated[int, Field(ge=0, le=999_999_999)]
 
 
-class AddUser(Body):
+class JustInUser(Body):
     """A new participant."""
 
     user_id: Name
     timezone: Name | None = None
 
 
-class Action(Body):
+class JustInAction(Body):
     """A request for an action."""
 
     user_id: Name
@@ -55,7 +55,7 @@ class Action(Body):
     kind: Name | None = None
 
 
-class Uploaded(Body):
+class JustInData(Body):
     """What came of an action; what is not the outcome was recorded with the action already."""
 
     outcome: dict[Name, Number | None] = Field(min_length=1, max_length=20)
@@ -65,17 +65,17 @@ class Uploaded(Body):
     state: JsonValue = None
 
 
-class Upload(Body):
+class JustInUpload(Body):
     """An outcome."""
 
     user_id: Name
     timestamp: Stamp
     decision_idx: Index
-    data: Uploaded
+    data: JustInData
     kind: Name | None = None
 
 
-class Update(Body):
+class JustInUpdate(Body):
     """A request for an update."""
 
     timestamp: Stamp | None = None
@@ -92,7 +92,7 @@ def _reply(status: int, body: Mapping[str, Any], headers: Mapping[str, str] | No
 
 
 @_post("/add_user", 201, APP, OPERATOR)
-async def add_user(request: Request, body: AddUser) -> Response:
+async def add_user(request: Request, body: JustInUser) -> Response:
     """Enrol somebody from today on."""
     served = served_of(request)
 
@@ -113,7 +113,7 @@ async def add_user(request: Request, body: AddUser) -> Response:
 
 
 @_post("/action", 201, APP)
-async def action(request: Request, body: Action) -> Response:
+async def action(request: Request, body: JustInAction) -> Response:
     """Ask for an action."""
     served = served_of(request)
 
@@ -139,7 +139,7 @@ async def action(request: Request, body: Action) -> Response:
 
 
 @_post("/upload_data", 201, APP)
-async def upload_data(request: Request, body: Upload) -> Response:
+async def upload_data(request: Request, body: JustInUpload) -> Response:
     """Report the outcome of an action."""
     served = served_of(request)
 
@@ -161,7 +161,7 @@ async def upload_data(request: Request, body: Upload) -> Response:
 
 
 @_post("/update", 202, OPERATOR)
-async def update(request: Request, body: Update) -> Response:
+async def update(request: Request, body: JustInUpdate) -> Response:
     """Start an update of the policy."""
     served = served_of(request)
     started = await served.read(served.trial.start_update, reason="asked for by the app", by=caller(request))

@@ -1,4 +1,4 @@
-"""Limits: how much a body may hold, how often a key may call, and JSON that means one thing only."""
+"""CallLimits: how much a body may hold, how often a key may call, and JSON that means one thing only."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ SEVERAL = 10_000
 
 
 @dataclass(frozen=True)
-class Limits:
+class CallLimits:
     """What a server takes.
 
     Attributes:
@@ -72,7 +72,7 @@ def too_many(seconds: float) -> Problem:
     return Problem(429, "too-many", "Too many calls", f"call again in {math.ceil(seconds)} s", headers=after)
 
 
-async def body_of(request: Request, limits: Limits) -> bytes:
+async def body_of(request: Request, limits: CallLimits) -> bytes:
     """The body, if it is not too long and comes in time."""
     too_long = Problem(413, "too-long", "The body is too long", f"a body has at most {limits.body} bytes")
     declared = request.headers.get("content-length", "0")

@@ -137,7 +137,7 @@ class DeliveryBody(Body):
     delivered_action: Action | None = None
 
 
-class Observation(Body):
+class ObservationItem(Body):
     """Covariates that arrive on their own."""
 
     client_id: Name
@@ -146,7 +146,7 @@ class Observation(Body):
     values: dict[Name, Value] = Field(max_length=200)
 
 
-class Outcome(Body):
+class OutcomeItem(Body):
     """An outcome of a decision; a value of null was looked for and is missing, which is not 0."""
 
     client_id: Name
@@ -162,13 +162,13 @@ class Outcome(Body):
 class ObservationsBody(Body):
     """A list of observations; each is answered by itself."""
 
-    items: list[Observation]
+    items: list[ObservationItem]
 
 
 class OutcomesBody(Body):
     """A list of outcomes; each is answered by itself."""
 
-    items: list[Outcome]
+    items: list[OutcomeItem]
 
 
 class Planned(Body):

@@ -15,7 +15,7 @@ from urllib.parse import quote
 from kerneltrail.errors import KerneltrailError, TrialError, UpdateRunning
 from kerneltrail.trial.conduct import Trial
 from kerneltrail.trial.ledger.folds import Folded
-from kerneltrail.trial.service.limits import Buckets, Limits
+from kerneltrail.trial.service.limits import Buckets, CallLimits
 from kerneltrail.trial.service.logs import LOGGER, note_failure
 from kerneltrail.trial.service.metrics import Metrics
 from kerneltrail.trial.service.problems import RETRY, Problem
@@ -42,7 +42,7 @@ class Served:
 
     trial: Trial
     name: str
-    limits: Limits = field(default_factory=Limits)
+    limits: CallLimits = field(default_factory=CallLimits)
     clock: Callable[[], datetime] = lambda: datetime.now(UTC)
     interval: float = 30.0
     threads: int = 8
