@@ -143,7 +143,10 @@ def mistakes(code, names):
         if thing is None or (isinstance(node, ast.Call) and not callable(thing)):
             yield f"{'.'.join(path)} cannot be {'called' if isinstance(node, ast.Call) else 'had'}"
         elif isinstance(node, ast.Call):
-            taken = inspect.signature(thing).parameters.values()
+            try:
+                taken = inspect.signature(thing).parameters.values()
+            except ValueError:  # of the standard library, written in C: it does not say what it takes
+                continue
             given = {word.arg for word in node.keywords if word.arg}
             if not any(each.kind is each.VAR_KEYWORD for each in taken):
                 yield from (f"{'.'.join(path)} has no {word}" for word in sorted(given - {each.name for each in taken}))

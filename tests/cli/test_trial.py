@@ -2,6 +2,7 @@
 
 import json
 import stat
+import sys
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -181,3 +182,10 @@ def test_a_hook_that_fails_is_said():
         send("exit 3", message("walks", []))
     with pytest.raises(TrialError, match="did not take them"):
         send("http://127.0.0.1:1/hook", b"{}")
+
+
+def test_without_the_packages_for_trials_it_is_said_which_to_install(monkeypatch, tmp_path):
+    for name in [name for name in sys.modules if name.startswith("kerneltrail.trial.folder")]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "kerneltrail.trial.conduct", None)  # as if it could not be loaded
+    refused(run("trial", "status", "--folder", tmp_path), "install kerneltrail[trial]")

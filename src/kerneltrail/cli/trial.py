@@ -37,14 +37,12 @@ By = Annotated[str, typer.Option("--by", help="Your name, for the record.")]
 
 def _folder(path: Path, ledger: str | None) -> Folder:
     """The trial's folder, as far as the packages for trials are installed."""
-    from importlib.util import find_spec
-
     from kerneltrail.errors import TrialError
 
-    if find_spec("sqlalchemy") is None:
-        raise TrialError("trials need further packages: install kerneltrail[trial]")
-    from kerneltrail.trial.folder import Folder
-
+    try:
+        from kerneltrail.trial.folder import Folder
+    except ModuleNotFoundError as missing:
+        raise TrialError(f"a trial needs the package {missing.name}: install kerneltrail[trial]") from None
     return Folder(path, ledger)
 
 
@@ -110,11 +108,11 @@ def freeze(
     """Freeze the protocol. A change afterwards is a new version, with a reason and a name."""
     from kerneltrail.cli.terminal import say
 
-    place = _folder(folder, ledger)
-    protocol = place.protocol()
-    with place.ledger(new=True) as record:
+    study = _folder(folder, ledger)
+    protocol = study.protocol()
+    with study.ledger(new=True) as record:
         is_new = record.head() is None
-    running = place.open(freeze=is_new)
+    running = study.open(freeze=is_new)
     try:
         answer = running.freeze(protocol, reason=reason, by=by)
     finally:
@@ -306,11 +304,11 @@ def status(
     with _record(folder, ledger) as record:
         state = fold(record.trial, record.entries())
     frozen: Any = state.protocol
-    found = stands(state, Protocol.from_json(frozen.payload["protocol"]), datetime.now(UTC))
+    standing = stands(state, Protocol.from_json(frozen.payload["protocol"]), datetime.now(UTC))
     if json:
-        typer.echo(plain_json.dumps(as_json(found), indent=2, ensure_ascii=False))
+        typer.echo(plain_json.dumps(as_json(standing), indent=2, ensure_ascii=False))
     else:
-        say(lines(found))
+        say(lines(standing))
 
 
 @trial.command()

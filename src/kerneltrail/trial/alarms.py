@@ -169,11 +169,11 @@ def alerts(state: State, protocol: Protocol, now: datetime) -> list[Alert]:
     return sorted(every, key=lambda alert: ("error", "warning", "info").index(alert.severity))
 
 
-def watch(core: Core, found: Sequence[Alert]) -> list[Incident]:
+def watch(core: Core, alerted: Sequence[Alert]) -> list[Incident]:
     """Record alerts as incidents, each once a day, and return the new ones; those that are incidents already stay."""
     day = core.clock().astimezone(UTC).date()
     new = []
-    for alert in found:
+    for alert in alerted:
         if alert.kind in ("conflict", "clock-skew"):
             continue
         subject = "trial" if alert.participant is None else digest(alert.participant.encode())[:16]

@@ -37,20 +37,20 @@ def checked(
     numbers = (weights, parts.weights, parts.means, parts.variances, prediction.mean, prediction.variance)
     if not all(np.isfinite(each).all() for each in numbers):
         return [Check("finite", False, f"a number of {name} is not finite", name)]
-    found = [Check("finite", True, "all numbers are finite", name)]
+    checks = [Check("finite", True, "all numbers are finite", name)]
     least = min(float(parts.variances.min()), float(prediction.variance.min()))
-    found.append(Check("positive", least >= 0.0, f"the least variance is {least:g}", name))
+    checks.append(Check("positive", least >= 0.0, f"the least variance is {least:g}", name))
     if least < 0.0:
-        return found
+        return checks
     largest, bound = float(np.abs(parts.mean).max()), BOUND * protocol.allocation.noise_sd
     words = f"the largest advantage is {largest:.3g}, and {bound:.3g} at most is believed"
-    found.append(Check("bounded", largest <= bound, words, name))
+    checks.append(Check("bounded", largest <= bound, words, name))
     if largest <= bound:
         shift = shift_of(policy, new, old, contexts)
         most = protocol.updates.largest_shift
         words = f"the probability of {name} moves by {shift:.2f} at most, and {most:.2f} is usual"
-        found.append(Check("shift", shift <= most, words, name))
-    return found
+        checks.append(Check("shift", shift <= most, words, name))
+    return checks
 
 
 def shift_of(policy: Policy, new: NewUser, old: NewUser, contexts: Array) -> float:

@@ -290,7 +290,7 @@ class Trial:
     def start_update(self, *, reason: str, as_of: datetime | None = None, by: str = "") -> str:
         """Start an update in a thread, and return its id for `updated`; raises as `update`."""
         job = updating.begin(self._core, reason, as_of, by, dry_run=False)
-        thread = threading.Thread(target=updating.run, args=(self._core, job), name=f"update {job.id}")
+        thread = threading.Thread(target=updating.run_alone, args=(self._core, job), name=f"update {job.id}")
         self._threads.append(thread)
         thread.start()
         return job.id

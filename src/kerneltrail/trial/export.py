@@ -127,10 +127,10 @@ WITH_CONTEXT = ("decisions", "mrt", "lifejacket", "obp")
 
 
 def inputs(state: State) -> Iterator[tuple[Participant, int, Input, Any]]:
-    """All decisions that are there: participant, place in time, decision with outcome, record."""
+    """All decisions that are there: participant, position in time, decision with outcome, record."""
     for person in state.participants.values():
-        for place, each in enumerate(person.inputs()):
-            yield person, place, each, each.decision.payload
+        for position, each in enumerate(person.inputs()):
+            yield person, position, each, each.decision.payload
 
 
 def _context(record: Mapping[str, Any], name: str) -> Row:
@@ -238,10 +238,10 @@ def _incidents(state: State) -> Iterator[Row]:
 
 
 def _mrt(state: State) -> Iterator[Row]:
-    for person, place, each, record in inputs(state):
+    for person, position, each, record in inputs(state):
         yield {
             "id": person.id,
-            "decision_point": place,
+            "decision_point": position,
             "outcome": _value(each),
             "treatment": record["action"],
             "rand_prob": _probability(record),
@@ -251,11 +251,11 @@ def _mrt(state: State) -> Iterator[Row]:
 
 
 def _lifejacket(state: State) -> Iterator[Row]:
-    for person, place, each, record in inputs(state):
+    for person, position, each, record in inputs(state):
         version = record["policy_version"]
         yield {
             "user_id": person.id,
-            "calendar_t": place + 1,
+            "calendar_t": position + 1,
             "in_study": 1,
             "policy_num": None if version is None else int(version),
             "action": record["action"],

@@ -107,20 +107,20 @@ def _follow(core: Core, job: Job, before: Policy, policy: Policy, each: Followed
     """Follow one participant on a policy's model, and check what comes of it beside the policy before."""
     person, plan = each.person, each.plan
     name = person.id
-    found: list[Check] = []
+    checks: list[Check] = []
     try:
         old = _state(core, before, person, job.batches[name])
         new = _state(core, policy, person, plan.batches)
         if new is not None:
             covariates = policy.model.covariates
             contexts = np.array([[row.values[one] for one in covariates] for row in each.rows[-CONTEXTS:]])
-            found = checked(job.protocol, policy, name, new, old or before.newcomer, contexts)
+            checks = checked(job.protocol, policy, name, new, old or before.newcomer, contexts)
         fresh = [row for row in each.rows if row.outcome in plan.fresh]
         hit = inside(old or before.newcomer, fresh) if fresh else 0
     except (KerneltrailError, ArithmeticError, ValueError) as problem:
-        found = [Check("finite", False, f"{name} cannot be followed: {problem}", name)]
-    result.checks.extend(found)
-    if any(not check.passed for check in found if check.name != "shift"):
+        checks = [Check("finite", False, f"{name} cannot be followed: {problem}", name)]
+    result.checks.extend(checks)
+    if any(not check.passed for check in checks if check.name != "shift"):
         result.held.append(name)
         return
     if plan.change is None:

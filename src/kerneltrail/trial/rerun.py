@@ -56,9 +56,9 @@ def replay_one(
     except KerneltrailError as problem:
         return ReplayedDecision(*name, "different", difference=f"it cannot be made anew: {problem}")
     kept = {key: value for key, value in record.items() if key not in BESIDE}
-    found = compare(kept, new)
+    beside = compare(kept, new)
     return ReplayedDecision(
-        *name, "equal" if found.equal else "different", found.exact, found.difference, found.close_call
+        *name, "equal" if beside.equal else "different", beside.exact, beside.difference, beside.close_call
     )
 
 

@@ -157,8 +157,8 @@ class Plan:
 def planned(base: Batches, rows: Iterable[Row], person: Participant) -> Plan:
     """What becomes of a participant's batches, given the rows that are usable now."""
     decision_of = {each.sequence: each.decision for each in person.outcomes.values()}
-    place = {person.decisions[key].sequence: key for key in person.decisions}
-    current = {place[row.decision]: row.outcome for row in rows}  # in the order of the decisions
+    key_of = {person.decisions[key].sequence: key for key in person.decisions}
+    current = {key_of[row.decision]: row.outcome for row in rows}  # in the order of the decisions
     used = {decision_of[outcome]: outcome for batch in base for outcome in batch if outcome in decision_of}
     fresh = [outcome for key, outcome in current.items() if key not in used]
     kept = [

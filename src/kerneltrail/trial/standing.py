@@ -18,8 +18,8 @@ from kerneltrail.trial.versions import Versions
 
 def status(state: State, protocol: Protocol, now: datetime) -> Status:
     """How the trial stands at a time."""
-    found, versions = tuple(alerts(state, protocol, now)), Versions(state)
-    severities = {alert.severity for alert in found}
+    current, versions = tuple(alerts(state, protocol, now)), Versions(state)
+    severities = {alert.severity for alert in current}
     expected = calls(state, protocol, now).values()
     every = [each for person in state.participants.values() for each in person.decisions.values()]
     made: list[Any] = [each.payload for _, each in recent(state, now)]
@@ -46,32 +46,32 @@ def status(state: State, protocol: Protocol, now: datetime) -> Status:
         last_call=max((instant(each.received_at) for each in every), default=None),
         open_incidents=sum(each.is_open for each in state.incidents.values()),
         entries=state.sequence,
-        alerts=found,
+        alerts=current,
     )
 
 
-def as_json(found: Status) -> dict[str, Any]:
+def as_json(standing: Status) -> dict[str, Any]:
     """A status as plain values."""
-    times = {name: value.isoformat() for name, value in vars(found).items() if isinstance(value, datetime)}
-    alerts = [{**vars(each), "at": None if each.at is None else each.at.isoformat()} for each in found.alerts]
-    return {**vars(found), **times, "alerts": alerts}
+    times = {name: value.isoformat() for name, value in vars(standing).items() if isinstance(value, datetime)}
+    alerts = [{**vars(each), "at": None if each.at is None else each.at.isoformat()} for each in standing.alerts]
+    return {**vars(standing), **times, "alerts": alerts}
 
 
-def lines(found: Status) -> list[str]:
+def lines(standing: Status) -> list[str]:
     """A status in words, a line for each thing."""
-    people = listing([f"{number} {status}" for status, number in found.participants.items()]) or "nobody yet"
-    made = listing([f"{number} by {rung}" for rung, number in found.decisions.items()]) or "none"
-    calls = f", {found.received} of {found.expected} that were due" if found.expected else ""
-    last = "never" if found.last_call is None else f"{found.last_call:%Y-%m-%d %H:%M} UTC"
-    learnt = "" if found.last_update is None else f", made {found.last_update:%Y-%m-%d %H:%M} UTC"
+    people = listing([f"{number} {status}" for status, number in standing.participants.items()]) or "nobody yet"
+    made = listing([f"{number} by {rung}" for rung, number in standing.decisions.items()]) or "none"
+    calls = f", {standing.received} of {standing.expected} that were due" if standing.expected else ""
+    last = "never" if standing.last_call is None else f"{standing.last_call:%Y-%m-%d %H:%M} UTC"
+    learnt = "" if standing.last_update is None else f", made {standing.last_update:%Y-%m-%d %H:%M} UTC"
     text = [
-        f"{found.title} ({found.trial}): {found.light}",
+        f"{standing.title} ({standing.trial}): {standing.light}",
         f"Participants: {people}",
         f"Decisions in 24 hours: {made}{calls}; last call {last}",
-        f"Outcomes in 24 hours: {found.outcomes}",
-        f"Policy: {found.policy or 'none'}{learnt}",
-        f"Ledger: {counted(found.entries, 'entry', 'entries')}; {counted(found.open_incidents, 'incident')} open",
+        f"Outcomes in 24 hours: {standing.outcomes}",
+        f"Policy: {standing.policy or 'none'}{learnt}",
+        f"Ledger: {counted(standing.entries, 'entry', 'entries')}; {counted(standing.open_incidents, 'incident')} open",
     ]
-    if found.update_due:
-        text.append(f"An update is due: {found.update_due}")
-    return [*text, *(f"{each.severity}: {each.words}" for each in found.alerts)]
+    if standing.update_due:
+        text.append(f"An update is due: {standing.update_due}")
+    return [*text, *(f"{each.severity}: {each.words}" for each in standing.alerts)]

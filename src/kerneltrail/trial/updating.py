@@ -160,6 +160,12 @@ def run(core: Core, job: Job) -> Updated:
         core.working.discard(job.id)
 
 
+def run_alone(core: Core, job: Job) -> None:
+    """As `run`, in a thread of its own: the next update notes what could not be recorded, since nobody listens here."""
+    with suppress(LedgerError):
+        run(core, job)
+
+
 def _run(core: Core, job: Job) -> Updated:
     if job.problem:
         return _failed(core, job, job.problem)
