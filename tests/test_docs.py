@@ -3,6 +3,7 @@
 import ast
 import importlib
 import inspect
+import json
 import pkgutil
 import re
 import runpy
@@ -15,6 +16,9 @@ from typer.testing import CliRunner
 
 import kerneltrail
 from kerneltrail.cli.app import app
+from kerneltrail.trial.client import Client
+from kerneltrail.trial.folder import Folder
+from kerneltrail.trial.service import create_app, in_thread
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
@@ -77,6 +81,26 @@ def test_the_tutorial_s_commands_work_in_their_order(tmp_path, monkeypatch):
     }  # fmt: skip
 
 
+def run_curl_lines(folder, token):
+    """Send what the page sends with curl, to the trial of a folder."""
+    (block,) = [block for block in blocks("trial.md", "text") if block.startswith("KEY=")]
+    lines = block.replace("\\\n", " ").replace("\n                     ", " ").splitlines()
+    calls = [shlex.split(line) for line in lines if line.startswith("curl ")]
+    assert len(calls) == 5
+    opened = Folder(folder).open()
+    application = create_app(opened, name="walks", interval=0)
+    try:
+        with in_thread(application) as address:
+            for words in calls:
+                method, url, body = words[words.index("-X") + 1], words[-3], words[words.index("-d") + 1]
+                path = url.replace("$AT", "/v1/trials/walks")
+                reply = Client(address, "walks", token).call(method, path, json.loads(body))
+                assert reply.status in (200, 201)
+                assert reply.value.get("refused", 0) == 0
+    finally:
+        opened.close()
+
+
 def test_the_eight_commands_from_a_table_to_a_trial_work(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert CliRunner().invoke(app, ["example", "--out", "study"]).exit_code == 0
@@ -84,14 +108,17 @@ def test_the_eight_commands_from_a_table_to_a_trial_work(tmp_path, monkeypatch):
         "settings: {largest: 1, chains: 2, sweeps: 16, check: 8, maps: {starts: 1, screen: 4}}", encoding="utf-8"
     )
     (block,) = blocks("trial.md", "console")
-    listed = [words[1:] for words, _ in commands(block)]
+    listed, token = [words[1:] for words, _ in commands(block)], ""
     assert len(listed) == 8
     for words in listed:
-        if "serve" in words:  # it would go on; that it serves such a folder, tests/cli tests
+        if "serve" in words:  # it would go on for ever
+            run_curl_lines(Path("walks"), token)
             continue
         more = ["--config", "light.yaml", "--workers", "1"] if words[0] == "fit" else []
         result = CliRunner().invoke(app, [*words, *more])
         assert result.exit_code == 0, (words, result.output)
+        if "app" in words:
+            token = result.stdout.split()[0]
     assert "green" in result.output or "yellow" in result.output
 
 
