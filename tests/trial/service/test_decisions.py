@@ -185,3 +185,10 @@ def test_what_cannot_be_recorded_says_so_and_nothing_more(call, monkeypatch, err
     assert "17" not in response.text
     if answered[0] != 500:
         assert response.headers["Retry-After"] == "1"
+
+
+@pytest.mark.parametrize("value", [2**53, 10**400, "x" * 1999, True, "9"])
+def test_odd_values_of_a_context_are_refused_by_name_or_randomised(call, value):
+    response = call("PUT", "participants/p01/decisions/walk/0", {**asked(), "context": {"hour": value, "steps": 1.0}})
+    assert problem(response) == (422, "refused")
+    assert "hour" in response.json()["detail"]

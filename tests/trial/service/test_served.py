@@ -1,11 +1,14 @@
 """What is done on the clock, and readiness."""
 
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from types import SimpleNamespace
 
 import pytest
 
 from kerneltrail.errors import LedgerError
+from kerneltrail.trial.service import looking
+from kerneltrail.trial.service import served as module
 from kerneltrail.trial.service.limits import CallLimits
 from kerneltrail.trial.service.served import Served
 
@@ -100,3 +103,35 @@ def test_an_update_that_is_due_is_made_by_the_server_itself(tmp_path, time, late
         else:
             call.until(lambda: len(trial.policies()) == 2)
     trial.close()
+
+
+def test_an_answer_that_does_not_come_in_time_is_recorded_all_the_same(call, monkeypatch):
+    go, inner = threading.Event(), call.trial.decide
+
+    def slow(request):
+        assert go.wait(60)
+        return inner(request)
+
+    call.token("app")
+    monkeypatch.setattr(module, "PATIENCE", 0.3)
+    monkeypatch.setattr(call.trial, "decide", slow)
+    late = call.decide()
+    assert problem(late) == (503, "not-recorded")
+    assert late.headers["Retry-After"] == "1"
+    monkeypatch.setattr(module, "PATIENCE", 30.0)
+    go.set()
+    again = call.decide()
+    assert again.status_code in (200, 201)
+    assert len(call.trial.participant("p01").decisions) == 1
+
+
+def test_many_long_exports_keep_nobody_waiting(call, monkeypatch):
+    go = threading.Event()
+    monkeypatch.setattr(looking, "export_table", lambda *_: go.wait(60) and b"done")
+    call.token("analyst")
+    with ThreadPoolExecutor(6) as pool:
+        exported = [pool.submit(call, "GET", "export/decisions.csv", scope="analyst") for _ in range(6)]
+        assert call.decide().status_code == 201
+        assert call("GET", "participants/p01").status_code == 200
+        go.set()
+        assert [each.result(60).content for each in exported] == [b"done"] * 6

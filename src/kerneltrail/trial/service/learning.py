@@ -36,7 +36,7 @@ async def update(request: Request, trial: TrialName, body: UpdateBody) -> Respon
     """Start an update beside the decisions; a dry run is answered when it is done, and records nothing."""
     served = served_of(request)
     if body.dry_run:
-        done = await served.read(
+        done = await served.work(
             served.trial.update, reason=body.reason, as_of=body.as_of, dry_run=True, by=caller(request)
         )
         return Response(as_json(plain(done)), 200, media_type=JSON)

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from fastapi import Request
+from starlette.requests import ClientDisconnect
 
 from kerneltrail.trial.service.problems import Problem
 
@@ -87,6 +88,8 @@ async def body_of(request: Request, limits: CallLimits) -> bytes:
                 content += chunk
                 if len(content) > limits.body:
                     raise too_long
+    except ClientDisconnect:
+        raise Problem(400, "bad-request", "The body broke off") from None
     except TimeoutError:
         raise Problem(408, "too-slow", "The body did not arrive in time") from None
     return bytes(content)

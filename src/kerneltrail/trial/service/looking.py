@@ -21,6 +21,7 @@ from kerneltrail.trial.service.models import AcknowledgementBody, Segment, Trial
 from kerneltrail.trial.service.problems import RETRY, Problem
 from kerneltrail.trial.service.replies import JSON, documented, recorded, served_of
 from kerneltrail.trial.service.served import Served
+from kerneltrail.trial.standing import status as status_of
 
 router = APIRouter(route_class=GuardedRoute, tags=["looking after it"])
 MEDIA = {"csv": "text/csv; charset=utf-8", "jsonl": "application/jsonl", "parquet": "application/vnd.apache.parquet"}
@@ -90,7 +91,7 @@ async def export(request: Request, trial: TrialName, table: Table, format: Forma
         with served.record.lock:
             return export_table(served.record.state(), table.value, format.value)
 
-    content = await served.read(made)
+    content = await served.work(made)
     headers = {"Content-Disposition": f'attachment; filename="{table.value}.{format.value}"'}
     return Response(content, media_type=MEDIA[format.value], headers=headers)
 
@@ -104,7 +105,7 @@ async def export(request: Request, trial: TrialName, table: Table, format: Forma
 async def replay(request: Request, trial: TrialName, decision: Segment) -> Response:
     """Recompute one decision from the ledger and compare."""
     served = served_of(request)
-    return Response(as_json(asdict(await served.read(served.trial.replay_one, decision))), media_type=JSON)
+    return Response(as_json(asdict(await served.work(served.trial.replay_one, decision))), media_type=JSON)
 
 
 @router.get("/healthz", responses=documented({200: HealthAnswer}), response_model=None)
@@ -152,7 +153,9 @@ def _gauges(served: Served) -> list[Sample]:
 def _standing(served: Served) -> Iterator[Sample]:
     """What the trial's status says, as numbers; nothing where it cannot be had."""
     try:
-        status = served.trial.status()
+        agreed = served.trial.protocol
+        with served.record.lock:
+            status = status_of(served.record.state(), agreed, served.now())
     except KerneltrailError:
         return
     yield "kerneltrail_entries", {}, status.entries

@@ -119,7 +119,11 @@ def problem_of(error: KerneltrailError) -> Problem:
             detail = "" if status == 503 else str(error)
             headers = RETRY if kind in (InFlight, NotRecorded, LedgerError) else {}
             return Problem(status, name, title, detail, headers=headers)
-    return Problem(422, "refused", "The request cannot be answered as it stands", str(error))
+    return _mistake()
+
+
+def _mistake() -> Problem:
+    return Problem(500, "mistake", "Kerneltrail made a mistake; the log says where")
 
 
 def refused(detail: str, *, field: str | None = None) -> Problem:
@@ -130,8 +134,7 @@ def refused(detail: str, *, field: str | None = None) -> Problem:
 
 async def mistake(scope: Scope, receive: Receive, send: Send) -> None:
     """Answer an error that nobody expected."""
-    problem = Problem(500, "mistake", "Kerneltrail made a mistake; the log says where")
-    await problem.response()(scope, receive, send)
+    await _mistake().response()(scope, receive, send)
 
 
 def install(app: FastAPI) -> None:

@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from typing import ParamSpec, TypeVar
 from urllib.parse import quote
 
-from kerneltrail.errors import KerneltrailError, TrialError, UpdateRunning
+from kerneltrail.errors import UpdateRunning
 from kerneltrail.trial.conduct import Trial
 from kerneltrail.trial.ledger.folds import Folded
 from kerneltrail.trial.service.limits import Buckets, CallLimits
@@ -23,8 +23,10 @@ from kerneltrail.trial.service.problems import RETRY, Problem
 P = ParamSpec("P")
 T = TypeVar("T")
 
-PATIENCE = 30.0
-"""Seconds after which a caller is told to come again, whatever keeps the answer."""
+PATIENCE, LONG_PATIENCE = 30.0, 600.0
+"""Seconds after which a caller is told to come again, whatever keeps the answer; for tables and dry runs more."""
+LONG = 2
+"""Tables and dry runs that are made at the same time."""
 
 
 @dataclass
@@ -37,7 +39,7 @@ class Served:
         limits: of bodies and rates.
         clock: what says what time it is.
         interval: seconds between looks at the clock (updates that are due, alerts); 0 for none.
-        threads: that decide, and as many that read.
+        threads: that decide, and as many for everything else.
     """
 
     trial: Trial
@@ -54,9 +56,10 @@ class Served:
         self.record = Folded(self.trial._core.ledger)
         self.rates = Buckets(self.limits.rate, self.limits.burst)
         self.refusals = Buckets(self.limits.refusals, 10.0 * self.limits.refusals)
-        # Decisions have threads of their own: a long export or replay must not keep them waiting.
+        # Decisions and keys have threads of their own: whatever takes long must not keep them waiting.
         self._deciding = ThreadPoolExecutor(self.threads, thread_name_prefix="decide")
         self._reading = ThreadPoolExecutor(self.threads, thread_name_prefix="read")
+        self._working = ThreadPoolExecutor(LONG, thread_name_prefix="work")
         self._stopping = threading.Event()
         self._warm = threading.Event()
         self._background: threading.Thread | None = None
@@ -66,22 +69,26 @@ class Served:
         return self.clock()
 
     async def decide(self, call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """Run what answers a decision, in a thread; the protocol's deadline is kept by the trial itself."""
-        return await self._run(self._deciding, lambda: call(*args, **kwargs))
+        """Run what a decision needs, in a thread; the protocol's deadline is kept by the trial itself."""
+        return await self._run(self._deciding, PATIENCE, lambda: call(*args, **kwargs))
 
     async def read(self, call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """Run anything else, in a thread."""
-        return await self._run(self._reading, lambda: call(*args, **kwargs))
+        """Run anything else that is short, in a thread."""
+        return await self._run(self._reading, PATIENCE, lambda: call(*args, **kwargs))
 
-    async def _run(self, pool: ThreadPoolExecutor, call: Callable[[], T]) -> T:
+    async def work(self, call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """Run what may take long, in a thread."""
+        return await self._run(self._working, LONG_PATIENCE, lambda: call(*args, **kwargs))
+
+    async def _run(self, pool: ThreadPoolExecutor, patience: float, call: Callable[[], T]) -> T:
         if self._stopping.is_set():
             raise Problem(503, "stopping", "The server is stopping; nothing was recorded", headers=RETRY)
         future = asyncio.get_running_loop().run_in_executor(pool, call)
         try:
-            return await asyncio.wait_for(asyncio.shield(future), PATIENCE)
+            return await asyncio.wait_for(asyncio.shield(future), patience)
         except TimeoutError:
             # It goes on in its thread. Whether it is recorded in the end, the same call again will tell.
-            future.add_done_callback(lambda done: done.exception())
+            future.add_done_callback(lambda done: done.cancelled() or done.exception())
             words = "it is not known whether it was recorded: send the same again"
             raise Problem(503, "not-recorded", "No answer in time", words, headers=RETRY) from None
 
@@ -117,7 +124,7 @@ class Served:
                 self.trial.start_update(reason=reason, by="schedule")
         except UpdateRunning:
             pass
-        except (KerneltrailError, TrialError, Exception) as error:
+        except Exception as error:
             self._failed("update", error)
         try:
             self.trial.watch()
@@ -134,4 +141,5 @@ class Served:
         if self._background is not None:
             self._background.join(timeout=10.0)
         self._deciding.shutdown(wait=True)
-        self._reading.shutdown(wait=True, cancel_futures=True)
+        self._reading.shutdown(wait=True)
+        self._working.shutdown(wait=True, cancel_futures=True)
