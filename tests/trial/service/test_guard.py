@@ -9,7 +9,7 @@ import pytest
 
 from kerneltrail.trial.ledger import Ledger
 from kerneltrail.trial.ledger.canonical import digest
-from kerneltrail.trial.service import CallLimits, address_of, listening
+from kerneltrail.trial.service import CallLimits, address_of, create_app, in_thread, listening
 from kerneltrail.trial.service.app import openapi
 
 from ..running import BEGIN, begun, enrol
@@ -173,3 +173,32 @@ def test_a_server_listens_on_this_machine_only_unless_told():
         assert listener.getsockname()[0] == "127.0.0.1"
         assert address_of(listener).startswith("http://127.0.0.1:")
         assert listener.family == socket.AF_INET
+
+
+@pytest.mark.parametrize(
+    ("line", "more", "statuses"),
+    [
+        ("PUT {path}", "Content-Length: 5\r\nTransfer-Encoding: chunked\r\n", {400}),
+        ("PUT {path}", "Content-Length: 5\r\nContent-Length: 6\r\n", {400}),
+        ("PUT {path}", "Content-Length: -5\r\n", {400}),
+        ("GET http://elsewhere{path}", "", {404}),
+        ("GET /x/..{path}", "", {404}),
+        ("GET /{path}", "", {404}),
+        ("GET {path}\xff", "", {400}),
+        ("GET {path}%ff", "", {422}),
+        ("OPTIONS *", "", {404}),
+        ("DELETE {path}", "", {405}),
+        ("GET {path}", "Authorization: Bearer other\r\n", {401}),
+    ],
+)
+def test_lines_that_no_client_would_send(trial, time, line, more, statuses):
+    token = trial.create_key(["app"]).token
+    app = create_app(trial, name="walks", clock=time, interval=0)
+    first = line.format(path="/v1/trials/walks/participants/p01")
+    sent = f"{first} HTTP/1.1\r\nHost: x\r\nConnection: close\r\nAuthorization: Bearer {token}\r\n{more}\r\n0\r\n\r\n"
+    with in_thread(app) as address:
+        port = int(address.rpartition(":")[2])
+        with socket.create_connection(("127.0.0.1", port), timeout=60) as connection:
+            connection.sendall(sent.encode("latin-1"))
+            answer = connection.recv(65536)
+    assert int(answer.split()[1]) in statuses

@@ -79,6 +79,8 @@ async def body_of(request: Request, limits: CallLimits) -> bytes:
     declared = request.headers.get("content-length", "0")
     if not declared.isascii() or not declared.isdigit():
         raise Problem(400, "bad-request", "Content-Length is no number")
+    if "transfer-encoding" in request.headers and "content-length" in request.headers:
+        raise Problem(400, "bad-request", "The body has two lengths")  # a proxy might take the other one
     if len(declared) > 12 or int(declared) > limits.body:
         raise too_long
     content = bytearray()

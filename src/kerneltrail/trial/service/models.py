@@ -50,6 +50,8 @@ def _text(value: str) -> str:
 
 def _segment(value: Any) -> str:
     """A part of the path as it was meant: percent signs decoded, whatever is no UTF-8 or not printable refused."""
+    if re.search(r"%(?![0-9A-Fa-f]{2})", str(value)):
+        raise ValueError("has a percent sign that encodes nothing; the sign itself is written %25")
     try:
         text = unquote_to_bytes(str(value)).decode("utf-8")
     except UnicodeDecodeError:
