@@ -81,3 +81,8 @@ def walked(trial, person="p01", indices=range(4), time=None):
         trial.outcomes([outcome(answer, 1.0 + 0.1 * index + effect)])
         answers.append(answer)
     return answers
+
+
+def incidents(trial, kind):
+    """Incidents of a kind."""
+    return [each for each in trial.incidents() if each.payload and each.payload["kind"] == kind]

@@ -52,6 +52,7 @@ def test_a_trial_that_goes_well_is_green_and_silent(trial, time):
     stands = trial.status()
     assert (stands.light, stands.expected, stands.received) == ("green", 2, 2)
     assert (stands.decisions, stands.outcomes) == ({"policy": 2}, 2)
+    assert 0 <= stands.latency_ms[0] <= stands.latency_ms[1]
     assert trial.watch() == []
 
 
@@ -138,6 +139,7 @@ def test_missing_outcomes(trial, time):
     index = goes(trial, time, 3)
     goes(trial, time, 3, answers=False, first=index)
     assert kinds(trial) == ["missing-outcomes"]
+    assert trial.alerts()[0].words == "4 of 10 decisions of a week have no outcome"
 
 
 def test_probabilities_that_stand_at_a_limit(tmp_path, time):

@@ -1,5 +1,6 @@
 """A trial when things break: killed processes, two at once, missing models, slow states, databases that go away."""
 
+import json
 import os
 import signal
 import subprocess
@@ -36,14 +37,6 @@ def worker(location, what):
     finally:
         process.kill()
         process.communicate()
-
-
-@pytest.fixture
-def trial(location):
-    opened = begun(location)
-    enrol(opened, "p01", "p02")
-    yield opened
-    opened.close()
 
 
 def test_an_update_that_is_killed_leaves_the_old_policy_and_the_next_goes_on(trial, location):
@@ -373,3 +366,20 @@ def test_an_update_that_cannot_be_recorded_is_broken_off_and_does_not_stand_in_t
     monkeypatch.undo()
     assert trial.update(reason="three").version == "2"
     assert trial.updated("2").state == "killed"
+
+
+def test_two_processes_that_decide_the_same_answer_the_same(trial, location):
+    with worker(location, "decide") as one, worker(location, "decide") as other:
+        for process in (one, other):
+            assert process.stdout.readline() == "ready\n"
+        for process in (one, other):
+            process.stdin.write("\n")
+            process.stdin.flush()
+        first, second = ([process.stdout.readline() for _ in range(12)] for process in (one, other))
+    assert first == second
+    assert json.loads(first[-1].partition(" ")[2])["index"] == 11
+    recorded = trial.participant("p01").decisions
+    assert len(recorded) >= 12
+    assert trial.replay().exact == len(recorded)
+    assert trial.verify().sound
+    assert not trial.incidents()

@@ -1,32 +1,33 @@
 """What a trial promises, as far as it needs no network: on SQLite and on PostgreSQL."""
 
-from dataclasses import replace
-from datetime import UTC, datetime, timedelta, timezone
+from datetime import UTC, date, datetime, timedelta, timezone
 
 import pytest
 
-from kerneltrail.errors import DecisionError, KeyConflict, NotActive, TrialError, UnknownName
-from kerneltrail.trial import checks
-from kerneltrail.trial.versions import Versions
+from kerneltrail.errors import (
+    DataError,
+    DecisionError,
+    KeyConflict,
+    NotActive,
+    ParticipantRemoved,
+    RevisionNeeded,
+    StaleRevision,
+    TrialError,
+    UnknownName,
+)
 
-from .running import BEGIN, Time, agreed, asked, begun, enrol, models, outcome, walked
+from .running import BEGIN, Time, agreed, asked, begun, enrol, incidents, models, outcome, walked
 
 
-@pytest.fixture
 def time():
     return Time()
 
 
-@pytest.fixture
 def trial(location, time):
     opened = begun(location, time)
     enrol(opened, "p01", "p02")
     yield opened
     opened.close()
-
-
-def incidents(trial, kind):
-    return [each for each in trial.incidents() if each.payload and each.payload["kind"] == kind]
 
 
 def test_a_decision_is_recorded_in_full_and_answered_with_what_was_recorded(trial):
@@ -167,128 +168,6 @@ def test_the_dose_counts_what_was_delivered(location, time):
     trial.close()
 
 
-def test_late_and_corrected_outcomes_by_one_rule(trial, time):
-    answers = walked(trial, indices=range(3), time=time)
-    late = trial.decide(asked(index=3))
-    walked(trial, indices=range(4, 6), time=time)
-    first = trial.update(reason="first")
-    assert (first.state, first.rows, first.left_out) == ("done", 5, {"no outcome": 1})
-    trial.outcomes([outcome(late, 1.4)])
-    second = trial.update(reason="late")
-    assert (second.rows, second.rebuilt) == (1, ())
-    assert "1 row came late" in second.words
-    trial.outcomes([outcome(answers[1], 9.0, name="better", supersedes="o1")])
-    third = trial.update(reason="corrected")
-    assert (third.rows, third.rebuilt) == (1, ("p01",))
-    with trial.reading() as state:
-        shapes = [[len(batch) for batch in each] for each in _batches(state)]
-    assert shapes == [[], [5], [5, 1], [5, 1]]
-    trial.outcomes([outcome(answers[1], None, name="none", supersedes="better")])
-    fourth = trial.update(reason="withdrawn value")
-    assert (fourth.state, fourth.rows, fourth.rebuilt) == ("done", 0, ("p01",))
-    with trial.reading() as state:
-        assert [len(batch) for batch in _batches(state)[-1]] == [4, 1]
-    trial.decide(asked(index=6))
-    assert trial.replay().exact == 7
-
-
-def _batches(state):
-    versions = Versions(state)
-    return [versions.batches(version, "p01") for version in versions.by_name]
-
-
-def test_an_empty_batch_changes_nothing_and_says_so(trial):
-    done = trial.update(reason="nothing to learn")
-    assert (done.state, done.version, done.words) == ("empty", None, "There is nothing new, so nothing changes.")
-    assert [each.version for each in trial.policies()] == ["1"]
-    assert trial.updated(done.id) == replace(done)
-
-
-def test_a_dry_run_records_nothing(trial):
-    walked(trial)
-    before = trial._core.ledger.head()
-    dry = trial.update(reason="try", dry_run=True)
-    assert (dry.state, dry.rows, dry.version) == ("done", 4, None)
-    assert trial._core.ledger.head() == before
-    assert trial.update(reason="now").checks == dry.checks
-
-
-def test_an_update_that_fails_leaves_the_old_policy(trial, monkeypatch):
-    walked(trial)
-
-    def broken(*_):
-        raise RuntimeError("out of luck")
-
-    monkeypatch.setattr("kerneltrail.trial.updating.learn", broken)
-    done = trial.update(reason="test")
-    assert done.state == "failed"
-    assert "RuntimeError: out of luck" in done.words
-    assert [each.payload["severity"] for each in incidents(trial, "update-failed")] == ["error"]
-    assert trial.decide(asked(index=9)).value["policy_version"] == "1"
-    monkeypatch.undo()
-    assert trial.update(reason="again").version == "2"
-
-
-def test_who_fails_a_check_is_held_back_and_the_others_go_on(trial, monkeypatch):
-    walked(trial)
-    walked(trial, "p02")
-    real = checks.checked
-
-    def suspicious(protocol, policy, name, *more):
-        return (
-            [checks.Check("bounded", False, "too large", name)]
-            if name == "p02"
-            else real(protocol, policy, name, *more)
-        )
-
-    monkeypatch.setattr("kerneltrail.trial.learning.checked", suspicious)
-    done = trial.update(reason="test")
-    assert (done.state, done.held, done.rows) == ("done", ("p02",), 4)
-    assert [each.participant for each in incidents(trial, "held-back")] == ["p02"]
-    assert trial.decide(asked(index=9)).value["composition"] is not None
-    assert trial.decide(asked("p02", index=9)).value["composition"] is None
-    monkeypatch.undo()
-    assert trial.update(reason="again").rows == 4
-    assert trial.replay().same
-
-
-def test_a_large_shift_is_reported_and_not_refused(location, time):
-    stated = agreed(updates={"by_hand": True, "largest_shift": 0.0001})
-    trial = begun(location, time, protocol=stated)
-    enrol(trial, "p01")
-    walked(trial)
-    assert trial.update(reason="test").state == "done"
-    assert len(incidents(trial, "large-shift")) == 1
-    trial.close()
-
-
-def test_a_rollback_lets_the_earlier_version_serve_and_updates_go_on_from_it(trial):
-    walked(trial)
-    trial.update(reason="one")
-    assert trial.activate("1", reason="doubts", expected="2").new
-    assert trial.activate("1", reason="doubts").repeated
-    with pytest.raises(TrialError, match="policy 1 serves, not 2"):
-        trial.activate("2", reason="x", expected="2")
-    with pytest.raises(UnknownName):
-        trial.activate("7", reason="x")
-    assert trial.decide(asked(index=5)).value["policy_version"] == "1"
-    done = trial.update(reason="again")
-    assert (done.version, done.base, done.rows) == ("3", "1", 4)
-    assert [each.active for each in trial.policies()] == [False, False, True]
-    assert trial.replay().same
-
-
-def test_an_update_as_of_a_time_leaves_out_what_came_later(trial, time):
-    walked(trial, indices=range(2))
-    then = time.go(hours=1)
-    time.go(hours=1)
-    walked(trial, indices=range(2, 5))
-    assert trial.update(reason="yesterday", as_of=then).rows == 2
-    assert trial.update(reason="today").rows == 3
-    with pytest.raises(TrialError, match="before that"):
-        trial.update(reason="too early", as_of=then - timedelta(hours=2))
-
-
 def test_withdrawal_and_removal_can_be_traced_and_replay_says_removed(trial, tmp_path):
     walked(trial)
     walked(trial, "p02")
@@ -361,8 +240,11 @@ def test_what_is_drawn_ahead_stands(trial):
     online = trial.decide(asked(index=1, steps=333.0))
     assert (online.body, online.repeated) == (drawn[1].body, True)
     assert trial.replay().exact == 3
-    with pytest.raises(DecisionError):
+    with pytest.raises(KeyConflict, match="ask for the others alone"):
         trial.schedule([asked(index=2), asked(index=4)])
+    with pytest.raises(NotActive):  # all or nothing
+        trial.schedule([asked(index=5), asked(index=6, at=BEGIN + timedelta(days=200))])
+    assert len(trial.participant("p01").decisions) == 3
     assert trial.schedule([asked(index=4)])[0].new
 
 
@@ -377,3 +259,36 @@ def test_what_the_app_drew_is_recorded_with_its_probability(trial):
     trial.outcomes([outcome(answer, 2.0)])
     assert trial.update(reason="test").rows == 1
     assert (trial.replay().not_here, trial.replay().same) == (1, True)
+
+
+def test_enrolment_has_revisions(trial):
+    facts = {"timezone": "Europe/Zurich", "starts_on": date(2026, 3, 1), "ends_on": date(2026, 6, 1)}
+    first = trial.enrol("p01", **facts)
+    assert (first.repeated, trial.participant("p01").revision) == (True, first.sequence)
+    longer = {**facts, "ends_on": date(2026, 7, 1)}
+    with pytest.raises(RevisionNeeded):
+        trial.enrol("p01", **longer)
+    second = trial.enrol("p01", **longer, revision=first.sequence)
+    assert (second.new, trial.participant("p01").revision) == (True, second.sequence)
+    with pytest.raises(StaleRevision):
+        trial.enrol("p01", **facts, revision=first.sequence)
+    with pytest.raises(StaleRevision):
+        trial.enrol("p09", **facts, revision=1)
+    for wrong in ({"timezone": "Zurich"}, {"ends_on": date(2026, 1, 1)}, {"starts_on": "2026-03-01"}):
+        with pytest.raises(DataError):
+            trial.enrol("p09", **{**facts, **wrong})
+    assert trial.decide(asked(index=200)).new  # a day in June that only the longer time has
+
+
+def test_observations_are_kept_as_they_came(trial):
+    item = {"client_id": "w1", "participant": "p01", "observed_at": "2026-03-01T12:00:00Z", "values": {"weight": 71.5}}
+    assert [each.status for each in trial.observe([item, item, {**item, "values": {"weight": float("nan")}}])] == [
+        "stored", "duplicate", "refused",
+    ]  # fmt: skip
+    assert trial.participant("p01").observations[0].payload["values"] == {"weight": 71.5}
+    trial.remove("p01", reason="asked")
+    assert [each.status for each in trial.observe([{**item, "client_id": "w2"}])] == ["refused"]
+    with pytest.raises(ParticipantRemoved):
+        trial.decide(asked())
+    with pytest.raises(ParticipantRemoved):
+        trial.enrol("p01", timezone="UTC", starts_on=date(2026, 3, 1))

@@ -8,14 +8,14 @@ from kerneltrail.errors import TrialError
 from kerneltrail.gp import Reward
 from kerneltrail.trajectory.fit import fit
 from kerneltrail.trajectory.model_file import fingerprint
+from kerneltrail.trial.folder import make_folder
 from kerneltrail.trial.pooled import PREFIX, joint
 from kerneltrail.trial.protocol import Protocol
 from kerneltrail.trial.request import Request
 from trajectory import tiny
 
-from .running import BEGIN, Time, begun, enrol, outcome
+from .running import BEGIN, Time, begun, enrol, incidents, outcome
 from .study import DRAWS
-from .test_conduct import incidents
 
 
 @cache
@@ -92,3 +92,23 @@ def test_without_the_pilots_rows_it_is_refused_and_the_old_policy_serves(opened)
 def test_rows_of_others_are_refused():
     with pytest.raises(TrialError, match="not those that the model was learnt from"):
         joint(tiny.cohort(5, action=True), model(), {})
+
+
+def test_from_a_folder_with_the_pilots_table(tmp_path):
+    model().save(tmp_path / "m.trail")
+    study, _ = make_folder(tmp_path / "study", tmp_path / "m.trail", trial="walks")
+    text = (study.path / "protocol.yaml").read_text()
+    text = text.replace('pooling: "participant"', 'pooling: "pooled"').replace("deadline_ms: 500", "deadline_ms: 60000")
+    (study.path / "protocol.yaml").write_text(text)
+    trial = study.open(freeze=True, clock=Time())
+    enrol(trial, "p01")
+    decided(trial, "p01", 0)
+    assert trial.update(reason="without the table").state == "failed"
+    trial.close()
+    pilot().write_csv(study.path / "pilot.csv")
+    trial = study.open(clock=Time())
+    decided(trial, "p01", 1)
+    assert trial.update(reason="with it").rows == 2
+    assert decided(trial, "p01", 2).value["policy_version"] == "2"
+    assert trial.replay().exact == 3
+    trial.close()

@@ -101,8 +101,8 @@ def _missingness(state: State, protocol: Protocol, now: datetime) -> Iterator[Al
     total = missing = 0
     for person in state.participants.values():
         for each in person.inputs():
-            at = instant((each.decision.payload or {})["decided_at"])
-            if now - RECENT < at <= now - WAIT:
+            record: Any = each.decision.payload
+            if record["available"] and now - RECENT < instant(record["decided_at"]) <= now - WAIT:
                 total += 1
                 missing += each.outcome is None or each.outcome.value is None
     if total >= FEW and missing / total > MISSING:

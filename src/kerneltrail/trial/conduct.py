@@ -111,7 +111,9 @@ class Trial:
             TrialError: for a change without reason or name, another trial's id, or a commitment to another key.
             ConfigError: if the model is at hand and does not fit; `UnknownName` if it is not.
         """
-        return agreement.freeze(self._core, protocol, reason, by)
+        answer = agreement.freeze(self._core, protocol, reason, by)
+        self.warm()  # another model may follow everybody anew
+        return answer
 
     @property
     def protocol(self) -> Protocol:
@@ -139,7 +141,7 @@ class Trial:
     ) -> Answer:
         """Enrol somebody, or change what is known of them.
 
-        The answer's value has the `revision`, which is the sequence of its entry; the same again is a repeat.
+        The answer's `sequence` is the revision, also `Participant.revision`; the same again is a repeat.
 
         Args:
             participant: the study's id.
@@ -204,7 +206,7 @@ class Trial:
         All of one participant. Every request needs a context as `decide` does; the doses are those of now.
 
         Raises:
-            As `decide`. KeyConflict also if one of them was decided before, otherwise than by the same schedule.
+            As `decide`. KeyConflict also if some of them, but not all, were decided before.
         """
         return deciding.schedule(self._core, requests)
 

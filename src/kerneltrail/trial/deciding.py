@@ -106,7 +106,10 @@ def schedule(core: Core, requests: Sequence[Request]) -> list[Answer]:
         asked = look(core, request, key, time.monotonic() + 60.0)
         everything.append((asked, made(core, asked, time.monotonic() + 60.0)))
     if everything and answers:
-        raise DecisionError("a part of this schedule was drawn before: ask for the others alone")
+        taken = answers[0]
+        key = key_of(*(taken.value[name] for name in ("participant", "kind", "index")))
+        words = f"a part of this schedule was drawn before (the decision {key!r}): ask for the others alone"
+        raise KeyConflict(words, taken.sequence, Kind.DECISION, key)
     with core.ledger.transaction() as writer:
         return answers or [record(core, asked, each, writer=writer, scheduled=True) for asked, each in everything]
 

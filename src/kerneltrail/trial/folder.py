@@ -9,18 +9,19 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
+from kerneltrail.data import Cohort
 from kerneltrail.errors import DataError, TrialError
 from kerneltrail.store.atomic import read, write
 from kerneltrail.trajectory.model import load
 from kerneltrail.trial.conduct import Trial
 from kerneltrail.trial.draw import Draws
 from kerneltrail.trial.ledger.ledger import Ledger
-from kerneltrail.trial.models import SUFFIX
+from kerneltrail.trial.models import SUFFIX, Models
 from kerneltrail.trial.protocol import Protocol, read_protocol
 from kerneltrail.trial.protocol_text import commented_text
 
 PROTOCOL, KEY, LEDGER = "protocol.yaml", "draw.key", "ledger.db"
-MODELS, BACKUPS, STATES = "models", "backups", "states"
+MODELS, BACKUPS, STATES, PILOT = "models", "backups", "states", "pilot.csv"
 """Names in the folder."""
 
 
@@ -48,6 +49,14 @@ class Folder:
         except ValueError:
             raise DataError(f"{self.path / KEY} must hold the key of the draws in hexadecimal digits") from None
 
+    def pilot(self, protocol: Protocol) -> Cohort | None:
+        """The pilot users' rows, for a protocol that pools, if their table is there: read as the model read it."""
+        path = self.path / PILOT
+        if protocol.pooling != "pooled" or not path.exists():
+            return None
+        model = Models(self.path / MODELS).get(protocol.model.fingerprint)
+        return Cohort.from_schema(model.schema, path)
+
     def ledger(self, *, new: bool = False) -> Ledger:
         """The ledger; one that is not there yet is refused unless it may be new."""
         location = self.path / LEDGER if self.location is None else self.location
@@ -63,12 +72,13 @@ class Folder:
         self, *, freeze: bool = False, warm: bool = False, clock: Callable[[], datetime] = lambda: datetime.now(UTC)
     ) -> Trial:
         """The trial of the folder; `freeze` freezes the protocol in the file if none is in force."""
-        protocol = self.protocol() if freeze else None
+        protocol = self.protocol()
         return Trial.open(
             self.ledger(new=freeze),
             key=self.draws().key,
             models=self.path / MODELS,
-            protocol=protocol,
+            protocol=protocol if freeze else None,
+            pilot=self.pilot(protocol),
             backups=self.path / BACKUPS,
             states=self.path / STATES,
             clock=clock,

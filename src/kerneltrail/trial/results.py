@@ -178,6 +178,7 @@ class Status:
         expected: decisions that the protocol's times say should have been asked for in the last 24 hours, and
         received: how many of those were; decisions of kinds without times are in neither.
         decisions: recorded in the last 24 hours, by rung.
+        latency_ms: median and 95th percentile of the time that these took to be made; None where there are none.
         outcomes: recorded in the last 24 hours.
         policy: the version that serves, or None.
         last_update: when the newest policy was made, or None.
@@ -196,6 +197,7 @@ class Status:
     expected: int
     received: int
     decisions: Mapping[str, int]
+    latency_ms: tuple[float, float] | None
     outcomes: int
     policy: str | None
     last_update: datetime | None

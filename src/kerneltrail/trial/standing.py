@@ -6,6 +6,8 @@ from collections import Counter
 from datetime import datetime
 from typing import Any
 
+import numpy as np
+
 from kerneltrail.kernels.phrases import counted, listing
 from kerneltrail.trial.alarms import DAY, alerts, calls, recent
 from kerneltrail.trial.ledger.entries import instant
@@ -23,6 +25,7 @@ def status(state: State, protocol: Protocol, now: datetime) -> Status:
     expected = calls(state, protocol, now).values()
     every = [each for person in state.participants.values() for each in person.decisions.values()]
     made: list[Any] = [each.payload for _, each in recent(state, now)]
+    taken = [record["computed_ms"] for record in made if "computed_ms" in record]
     outcomes = [
         each
         for person in state.participants.values()
@@ -39,6 +42,7 @@ def status(state: State, protocol: Protocol, now: datetime) -> Status:
         expected=sum(each[0] for each in expected),
         received=sum(each[1] for each in expected),
         decisions=dict(Counter(record["rung"] for record in made)),
+        latency_ms=None if not taken else (float(np.quantile(taken, 0.5)), float(np.quantile(taken, 0.95))),
         outcomes=len(outcomes),
         policy=None if versions.active is None else versions.active.version,
         last_update=None if newest is None else instant(newest.made_at),
@@ -64,10 +68,12 @@ def lines(standing: Status) -> list[str]:
     calls = f", {standing.received} of {standing.expected} that were due" if standing.expected else ""
     last = "never" if standing.last_call is None else f"{standing.last_call:%Y-%m-%d %H:%M} UTC"
     learnt = "" if standing.last_update is None else f", made {standing.last_update:%Y-%m-%d %H:%M} UTC"
+    times = standing.latency_ms
     text = [
         f"{standing.title} ({standing.trial}): {standing.light}",
         f"Participants: {people}",
         f"Decisions in 24 hours: {made}{calls}; last call {last}",
+        *([] if times is None else [f"Time to decide: {times[0]:.0f} ms as a rule, 95 % within {times[1]:.0f} ms"]),
         f"Outcomes in 24 hours: {standing.outcomes}",
         f"Policy: {standing.policy or 'none'}{learnt}",
         f"Ledger: {counted(standing.entries, 'entry', 'entries')}; {counted(standing.open_incidents, 'incident')} open",
