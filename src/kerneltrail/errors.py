@@ -94,3 +94,64 @@ class KeyConflict(LedgerError, ValueError):
 
 class ParticipantRemoved(LedgerError, ValueError):
     """An entry about a participant whose data were removed: nothing more is recorded of them."""
+
+
+class TrialError(KerneltrailError):
+    """A step of a trial that cannot be taken as things stand; the message says what stands in its way."""
+
+
+class UnknownName(TrialError, LookupError):
+    """A participant, decision, policy, update, incident or key that the ledger does not have."""
+
+
+class NotActive(TrialError):
+    """A participant for whom nothing is decided now.
+
+    Attributes:
+        status: `early` (has not begun), `paused`, `ended` (their time is over) or `withdrawn`.
+    """
+
+    def __init__(self, words: str, status: str) -> None:
+        self.words = words
+        self.status = status
+        super().__init__(words)
+
+    def __reduce__(self) -> tuple[type[NotActive], tuple[str, str]]:
+        return NotActive, (self.words, self.status)
+
+
+class InFlight(TrialError):
+    """The same decision is being made just now; asked again a little later, it is answered."""
+
+
+class UpdateRunning(TrialError):
+    """Another update of the policy is running."""
+
+
+class RevisionNeeded(TrialError):
+    """A change that must say which revision it changes."""
+
+
+class StaleRevision(TrialError):
+    """A change of something that somebody else has changed meanwhile."""
+
+
+class CallRefused(TrialError):
+    """A call that the service of a trial refused, or that could not reach it.
+
+    Attributes:
+        status: of HTTP; 0 if there was no answer.
+        kind: of problem, such as `key-conflict`; what a program looks at.
+        detail: for people.
+        after: seconds after which the service would like to be asked again; 0 if it does not say.
+    """
+
+    def __init__(self, status: int, kind: str, detail: str, after: float = 0.0) -> None:
+        self.status = status
+        self.kind = kind
+        self.detail = detail
+        self.after = after
+        super().__init__(f"{detail} ({kind}, status {status})" if status else detail)
+
+    def __reduce__(self) -> tuple[type[CallRefused], tuple[int, str, str, float]]:
+        return CallRefused, (self.status, self.kind, self.detail, self.after)

@@ -10,6 +10,7 @@ from sqlalchemy.engine import make_url
 
 from kerneltrail.trial.ledger import Ledger
 from trial import postgres
+from trial.running import Time, begun, enrol
 
 
 @pytest.fixture(scope="session")
@@ -61,3 +62,18 @@ def clock():
 def ledger(location, clock):
     with Ledger(location, "walking", clock=clock) as opened:
         yield opened
+
+
+@pytest.fixture
+def time():
+    """A clock that stands until a test sets it."""
+    return Time()
+
+
+@pytest.fixture
+def trial(location, time):
+    """A trial of two participants."""
+    opened = begun(location, time)
+    enrol(opened, "p01", "p02")
+    yield opened
+    opened.close()

@@ -25,6 +25,9 @@ from kerneltrail.cli.select import select
 from kerneltrail.cli.series import series
 from kerneltrail.cli.show import show
 from kerneltrail.cli.tables import tables
+from kerneltrail.cli.trial import trial
+from kerneltrail.cli.trial_service import demo as trial_demo
+from kerneltrail.cli.trial_service import openapi, serve
 from kerneltrail.errors import KerneltrailError
 
 COMMANDS: tuple[Callable[..., None], ...] = (
@@ -124,6 +127,10 @@ def _root(
 for _command in COMMANDS:
     app.command()(_command)
 app.add_typer(series)
+trial.command()(serve)
+trial.command("demo")(trial_demo)
+trial.command()(openapi)
+app.add_typer(trial)
 
 if __name__ == "__main__":
     main()

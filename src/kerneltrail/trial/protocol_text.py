@@ -44,9 +44,13 @@ ABOUT: Mapping[str, str] = {
     ),
     "updates": (
         'When the policy learns from new outcomes: every: 20 (outcomes), daily: "03:00", weekly: "Monday 03:00",\n'
-        "or by_hand: true."
+        "or by_hand: true. Times are on the clock of timezone. A participant whose probability moves by more than\n"
+        "largest_shift at one update is reported."
     ),
-    "pooling": "participant: each learns from their own outcomes; pooled: all learn from everybody's.",
+    "pooling": (
+        "participant: each learns from their own outcomes; pooled: all learn from everybody's, which needs the pilot\n"
+        "users' table as pilot.csv beside this file."
+    ),
     "deadline_ms": "A decision that takes longer is answered by the next rung.",
     "fallback": (
         "What answers when the policy cannot: the last policy that worked, what the pilot users say of anybody, and\n"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal
+from zoneinfo import ZoneInfo
 
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
@@ -50,6 +51,14 @@ def _weekly(text: str) -> str:
     day, _, clock = text.partition(" ")
     if day not in DAYS or not _CLOCK.fullmatch(clock):
         raise ValueError(f'a weekly time is written as "Monday 03:00", with the day in English, got {text!r}')
+    return text
+
+
+def _zone(text: str) -> str:
+    try:
+        ZoneInfo(text)
+    except (KeyError, ValueError, OSError):
+        raise ValueError(f"must be a time zone such as Europe/Zurich, got {text!r}") from None
     return text
 
 
@@ -171,12 +180,18 @@ class BurdenSection(Section):
 
 
 class UpdatesSection(Section):
-    """When the policy learns: after so many outcomes, every day, every week, or when somebody says so."""
+    """When the policy learns: after so many outcomes, every day, every week, or when somebody says so.
+
+    Days and times are on the clock of `timezone`. A participant whose probability moves by more than `largest_shift` at
+    one update, in one of their last contexts, is reported.
+    """
 
     every: int | None = Field(default=None, ge=1)
     daily: Clock | None = None
     weekly: Weekly | None = None
     by_hand: bool = False
+    timezone: Annotated[str, AfterValidator(_zone)] = "UTC"
+    largest_shift: Number = Field(default=0.5, gt=0.0, le=1.0)
 
     @model_validator(mode="after")
     def _one(self) -> UpdatesSection:

@@ -1,6 +1,6 @@
 """The ledger of a trial: what happened, in one append-only chain of entries, in SQLite or PostgreSQL."""
 
-from kerneltrail.trial.ledger.canonical import canonical, exact, real
+from kerneltrail.store.canonical import canonical, exact, real
 from kerneltrail.trial.ledger.chain import Unsound, Verdict, verify
 from kerneltrail.trial.ledger.copies import backup, restore
 from kerneltrail.trial.ledger.entries import Entry, Kind, key_of

@@ -6,8 +6,8 @@ from collections.abc import Generator, Iterable
 from dataclasses import dataclass
 
 from kerneltrail.errors import LedgerError
+from kerneltrail.store.canonical import digest
 from kerneltrail.trial.ledger import schema
-from kerneltrail.trial.ledger.canonical import digest
 from kerneltrail.trial.ledger.entries import Entry, Kind, first
 from kerneltrail.trial.ledger.ledger import Head, Ledger
 

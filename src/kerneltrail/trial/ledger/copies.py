@@ -18,7 +18,7 @@ from urllib.parse import quote
 
 from kerneltrail.errors import LedgerError
 from kerneltrail.store.atomic import PRIVATE, write
-from kerneltrail.trial.ledger.canonical import canonical
+from kerneltrail.store.canonical import canonical
 from kerneltrail.trial.ledger.chain import Unsound, Verdict, verify_entries, walked
 from kerneltrail.trial.ledger.database import Database
 from kerneltrail.trial.ledger.entries import Entry

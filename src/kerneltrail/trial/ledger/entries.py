@@ -17,7 +17,7 @@ from typing import Any
 from urllib.parse import quote
 
 from kerneltrail.errors import DataError
-from kerneltrail.trial.ledger.canonical import canonical, digest, parsed, real
+from kerneltrail.store.canonical import canonical, digest, parsed, real
 
 FORMAT = "kerneltrail ledger 1"
 """What the first entry of a chain stands on, with the name of the trial."""

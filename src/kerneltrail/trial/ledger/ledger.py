@@ -27,8 +27,8 @@ from typing import Any, Self
 from sqlalchemy import Connection, Select, and_, bindparam, delete, func, insert, or_, select
 
 from kerneltrail.errors import KeyConflict, ParticipantRemoved
+from kerneltrail.store.canonical import canonical, digest, parsed
 from kerneltrail.trial.ledger import schema
-from kerneltrail.trial.ledger.canonical import canonical, digest, parsed
 from kerneltrail.trial.ledger.database import PATIENCE, Database
 from kerneltrail.trial.ledger.entries import Entry, Kind, check_entry, check_name, first, stamp
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from kerneltrail.trial.ledger.canonical import real
+from kerneltrail.store.canonical import real
 from kerneltrail.trial.ledger.entries import Entry, Kind, instant
 
 STATUSES = {"pause": "paused", "resume": "active", "withdraw": "withdrawn"}

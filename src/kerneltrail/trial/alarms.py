@@ -1,0 +1,198 @@
+"""Alerts: what somebody should look at, computed from the ledger, and recorded as incidents."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from datetime import UTC, datetime, timedelta
+from math import sqrt
+from typing import Any
+
+from kerneltrail.errors import ParticipantRemoved, UnknownName
+from kerneltrail.kernels.phrases import counted
+from kerneltrail.store.canonical import digest
+from kerneltrail.trial.checks import LEVEL
+from kerneltrail.trial.core import Core
+from kerneltrail.trial.ledger.entries import Kind, instant
+from kerneltrail.trial.ledger.folds import Incident, State
+from kerneltrail.trial.ledger.participant import Decision
+from kerneltrail.trial.past import slot_of
+from kerneltrail.trial.protocol import Protocol
+from kerneltrail.trial.results import Alert, Answer, Severity
+from kerneltrail.trial.rhythm import expected_points, overdue, takes_part
+
+DAY = timedelta(days=1)
+GRACE = timedelta(hours=2)
+"""What an app, or an update, may be late."""
+SILENCE = timedelta(days=2)
+"""Without a call from an active participant."""
+WAIT = timedelta(days=1)
+"""What an outcome may take before it counts as missing."""
+FEW = 10
+"""Below so many, a share says nothing."""
+MISSED, FALLBACK, MISSING = 0.2, 0.05, 0.3
+"""Shares of decision points without a call, of decisions by another rung than the policy, and of outcomes that are
+missing, above which somebody should look."""
+STUCK = 20
+"""Decisions in a row at the same limit."""
+REACH = 3.3
+"""Standard errors by which coverage may miss its level: a false alarm in a thousand times."""
+RECENT = timedelta(days=7)
+"""Whose decisions and updates are looked at for shares."""
+
+Find = Callable[[State, Protocol, datetime], Iterator[Alert]]
+
+
+def recent(state: State, now: datetime, span: timedelta = DAY) -> list[tuple[str, Decision]]:
+    """Decisions that were recorded in a time up to now, with their participants; removed ones are left out."""
+    return [
+        (person.id, each)
+        for person in state.participants.values()
+        for each in person.decisions.values()
+        if each.payload is not None and now - span < instant(each.received_at) <= now
+    ]
+
+
+def calls(state: State, protocol: Protocol, now: datetime, span: timedelta = DAY) -> dict[str, tuple[int, int]]:
+    """For each participant, how many decision points the protocol's times came to, and how many were asked for.
+
+    The newest two hours are left out: an app may be a little late.
+    """
+    end, counts = now - GRACE, {}
+    for person in state.participants.values():
+        points = list(expected_points(protocol, person, end - span, end))
+        if points:
+            asked = {
+                (slot_of(protocol, record["kind"], at), at.date())
+                for each in person.decisions.values()
+                if (record := each.payload) is not None and record["kind"] in protocol.decisions
+                for at in [datetime.fromisoformat(record["decided_at"])]
+            }
+            hit = sum((slot_of(protocol, kind, point), point.date()) in asked for kind, point in points)
+            counts[person.id] = (len(points), hit)
+    return counts
+
+
+def _missed_calls(state: State, protocol: Protocol, now: datetime) -> Iterator[Alert]:
+    counts = calls(state, protocol, now)
+    expected, hit = (sum(each[i] for each in counts.values()) for i in (0, 1))
+    if expected and 1.0 - hit / expected > MISSED:
+        words = f"of {counted(expected, 'decision point')} in a day, {expected - hit} were not asked for"
+        yield Alert("missed-calls", "error" if hit == 0 else "warning", "trial", words)
+
+
+def _missed_update(state: State, protocol: Protocol, now: datetime) -> Iterator[Alert]:
+    reason = overdue(state, protocol, now, GRACE)
+    if reason and state.running_update is None:
+        yield Alert("missed-update", "warning", "trial", f"no update was made: {reason}")
+
+
+def _fallbacks(state: State, protocol: Protocol, now: datetime) -> Iterator[Alert]:
+    made: list[Any] = [each.payload for _, each in recent(state, now)]
+    rungs = [record["rung"] for record in made if record["available"]]
+    other = sum(rung != "policy" for rung in rungs)
+    if len(rungs) >= FEW and other / len(rungs) > FALLBACK:
+        severity: Severity = "error" if other / len(rungs) > 0.5 else "warning"
+        words = f"{other} of {len(rungs)} decisions in a day were made by a fallback"
+        yield Alert("fallback-rate", severity, "trial", words)
+
+
+def _missingness(state: State, protocol: Protocol, now: datetime) -> Iterator[Alert]:
+    total = missing = 0
+    for person in state.participants.values():
+        for each in person.inputs():
+            record: Any = each.decision.payload
+            if record["available"] and now - RECENT < instant(record["decided_at"]) <= now - WAIT:
+                total += 1
+                missing += each.outcome is None or each.outcome.value is None
+    if total >= FEW and missing / total > MISSING:
+        words = f"{missing} of {total} decisions of a week have no outcome"
+        yield Alert("missing-outcomes", "warning", "trial", words)
+
+
+def _stuck(state: State, protocol: Protocol, now: datetime) -> Iterator[Alert]:
+    for person in state.participants.values():
+        every: list[Any] = [each.payload for each in person.decisions.values() if each.payload is not None]
+        last = [record["bound"] for record in every if record["rung"] == "policy"][-STUCK:]
+        if len(last) == STUCK and last[0] != "none" and len(set(last)) == 1:
+            words = f"the last {STUCK} probabilities of {person.id} stand at their {last[0]} limit"
+            yield Alert("stuck-at-limit", "warning", person.id, words, person.id)
+
+
+def _calibration(state: State, protocol: Protocol, now: datetime) -> Iterator[Alert]:
+    rows = hits = 0
+    for update in state.updates.values():
+        result = update.result
+        if result is not None and update.finished_at is not None and instant(update.finished_at) > now - 2 * RECENT:
+            for name, each in result.get("calibration", {}).items():
+                if name in state.participants and state.participants[name].removed is None:
+                    rows, hits = rows + each["rows"], hits + each["inside"]
+    if rows >= 3 * FEW and abs(hits / rows - LEVEL) > REACH * sqrt(LEVEL * (1 - LEVEL) / rows):
+        words = f"{hits} of {rows} outcomes lay in their {LEVEL:.0%} predictive interval"
+        yield Alert("calibration", "warning", "trial", words)
+
+
+def _silence(state: State, protocol: Protocol, now: datetime) -> Iterator[Alert]:
+    free = not any(section.times for section in protocol.decisions.values())  # apps ask whenever they want
+    for person in state.participants.values():
+        if person.enrolled is None or person.status(now) != "active":
+            continue
+        expected = takes_part(person, now) if free else any(expected_points(protocol, person, now - SILENCE, now))
+        last = max((instant(each.received_at) for each in person.decisions.values()), default=None)
+        begun = instant(str(person.enrolled_at)) <= now - SILENCE
+        if expected and begun and (last is None or last <= now - SILENCE):
+            words = f"{person.id} has not called for {SILENCE.days} days"
+            yield Alert("silence", "warning", person.id, words, person.id)
+
+
+def _recorded(state: State, protocol: Protocol, now: datetime) -> Iterator[Alert]:
+    """Incidents of conflicts and clocks that were recorded as they happened, as long as nobody acknowledged them."""
+    for kind, words in (("conflict", "conflicting repeats"), ("clock-skew", "clocks that go wrong")):
+        several = [
+            each
+            for each in state.incidents.values()
+            if each.is_open and each.payload is not None and each.payload["kind"] == kind
+        ]
+        if several:
+            yield Alert(kind, "warning", "trial", f"{words}: {counted(len(several), 'incident')} open")
+
+
+ALERTS: tuple[Find, ...] = (
+    _missed_calls, _missed_update, _fallbacks, _missingness, _stuck, _calibration, _silence, _recorded,
+)  # fmt: skip
+"""All that is looked for."""
+
+
+def alerts(state: State, protocol: Protocol, now: datetime) -> list[Alert]:
+    """What somebody should look at, worst first."""
+    every = [alert for find in ALERTS for alert in find(state, protocol, now)]
+    return sorted(every, key=lambda alert: ("error", "warning", "info").index(alert.severity))
+
+
+def watch(core: Core, alerted: Sequence[Alert]) -> list[Incident]:
+    """Record alerts as incidents, each once a day, and return the new ones; those that are incidents already stay."""
+    day = core.clock().astimezone(UTC).date()
+    new = []
+    for alert in alerted:
+        if alert.kind in ("conflict", "clock-skew"):
+            continue
+        subject = "trial" if alert.participant is None else digest(alert.participant.encode())[:16]
+        key = f"{alert.kind}/{subject}/{day}"
+        with suppress(ParticipantRemoved):
+            answer = core.incident(
+                alert.kind, alert.words, severity=alert.severity, participant=alert.participant, key=key
+            )
+            if answer.new:
+                new.append(key)
+    with core.reading() as state:
+        return [state.incidents[key] for key in new]
+
+
+def acknowledge(core: Core, incident: str, by: str, note: str) -> Answer:
+    """Record that somebody has seen an incident."""
+    with core.reading() as state:
+        if incident not in state.incidents:
+            raise UnknownName(f"there is no incident {incident!r}")
+        number = len(state.incidents[incident].acknowledged)
+    payload = {"incident": incident, "by": by, "note": note}
+    return core.append(Kind.ACKNOWLEDGEMENT, f"{incident}/{number}", payload, payload)

@@ -1,0 +1,245 @@
+"""What all parts of a trial's conduct share: the ledger with its fold, the models, the draws, and what is in memory."""
+
+from __future__ import annotations
+
+import os
+import threading
+import uuid
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from kerneltrail import gp
+from kerneltrail.data import Cohort
+from kerneltrail.engines import one_blas_thread
+from kerneltrail.errors import ParticipantRemoved, TrialError, UnknownName
+from kerneltrail.names import nearest
+from kerneltrail.store.canonical import digest, parsed
+from kerneltrail.trajectory.new_user import NewUser
+from kerneltrail.trial.decision import Policy
+from kerneltrail.trial.draw import Draws
+from kerneltrail.trial.ledger import canonical
+from kerneltrail.trial.ledger.entries import Entry, Kind
+from kerneltrail.trial.ledger.folds import Folded, State
+from kerneltrail.trial.ledger.ledger import Appended, Ledger, Writer
+from kerneltrail.trial.ledger.participant import Participant
+from kerneltrail.trial.models import Models
+from kerneltrail.trial.points import Pasts
+from kerneltrail.trial.protocol import Protocol
+from kerneltrail.trial.results import Answer
+from kerneltrail.trial.rows import Row, rows_of
+from kerneltrail.trial.states import States
+from kerneltrail.trial.versions import Version, Versions
+
+Clock = Callable[[], datetime]
+
+
+class _OneThread:
+    """One BLAS thread in this process, as long as any trial is open."""
+
+    def __init__(self) -> None:
+        self._open = 0
+        self._lock = threading.Lock()
+        self._limit = ExitStack()
+
+    def acquire(self) -> None:
+        with self._lock:
+            if not self._open:
+                self._limit.enter_context(one_blas_thread())
+            self._open += 1
+
+    def release(self) -> None:
+        with self._lock:
+            self._open -= 1
+            if not self._open:
+                self._limit.close()
+
+
+_ONE_THREAD = _OneThread()
+
+
+@dataclass
+class Core:
+    """The parts of a trial. What it holds beside ledger, key and models is a cache."""
+
+    ledger: Ledger
+    draws: Draws
+    models: Models
+    clock: Clock
+    backups: Path | None = None
+    pilot: Cohort | None = None
+    states: States = field(default_factory=States)
+    pasts: Pasts = field(default_factory=Pasts)
+    token: str = field(default_factory=lambda: uuid.uuid4().hex)  # of this process, so that a later one is another
+    flights: set[str] = field(default_factory=set)  # decisions that threads of this process are making
+    working: set[str] = field(default_factory=set)  # updates that threads of this process are at
+    landed: threading.Condition = field(default_factory=threading.Condition)
+
+    def __post_init__(self) -> None:
+        self._folded = Folded(self.ledger)
+        self._last: State | None = None
+        self._protocols: dict[str, Protocol] = {}
+        self._ids: tuple[int, dict[str, tuple[str, str]]] = (0, {})
+        # The last bits of sums depend on the number of BLAS threads, and on who compiled the code.
+        _ONE_THREAD.acquire()
+        self._closed = False
+        gp.compilation.ensure_compiled()
+
+    def close(self) -> None:
+        """End threads, and give back connections."""
+        self.states.close()
+        self.ledger.close()
+        if not self._closed:
+            self._closed = True
+            _ONE_THREAD.release()
+
+    @contextmanager
+    def reading(self) -> Iterator[State]:
+        """The ledger's state with all that is recorded by now; it does not change within."""
+        with self._folded.lock:
+            state = self._folded.state()
+            if state is not self._last:  # another chain: the ledger was restored from a copy
+                self.states.forget()
+                self.pasts.clear()
+                self._last, self._ids = state, (0, {})
+            yield state
+
+    def protocol(self, state: State, hash: str | None = None) -> Protocol:
+        """The protocol in force, or the one with a hash."""
+        if state.protocol is None:
+            raise TrialError(f"the trial {state.trial} has no protocol yet: freeze one first")
+        wanted = state.protocol.hash if hash is None else hash
+        if wanted not in self._protocols:
+            for each in state.protocols:
+                if each.hash == wanted:
+                    self._protocols[wanted] = Protocol.from_json(each.payload["protocol"])
+                    break
+            else:
+                raise UnknownName(f"no protocol with the hash {wanted[:12]}… was frozen")
+        return self._protocols[wanted]
+
+    def person(self, state: State, participant: str) -> Participant:
+        """A participant, if they are enrolled and their data are there."""
+        person = state.participants.get(participant)
+        if person is not None and person.removed is not None:
+            raise ParticipantRemoved(
+                f"the data of participant {participant!r} were removed (entry {person.removed}): nothing more is "
+                "recorded of them"
+            )
+        if person is None or person.enrolled is None:
+            names = tuple(name for name, each in state.participants.items() if each.enrolled is not None)
+            hint = nearest(participant, names, "there are") if names else "nobody is yet"
+            raise UnknownName(f"no participant {participant!r} is enrolled; {hint}")
+        return person
+
+    def find(self, state: State, name: str) -> tuple[str, str]:
+        """The participant and the key of a decision, by its id or its key.
+
+        Raises:
+            UnknownName: if there is none; of one that was removed only the key is known.
+        """
+        until, ids = self._ids
+        if until < state.sequence:
+            for person in state.participants.values():
+                for key, decision in reversed(person.decisions.items()):
+                    if decision.sequence <= until:  # they stand in the order they were recorded
+                        break
+                    ids[key] = (person.id, key)
+                    if decision.payload is not None:
+                        ids[decision.payload["decision_id"]] = (person.id, key)
+            self._ids = (state.sequence, ids)
+        if name not in ids:
+            raise UnknownName(f"there is no decision {name!r}")
+        return ids[name]
+
+    def gather(self, person: Participant, batches: tuple[tuple[int, ...], ...]) -> Callable[[int], list[list[Row]]]:
+        """How to get the rows of batches, from one of them on; the participant's entries are looked up when asked."""
+
+        def rows(begin: int) -> list[list[Row]]:
+            with self._folded.lock:
+                return rows_of(person, batches[begin:])
+
+        return rows
+
+    def policy(self, protocol: Protocol, version: Version) -> Policy:
+        """What decides at a version; a model that is missing is an `UnknownName`."""
+        return Policy(version.version, self.models.get(version.model_id), version.model_id, protocol.rule)
+
+    def user(
+        self, person: Participant, versions: Versions, version: Version, states: States | None = None
+    ) -> NewUser | None:
+        """A participant as followed at a version, computed if need be; None for one without rows."""
+        batches = versions.batches(version.version, person.id)
+        if not batches:
+            return None
+        model = self.models.get(version.model_id)
+        return (states or self.states).compute(
+            model, version.model_id, person.id, batches, self.gather(person, batches)
+        )
+
+    def answer(self, appended: Appended) -> Answer:
+        """What is answered for an entry."""
+        return answer_of(appended.entry, new=appended.new)
+
+    def append(
+        self,
+        kind: Kind,
+        key: str,
+        payload: Mapping[str, Any],
+        answer: Mapping[str, Any],
+        *,
+        participant: str | None = None,
+        request: Mapping[str, Any] | None = None,
+        writer: Writer | None = None,
+    ) -> Answer:
+        """Record an entry with what is answered; with the hash of the request where it is more than the payload."""
+        recorder: Ledger | Writer = self.ledger if writer is None else writer
+        appended = recorder.append(
+            kind,
+            key,
+            payload,
+            participant=participant,
+            request_hash=None if request is None else digest(canonical(request)),
+            response=canonical(answer),
+        )
+        return self.answer(appended)
+
+    def incident(
+        self,
+        kind: str,
+        words: str,
+        *,
+        severity: str = "warning",
+        participant: str | None = None,
+        key: str | None = None,
+        details: Mapping[str, Any] | None = None,
+        writer: Writer | None = None,
+    ) -> Answer:
+        """Record an incident; with a key once, whatever its words then."""
+        name = key or uuid.uuid4().hex
+        known = self.ledger.get(Kind.INCIDENT, name) if key is not None else None
+        if known is not None:
+            return answer_of(known, new=False)
+        payload = {"kind": kind, "severity": severity, "words": words, **(details or {})}
+        shown = {"incident": name, **payload, "participant": participant}
+        return self.append(Kind.INCIDENT, name, payload, shown, participant=participant,
+                           request={"kind": kind}, writer=writer)  # fmt: skip
+
+
+def answer_of(entry: Entry, *, new: bool) -> Answer:
+    """What was answered when an entry was recorded."""
+    if entry.response is None:
+        raise ParticipantRemoved(
+            f"entry {entry.sequence} ({entry.kind} {entry.key!r}) was removed with what was answered to it"
+        )
+    return Answer(entry.response, new, entry.sequence, parsed(entry.response))
+
+
+def folder_of_copies(ledger: Ledger, given: str | os.PathLike[str] | None) -> Path | None:
+    """Where copies of a ledger are kept: as given, or beside a SQLite file."""
+    if given is not None:
+        return Path(given)
+    return Path(str(ledger.database.url.database)).parent / "backups" if ledger.database.is_sqlite else None

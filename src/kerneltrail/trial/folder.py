@@ -1,0 +1,113 @@
+"""A trial's folder: the protocol, the key of the draws, the models, the ledger and its copies, each in its place."""
+
+from __future__ import annotations
+
+import os
+import secrets
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+from kerneltrail.data import Cohort
+from kerneltrail.errors import DataError, TrialError
+from kerneltrail.store.atomic import read, write
+from kerneltrail.trajectory.model import load
+from kerneltrail.trial.conduct import Trial
+from kerneltrail.trial.draw import Draws
+from kerneltrail.trial.ledger.ledger import Ledger
+from kerneltrail.trial.models import SUFFIX, Models
+from kerneltrail.trial.protocol import Protocol, read_protocol
+from kerneltrail.trial.protocol_text import commented_text
+
+PROTOCOL, KEY, LEDGER = "protocol.yaml", "draw.key", "ledger.db"
+MODELS, BACKUPS, STATES, PILOT = "models", "backups", "states", "pilot.csv"
+"""Names in the folder."""
+
+
+@dataclass(frozen=True)
+class Folder:
+    """A folder of a trial.
+
+    Attributes:
+        path: where it is.
+        location: of the ledger: a path or a URL; None for the SQLite file in the folder.
+    """
+
+    path: Path
+    location: str | None = None
+
+    def protocol(self) -> Protocol:
+        """The protocol in the file, frozen or not."""
+        return read_protocol(self.path / PROTOCOL)
+
+    def draws(self) -> Draws:
+        """The draws of the key in the file."""
+        text = read(self.path / KEY).decode("ascii", "replace").strip()
+        try:
+            return Draws(bytes.fromhex(text))
+        except ValueError:
+            raise DataError(f"{self.path / KEY} must hold the key of the draws in hexadecimal digits") from None
+
+    def pilot(self, protocol: Protocol) -> Cohort | None:
+        """The pilot users' rows, for a protocol that pools, if their table is there: read as the model read it."""
+        path = self.path / PILOT
+        if protocol.pooling != "pooled" or not path.exists():
+            return None
+        model = Models(self.path / MODELS).get(protocol.model.fingerprint)
+        return Cohort.from_schema(model.schema, path)
+
+    def ledger(self, *, new: bool = False) -> Ledger:
+        """The ledger; one that is not there yet is refused unless it may be new."""
+        location = self.path / LEDGER if self.location is None else self.location
+        ledger = Ledger(location, self.protocol().trial)
+        if not new and ledger.head() is None:
+            raise TrialError(
+                f"{ledger.database.shown} has no ledger of the trial {ledger.trial} yet: `kerneltrail trial freeze` "
+                "begins it"
+            )
+        return ledger
+
+    def open(
+        self, *, freeze: bool = False, warm: bool = False, clock: Callable[[], datetime] = lambda: datetime.now(UTC)
+    ) -> Trial:
+        """The trial of the folder; `freeze` freezes the protocol in the file if none is in force."""
+        protocol = self.protocol()
+        return Trial.open(
+            self.ledger(new=freeze),
+            key=self.draws().key,
+            models=self.path / MODELS,
+            protocol=protocol if freeze else None,
+            pilot=self.pilot(protocol),
+            backups=self.path / BACKUPS,
+            states=self.path / STATES,
+            clock=clock,
+            warm=warm,
+        )
+
+
+def make_folder(path: Path, model_file: Path, *, trial: str, allocation: str = "default") -> tuple[Folder, Protocol]:
+    """A folder for a trial with a model: a protocol to be read and changed, and a secret key that is nowhere else.
+
+    Raises:
+        DataError: if there is a protocol already; a key that is there is used.
+        ConfigError: if the model has no reward model.
+    """
+    folder = Folder(path)
+    if (path / PROTOCOL).exists():
+        raise DataError(f"{path / PROTOCOL} is there already; take another folder, or take it away")
+    model = load(model_file)
+    key = secrets.token_bytes(32) if not (path / KEY).exists() else folder.draws().key
+    kept = Path(MODELS) / f"{model_file.stem}{SUFFIX}"
+    protocol = Protocol.from_model(
+        model, trial=trial, commitment=Draws(key).commitment, file=str(kept), allocation=allocation
+    )
+    (path / MODELS).mkdir(parents=True, exist_ok=True)
+    model.save(path / kept)
+    if not (path / KEY).exists():
+        # Nobody else may read it, not even for the moment in which it is written.
+        handle = os.open(path / KEY, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        with os.fdopen(handle, "w") as file:
+            file.write(key.hex() + "\n")
+    write(path / PROTOCOL, commented_text(protocol))
+    return folder, protocol

@@ -1,0 +1,102 @@
+"""When things are due: updates by the protocol's schedule, and decisions by its times on each participant's clock."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import UTC, date, datetime, time, timedelta
+from zoneinfo import ZoneInfo
+
+from kerneltrail.kernels.phrases import counted
+from kerneltrail.trial.ledger.entries import instant
+from kerneltrail.trial.ledger.folds import State, Update
+from kerneltrail.trial.ledger.participant import Participant
+from kerneltrail.trial.protocol import Protocol
+from kerneltrail.trial.sections import DAYS
+
+
+def due(state: State, protocol: Protocol, now: datetime, dead: Update | None = None) -> str:
+    """Why an update is due at a time, or nothing; one that is `dead` was begun and does not count."""
+    done = [each for each in state.updates.values() if each is not dead]
+    return _by_count(state, protocol, done) or _by_clock(state, protocol, now, done)
+
+
+def overdue(state: State, protocol: Protocol, now: datetime, grace: timedelta) -> str:
+    """Why an update should have been made by now: after a time of grace, or after twice as many outcomes."""
+    done = list(state.updates.values())
+    return _by_count(state, protocol, done, 2) or _by_clock(state, protocol, now - grace, done)
+
+
+def _by_count(state: State, protocol: Protocol, updates: list[Update], times: int = 1) -> str:
+    every = protocol.updates.every
+    if every is None:
+        return ""
+    last = max((int(each.request["until"]) for each in updates if _counts(each)), default=0)
+    new = sum(each.sequence > last for person in state.participants.values() for each in person.outcomes.values())
+    words = f"{counted(new, 'outcome')} came since the last update, and the protocol says {every}"
+    return words if new >= times * every else ""
+
+
+def _counts(update: Update) -> bool:
+    """Whether an update did what was due, or is at it."""
+    return update.result is None or update.result["state"] not in ("failed", "killed", "superseded")
+
+
+def _by_clock(state: State, protocol: Protocol, now: datetime, updates: list[Update]) -> str:
+    planned = last_planned(protocol, now)
+    if planned is None or not state.protocols or planned <= instant(state.protocols[0].received_at):
+        return ""
+    if any(_counts(update) and instant(update.started_at) >= planned for update in updates):
+        return ""
+    return f"the protocol says an update at {planned:%Y-%m-%d %H:%M} ({protocol.updates.timezone})"
+
+
+def last_planned(protocol: Protocol, now: datetime) -> datetime | None:
+    """The newest time up to `now` at which the protocol wants an update; None where it names no time."""
+    updates = protocol.updates
+    clock = updates.daily or (updates.weekly or "").partition(" ")[2]
+    if not clock:
+        return None
+    weekday = None if updates.weekly is None else DAYS.index(updates.weekly.partition(" ")[0])
+    zone = ZoneInfo(updates.timezone)
+    day = now.astimezone(zone).date() + timedelta(days=1)
+    while True:
+        planned = at(day, clock, zone)
+        if planned <= now and weekday in (None, day.weekday()):
+            return planned
+        day -= timedelta(days=1)
+
+
+def at(day: date, clock: str, zone: ZoneInfo) -> datetime:
+    """A time of the day in a zone. One that a change of clocks leaves out is moved by what is left out."""
+    local = datetime.combine(day, time(int(clock[:2]), int(clock[3:])), tzinfo=zone)
+    return local.astimezone(UTC).astimezone(zone)
+
+
+def takes_part(person: Participant, now: datetime) -> bool:
+    """Whether a day lies within a participant's time."""
+    facts = person.enrolled
+    if facts is None:
+        return False
+    day = now.astimezone(ZoneInfo(facts["timezone"])).date().isoformat()
+    return bool(facts["starts_on"] <= day and (facts["ends_on"] is None or day <= facts["ends_on"]))
+
+
+def expected_points(
+    protocol: Protocol, person: Participant, start: datetime, end: datetime
+) -> Iterator[tuple[str, datetime]]:
+    """Decision points of a participant by the protocol's times, after `start` and up to `end`, while active."""
+    facts = person.enrolled
+    if facts is None:
+        return
+    zone = ZoneInfo(facts["timezone"])
+    first = max(start.astimezone(zone).date(), date.fromisoformat(facts["starts_on"]))
+    last = end.astimezone(zone).date()
+    if facts["ends_on"] is not None:
+        last = min(last, date.fromisoformat(facts["ends_on"]))
+    enrolled = instant(str(person.enrolled_at))
+    for offset in range((last - first).days + 1):
+        for kind, section in protocol.decisions.items():
+            for clock in section.times:
+                point = at(first + timedelta(days=offset), clock, zone)
+                if start < point <= end and point >= enrolled and person.status(point) == "active":
+                    yield kind, point

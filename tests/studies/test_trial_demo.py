@@ -1,0 +1,53 @@
+"""The demonstration of a trial: a day of three participants over a real server, replayed."""
+
+from collections import Counter
+
+import pytest
+
+from kerneltrail.studies import trial_demo
+from kerneltrail.studies.trial_demo import Size
+
+SMALL = Size(pilots=4, participants=3, pilot_days=8, days=2, sweeps=8)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return tmp_path_factory.mktemp("demonstration")
+
+
+def test_the_demonstration_runs_to_its_end_and_replays(folder):
+    told = []
+    with trial_demo.demonstration(folder, size=SMALL, say=told.append) as running:
+        assert set(running.tokens) == {"app", "operator", "analyst", "monitor"}
+        assert running.address.startswith("http://127.0.0.1:")
+        running.run()
+        verdict = running.verdict()
+        versions = [each.version for each in running.trial.policies()]
+        rungs = Counter(point.available for point in running.points)
+        chain = running.trial.verify()
+        with running.trial.reading() as state:
+            people = list(state.participants.values())
+    assert verdict.same
+    assert verdict.equal == verdict.exact == 30 == sum(rungs.values())
+    assert versions == ["1", "2", "3"]
+    assert chain.sound
+    assert [line.partition(":")[0] for line in told] == ["2026-03-02", "2026-03-03"]
+    assert "policy 3 serves" in told[-1]
+    assert len(people) == 3
+    kept = "\n".join(path.name for path in folder.rglob("*"))
+    assert kept.count("ledger.db") >= 1
+
+
+def test_the_model_is_kept_for_the_next_run(folder, monkeypatch):
+    monkeypatch.setattr(trial_demo, "fit", lambda *_, **__: pytest.fail("it was fitted again"))
+    with trial_demo.demonstration(folder, size=SMALL) as running:
+        assert running.client("monitor").timeout == 60.0
+    assert {path.name for path in folder.glob("run-*")} == {"run-1", "run-2"}
+
+
+def test_outcomes_answer_to_actions():
+    first = trial_demo.points(SMALL, 0)[0]
+    assert first.outcome(1) - first.outcome(0) == pytest.approx(first.effect)
+    times = [point.at for point in trial_demo.points(SMALL, 0)]
+    assert times == sorted(times)
+    assert len(times) == 3 * 2 * 5
