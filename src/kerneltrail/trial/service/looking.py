@@ -39,7 +39,7 @@ def incident_plain(incident: Incident) -> dict[str, Any]:
         "open": incident.is_open,
         "participant": incident.participant,
         **{name: payload.get(name) for name in ("kind", "severity", "words")},
-        "acknowledged": [{"at": at, **dict(said)} for at, said in incident.acknowledged],
+        "acknowledged": [{"at": at, **dict(note)} for at, note in incident.acknowledged],
     }
 
 
@@ -54,8 +54,8 @@ async def incidents(
 ) -> Response:
     """Incidents in the order they were recorded."""
     served = served_of(request)
-    found = await served.read(served.trial.incidents, open_only=open_only)
-    return Response(as_json({"incidents": [incident_plain(each) for each in found]}), media_type=JSON)
+    incidents = await served.read(served.trial.incidents, open_only=open_only)
+    return Response(as_json({"incidents": [incident_plain(each) for each in incidents]}), media_type=JSON)
 
 
 @router.post(
