@@ -32,7 +32,7 @@ class Record:
             "decided_at": (BEGIN + timedelta(hours=hours)).isoformat(),
             "available": True,
             "action": 1,
-            "probability_hex": (0.3).hex(),
+            "probability": (0.3).hex(),
             "arrived": {"hour": 9.0, "steps": 100.0 + hours},
             **changes,
         }
@@ -52,7 +52,7 @@ def test_the_reason_for_every_row_that_is_left_out():
     record = Record()
     keys = [record.decide(hours) for hours in range(5)]
     record.decide(5, arrived={"hour": 9.0})
-    record.decide(6, available=False, action=0, probability_hex=(0.0).hex())
+    record.decide(6, available=False, action=0, probability=(0.0).hex())
     for key in (*keys[:2], "p01/walk/5", "p01/walk/6"):
         record.tell(key, 1.0)
     record.tell(keys[2], None)

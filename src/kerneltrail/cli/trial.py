@@ -128,12 +128,16 @@ def create_key(
     ],
     folder: Where = Path(),
     ledger: At = None,
+    days: Annotated[int | None, typer.Option("--days", min=1, help="Days after which it opens nothing.")] = None,
     note: Annotated[str, typer.Option("--note", help="What it is for.")] = "",
     by: By = "",
 ) -> None:
     """Make a key to the service, and print it: once, since only its SHA-256 is kept."""
+    from datetime import UTC, datetime, timedelta
+
+    end = None if days is None else datetime.now(UTC) + timedelta(days=days)
     with _opened(folder, ledger) as running:
-        made = running.create_key(scope, note=note, by=by)
+        made = running.create_key(scope, expires_at=end, note=note, by=by)
     typer.echo(made.token)
     typer.echo(f"Key {made.id} is for {', '.join(made.scopes)}. It is not shown again.", err=True)
 

@@ -113,8 +113,8 @@ def _missingness(state: State, protocol: Protocol, now: datetime) -> Iterator[Al
 def _stuck(state: State, protocol: Protocol, now: datetime) -> Iterator[Alert]:
     for person in state.participants.values():
         every: list[Any] = [each.payload for each in person.decisions.values() if each.payload is not None]
-        last = [record["bound"] for record in every if record["rung"] == "policy"][-STUCK:]
-        if len(last) == STUCK and last[0] != "none" and len(set(last)) == 1:
+        last = [record["clipped"] for record in every if record["rung"] == "policy"][-STUCK:]
+        if len(last) == STUCK and last[0] is not None and len(set(last)) == 1:
             words = f"the last {STUCK} probabilities of {person.id} stand at their {last[0]} limit"
             yield Alert("stuck-at-limit", "warning", person.id, words, person.id)
 

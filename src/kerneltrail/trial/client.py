@@ -73,7 +73,7 @@ class Decided:
     model_id: str | None
     composition: str | None
     advantage: Mapping[str, float] | None
-    clipped: bool
+    clipped: str | None
     imputed: tuple[str, ...]
     expires_at: str | None
     words: str

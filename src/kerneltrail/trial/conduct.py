@@ -19,11 +19,7 @@ from kerneltrail.errors import UnknownName
 from kerneltrail.trial import agreement, alarms, deciding, enrolment, keys, reports, rerun, standing, updating
 from kerneltrail.trial.core import Clock, Core, folder_of_copies
 from kerneltrail.trial.draw import Draws
-from kerneltrail.trial.ledger.chain import Verdict, verify
-from kerneltrail.trial.ledger.copies import backup
-from kerneltrail.trial.ledger.folds import Incident, Key, State
-from kerneltrail.trial.ledger.ledger import Head, Ledger
-from kerneltrail.trial.ledger.participant import Participant
+from kerneltrail.trial.ledger import Head, Incident, Key, Ledger, Participant, State, Verdict, backup, verify
 from kerneltrail.trial.models import Models, ModelsAt
 from kerneltrail.trial.protocol import Protocol
 from kerneltrail.trial.request import Request
@@ -187,8 +183,10 @@ class Trial:
 
     # Decisions -------------------------------------------------------------------------------------------------------
 
-    def decide(self, request: Request) -> Answer:
+    def decide(self, request: Request, *, began: float | None = None) -> Answer:
         """Decide, record, answer.
+
+        The deadline counts from `began`, a time of `time.monotonic` such as that of a call's arrival; else from now.
 
         The answer's value is `Decision.answer()`. A repeat gives the same bytes, and so does whatever is asked for a
         decision that was drawn ahead (`schedule`): what was drawn stands. If a state is not computed in time, a model
@@ -202,7 +200,7 @@ class Trial:
             InFlight: if another thread is still at it when the deadline has passed.
             ParticipantRemoved: if their data were removed.
         """
-        return deciding.decide(self._core, request)
+        return deciding.decide(self._core, request, began)
 
     def schedule(self, requests: Sequence[Request]) -> list[Answer]:
         """Decide ahead for a phone that goes offline: all that is asked for, in one commit, or nothing.
@@ -362,9 +360,11 @@ class Trial:
         """Record the alerts that are not yet recorded for their day as incidents, and return those."""
         return alarms.watch(self._core, self.alerts(now))
 
-    def create_key(self, scopes: Sequence[str], *, note: str = "", by: str = "") -> NewKey:
+    def create_key(
+        self, scopes: Sequence[str], *, expires_at: datetime | None = None, note: str = "", by: str = ""
+    ) -> NewKey:
         """Make a key to the service; its token is in the answer alone. Raises `DataError` for an unknown scope."""
-        return keys.create(self._core, scopes, note, by)
+        return keys.create(self._core, scopes, expires_at, note, by)
 
     def revoke_key(self, id: str, *, reason: str = "", by: str = "") -> Answer:
         """Make a key useless from now on; raises `UnknownName`."""

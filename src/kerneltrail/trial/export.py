@@ -43,7 +43,7 @@ COLUMNS: Mapping[str, Mapping[str, str]] = {
         "advantage_mean": "expected change of the outcome by acting",
         "advantage_sd": "its standard deviation",
         "threshold": "what it had to exceed",
-        "bound": "the limit at which the probability stands",
+        "clipped": "the limit at which the probability stands",
         "draw": "the number that was compared with the probability",
         "dose": "of actions before",
         "delivered_action": "what reached the participant; empty if nobody reported it",
@@ -144,7 +144,7 @@ def _value(each: Input) -> float | None:
 
 
 def _probability(record: Mapping[str, Any]) -> float:
-    return real(record["probability_hex"])
+    return real(record["probability"])
 
 
 def _decisions(state: State) -> Iterator[Row]:
@@ -155,10 +155,11 @@ def _decisions(state: State) -> Iterator[Row]:
             **{name: record[name] for name in COLUMNS["decisions"] if name in record},
             "reasons": " ".join(record["reasons"]),
             "probability": _probability(record),
+            "probability_of_action": real(record["probability_of_action"]),
             "advantage_mean": advantage.get("mean"),
             "advantage_sd": advantage.get("sd"),
             "threshold": None if record["threshold"] is None else real(record["threshold"]),
-            "draw": None if record["number_hex"] is None else real(record["number_hex"]),
+            "draw": None if record["draw"] is None else real(record["draw"]),
             "dose": real(record["dose"]),
             "delivered_action": None if delivery is None else delivery.action,
             "outcome": _value(each),

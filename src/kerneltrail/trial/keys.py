@@ -5,6 +5,7 @@ from __future__ import annotations
 import hmac
 import secrets
 from collections.abc import Sequence
+from datetime import datetime
 
 from kerneltrail.errors import DataError, UnknownName
 from kerneltrail.names import nearest
@@ -18,15 +19,19 @@ SCOPES = ("app", "operator", "analyst", "monitor", "unblinded")
 """What a key may be for."""
 
 
-def create(core: Core, scopes: Sequence[str], note: str, by: str) -> NewKey:
+def create(core: Core, scopes: Sequence[str], expires_at: datetime | None, note: str, by: str) -> NewKey:
     """Make a key; its token is nowhere but in the answer."""
     if isinstance(scopes, str) or not scopes:
         raise DataError(f"a key needs at least one scope: {', '.join(SCOPES)}")
     for scope in scopes:
         if scope not in SCOPES:
             raise DataError(f"there is no scope {scope!r}; {nearest(str(scope), SCOPES, 'there are')}")
+    if expires_at is not None and expires_at.tzinfo is None:
+        raise DataError(f"the time at which a key expires needs a time zone, got {expires_at.isoformat()}")
     id, secret = secrets.token_hex(4), secrets.token_urlsafe(32).replace("_", "-")
     payload = {"scopes": list(scopes), "sha256": digest(secret.encode()), "note": note, "by": by}
+    if expires_at is not None:
+        payload["expires_at"] = expires_at.isoformat()
     core.append(Kind.KEY_CREATED, id, payload, {"id": id, "scopes": list(scopes)})
     return NewKey(id, f"kt_{id}_{secret}", tuple(scopes))
 

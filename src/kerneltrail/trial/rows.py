@@ -79,7 +79,7 @@ def context_of(record: Mapping[str, Any]) -> dict[str, float]:
 def row_of(decision: Decision, outcome: Outcome) -> Row:
     """A decision with an outcome as a row; the outcome has a value."""
     record = decision.payload or {}
-    probability = real(record["probability_hex"] if "probability_hex" in record else record["probability"])
+    probability = real(record["probability"])
     return Row(
         decision.sequence,
         outcome.sequence,

@@ -63,8 +63,9 @@ def as_json(standing: Status) -> dict[str, Any]:
 
 def lines(standing: Status) -> list[str]:
     """A status in words, a line for each thing."""
-    people = listing([f"{number} {status}" for status, number in standing.participants.items()]) or "nobody yet"
-    made = listing([f"{number} by {rung}" for rung, number in standing.decisions.items()]) or "none"
+    statuses = [f"{number} {status}" for status, number in standing.participants.items()]
+    rungs = [f"{number} by {rung}" for rung, number in standing.decisions.items()]
+    people, made = listing(statuses) if statuses else "nobody yet", listing(rungs) if rungs else "none"
     calls = f", {standing.received} of {standing.expected} that were due" if standing.expected else ""
     last = "never" if standing.last_call is None else f"{standing.last_call:%Y-%m-%d %H:%M} UTC"
     learnt = "" if standing.last_update is None else f", made {standing.last_update:%Y-%m-%d %H:%M} UTC"

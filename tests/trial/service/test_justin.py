@@ -35,7 +35,8 @@ def test_a_user_an_action_an_outcome_and_an_update(call):
     body = first.json()
     record = call.trial.decision(body["rid"])[1]
     assert record["decided_at"] == "2026-03-01T09:00:00+00:00"
-    chosen = record["probability"] if body["action"] else 1.0 - record["probability"]
+    chance = float.fromhex(record["probability"])
+    chosen = chance if body["action"] else 1.0 - chance
     assert (body["action"], body["action_prob"]) == (record["action"], chosen)
     assert call("POST", "/api/v1/action", ACTION).json() == body
     assert problem(call("POST", "/api/v1/action", {**ACTION, "context": {"hour": 1.0, "steps": 1.0}}))[0] == 422

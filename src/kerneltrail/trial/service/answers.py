@@ -37,7 +37,7 @@ class DecisionAnswer(_Answer):
     model_id: str | None
     composition: str | None
     advantage: AdvantageAnswer | None
-    clipped: bool
+    clipped: Literal["lower", "upper"] | None = Field(description="The limit at which the probability stands.")
     imputed: list[str]
     expires_at: str | None
     words: str

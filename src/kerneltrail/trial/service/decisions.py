@@ -67,7 +67,7 @@ async def decide(
     served = served_of(request)
     wanted = asked(participant, kind, index, body)
     if body.drawn_by is None:
-        answer = await served.decide(served.trial.decide, wanted)
+        answer = await served.decide(served.trial.decide, wanted, began=request.state.began)
     else:
         assert body.action is not None
         assert body.probability is not None

@@ -120,7 +120,7 @@ async def action(request: Request, body: JustInAction) -> Response:
     def decide() -> Any:
         at, kind = _clock(served, body.user_id, body.timestamp), _kind(served, body.kind)
         wanted = requests.Request(body.user_id, kind, body.decision_idx, at, context=body.context)
-        return served.trial.decide(wanted)
+        return served.trial.decide(wanted, began=request.state.began)
 
     answer = await served.decide(decide)
     count(served, answer)

@@ -76,7 +76,8 @@ class Log:
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
-        began, status, answered = time.perf_counter(), 500, False
+        began, status, answered = time.monotonic(), 500, False
+        scope.setdefault("state", {})["began"] = began  # a decision's deadline counts from here
 
         async def seen(message: Message) -> None:
             nonlocal status, answered
@@ -93,7 +94,7 @@ class Log:
             if not answered:
                 await self.mistake(scope, receive, seen)
         finally:
-            seconds = time.perf_counter() - began
+            seconds = time.monotonic() - began
             route = route_of(scope)
             self.counted(scope["method"], route, status, seconds)
             named = scope.get("path_params", {}).get("participant")
