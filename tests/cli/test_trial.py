@@ -143,13 +143,13 @@ def test_a_trial_whose_record_was_changed_is_different(made, tmp_path):
     running = Folder(other).open()
     with running._core.ledger.database.engine.begin() as connection:
         connection.exec_driver_sql("DROP TRIGGER ledger_payloads_no_update")
-        changed = 'CAST(replace(CAST(content AS TEXT), \'"bound":"none"\', \'"bound":"upper"\') AS BLOB)'
+        changed = 'CAST(replace(CAST(content AS TEXT), \'"clipped":null\', \'"clipped":"upper"\') AS BLOB)'
         connection.exec_driver_sql(f"UPDATE ledger_payloads SET content = {changed}")
     running.close()
     replayed = run("trial", "replay", "--folder", other)
     assert replayed.exit_code == 1
     assert replayed.stdout.startswith("different: 4 of 4 decisions of walks come out otherwise; the first is entry")
-    assert "bound was 'upper' and is now 'none'" in " ".join(replayed.stdout.split())
+    assert "clipped was 'upper' and is now None" in " ".join(replayed.stdout.split())
     verified = run("trial", "verify", "--folder", other)
     assert verified.exit_code == 1
     assert "its payload was changed after it was recorded" in verified.stdout

@@ -1,6 +1,7 @@
 """What a trial promises, as far as it needs no network: on SQLite and on PostgreSQL."""
 
 from datetime import UTC, date, datetime, timedelta, timezone
+from time import monotonic
 
 import pytest
 
@@ -16,6 +17,7 @@ from kerneltrail.errors import (
     UnknownName,
 )
 from kerneltrail.store.canonical import real
+from kerneltrail.trial.standing import lines
 
 from .running import BEGIN, Time, agreed, asked, begun, enrol, incidents, models, outcome, walked
 
@@ -293,3 +295,22 @@ def test_observations_are_kept_as_they_came(trial):
         trial.decide(asked())
     with pytest.raises(ParticipantRemoved):
         trial.enrol("p01", timezone="UTC", starts_on=date(2026, 3, 1))
+
+
+def test_a_call_that_has_waited_too_long_is_answered_by_the_ladder(trial):
+    late = trial.decide(asked(), began=monotonic() - trial.protocol.deadline_ms / 1000.0)
+    assert late.value["rung"] == "fixed"
+    assert late.value["probability"] == trial.protocol.fallback.fixed
+    assert trial.decide(asked(index=1), began=monotonic()).value["rung"] == "policy"
+
+
+def test_a_key_may_expire_at_a_time_with_a_zone(trial):
+    made = trial.create_key(["app"], expires_at=BEGIN + timedelta(days=30))
+    assert trial.key_of(made.token).payload["expires_at"] == (BEGIN + timedelta(days=30)).isoformat()
+    with pytest.raises(DataError, match="needs a time zone"):
+        trial.create_key(["app"], expires_at=datetime(2026, 3, 1))
+
+
+def test_a_trial_before_its_first_decision_is_stated(trial):
+    words = lines(trial.status())
+    assert any(line.startswith("Decisions in 24 hours: none") for line in words)

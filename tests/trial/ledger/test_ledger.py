@@ -253,5 +253,5 @@ def test_numbers_of_which_every_bit_matters_survive(ledger):
 
 def test_the_base_does_not_need_what_the_ledger_needs():
     source = Path(__file__).parents[3] / "src" / "kerneltrail"
-    users = {path for path in source.rglob("*.py") if "sqlalchemy" in path.read_text(encoding="utf-8")}
+    users = {path for path in source.rglob("*.py") if "from sqlalchemy" in path.read_text(encoding="utf-8")}
     assert {path.relative_to(source).parts[:2] for path in users} == {("trial", "ledger")}

@@ -177,7 +177,7 @@ def test_a_schedule_is_drawn_ahead_and_stands(both):
     ],
 )
 def test_what_cannot_be_recorded_says_so_and_nothing_more(call, monkeypatch, error, answered):
-    def fails(request):
+    def fails(request, began):
         raise error
 
     monkeypatch.setattr(call.trial, "decide", fails)

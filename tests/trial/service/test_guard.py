@@ -149,7 +149,7 @@ def test_the_log_has_study_ids_and_nothing_that_was_observed_or_is_secret(locati
         call("GET", "export/decisions.csv", scope="analyst")
         call("POST", "outcomes", content=b'{"melancholic')
 
-        def fails(request):
+        def fails(request, began):
             raise RuntimeError(f"melancholic {request.context}")
 
         monkeypatch.setattr(call.trial, "decide", fails)

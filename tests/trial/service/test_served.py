@@ -106,9 +106,9 @@ def test_an_update_that_is_due_is_made_by_the_server_itself(tmp_path, time, late
 def test_an_answer_that_does_not_come_in_time_is_recorded_all_the_same(call, monkeypatch):
     go, inner = threading.Event(), call.trial.decide
 
-    def slow(request):
+    def slow(request, began):
         assert go.wait(60)
-        return inner(request)
+        return inner(request, began=began)
 
     call.token("app")
     monkeypatch.setattr(module, "PATIENCE", 0.3)

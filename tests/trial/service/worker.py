@@ -16,8 +16,8 @@ def serve(location, *, dies):
     if dies:
         decide = trial.decide
 
-        def recorded(request):
-            answer = decide(request)
+        def recorded(request, began):
+            answer = decide(request, began=began)
             if answer.new:
                 os.kill(os.getpid(), signal.SIGKILL)  # it is in the ledger, and nobody has been told
             return answer
