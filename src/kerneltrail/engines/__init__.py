@@ -2,6 +2,7 @@
 
 from kerneltrail.engines.engine import Engine, JobFailure, Local, Serial, engine_for, one_blas_thread, results
 from kerneltrail.engines.process import keep_freed_memory
+from kerneltrail.engines.turns import short_turns
 
 __all__ = [
     "Engine",
@@ -12,4 +13,5 @@ __all__ = [
     "keep_freed_memory",
     "one_blas_thread",
     "results",
+    "short_turns",
 ]
