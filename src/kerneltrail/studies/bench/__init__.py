@@ -29,6 +29,7 @@ from kerneltrail.studies.bench.nested import NestedBenchmark
 from kerneltrail.studies.bench.recovery import RecoveryBenchmark
 from kerneltrail.studies.bench.searches import SearchesBenchmark
 from kerneltrail.studies.bench.select import SelectBenchmark
+from kerneltrail.studies.bench.serve import ServeBenchmark
 from kerneltrail.studies.bench.train import TrainBenchmark
 from kerneltrail.studies.bench.update import UpdateBenchmark
 
@@ -36,7 +37,7 @@ for _kind in (
     EvidenceBenchmark, MapBenchmark, UpdateBenchmark, TrainBenchmark, SelectBenchmark,
     MethodsBenchmark, NestedBenchmark, RecoveryBenchmark, EffectsBenchmark, HostileBenchmark,
     SearchesBenchmark,
-    BetweenBenchmark,
+    BetweenBenchmark, ServeBenchmark,
 ):  # fmt: skip
     BENCHMARKS.add(_kind.name, _kind)
 
