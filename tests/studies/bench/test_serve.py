@@ -32,6 +32,7 @@ def test_rows_have_every_measurement(measured):
         assert set(KEYS) < set(row)
         assert row["n"] > 0
         assert 0.0 < row["seconds"] <= row["p95"] <= row["p99"] <= row["largest"]
+        assert 0.0 < row["p95_call"] <= row["p95"] + 1e-9
         assert row["late"] <= row["fallbacks"] <= row["n"]
     assert rows[1]["n"] == round(TINY.rate * TINY.seconds)
     assert rows[2]["update_seconds"] > 0.0
@@ -58,7 +59,7 @@ def test_the_bar_is_about_lateness_and_the_slowest_twentieth():
 def test_what_took_long_and_what_another_rung_made_is_counted():
     late = "the deadline of 500 ms had passed before policy"
     reasons = [late, "policy: no answer within 500 ms", "policy: there is none"]
-    notes = serving.Notes([0.1 * each for each in range(1, 12)], reasons)
+    notes = serving.Notes([0.1 * each for each in range(1, 12)], [0.1] * 11, reasons)
     found = notes.summary(2.0, 0.11)
     assert (found["decisions"], found["per_second"], found["fallbacks"], found["late"]) == (11, 5.5, 3, 2)
     np.testing.assert_allclose([found["p50"], found["largest"], found["processor"]], [0.6, 1.1, 0.01])

@@ -23,14 +23,13 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import numpy as np
-import sqlalchemy
-from sqlalchemy.engine import make_url
 
 from kerneltrail.errors import TrialError
 from kerneltrail.studies.bench.benchmark import Tick
 from kerneltrail.studies.bench.serve import FAST, STEADY, UPDATING, ServeBenchmark
 from kerneltrail.studies.bench.serving_study import KIND, TRIAL, Study
 from kerneltrail.trial.client import Client
+from kerneltrail.trial.ledger.database import Database
 
 POSTGRES = "KERNELTRAIL_POSTGRES"
 """Names a PostgreSQL in which a schema may be made, and dropped."""
@@ -42,12 +41,12 @@ LATE = ("deadline", "no answer within")
 
 
 @contextmanager
-def location(database: str) -> Iterator[str | None]:
+def location(name: str) -> Iterator[str | None]:
     """Where a ledger may lie: nothing said (in the trial's folder) for SQLite, an address for PostgreSQL.
 
     None, with a warning, where there is no PostgreSQL.
     """
-    if database == "SQLite":
+    if name == "SQLite":
         yield ""
         return
     with _postgres() as server:
@@ -55,16 +54,16 @@ def location(database: str) -> Iterator[str | None]:
             yield None
             return
         schema = f"bench_{uuid.uuid4().hex}"
-        url = make_url(server).set(drivername="postgresql+psycopg")
-        engine = sqlalchemy.create_engine(url)
-        with engine.begin() as connection:
-            connection.execute(sqlalchemy.text(f"CREATE SCHEMA {schema}"))
+        database = Database(server)
+        with database.engine.begin() as connection:
+            connection.exec_driver_sql(f"CREATE SCHEMA {schema}")
         try:
-            yield url.update_query_dict({"options": f"-csearch_path={schema}"}).render_as_string(hide_password=False)
+            url = database.url.update_query_dict({"options": f"-csearch_path={schema}"})
+            yield url.render_as_string(hide_password=False)
         finally:
-            with engine.begin() as connection:
-                connection.execute(sqlalchemy.text(f"DROP SCHEMA {schema} CASCADE"))
-            engine.dispose()
+            with database.engine.begin() as connection:
+                connection.exec_driver_sql(f"DROP SCHEMA {schema} CASCADE")
+            database.close()
 
 
 @contextmanager
@@ -174,9 +173,17 @@ def serving(study: Study) -> Iterator[Running]:
 
 @dataclass
 class Notes:
-    """How long each decision took, and why some were not made by the policy; threads may share it."""
+    """How long each decision took, and why some were not made by the policy; threads may share it.
+
+    Attributes:
+        seconds: since each should have been asked for, and
+        calls: since it was.
+        reasons: of those that another rung made.
+        problems: what ended the measurement.
+    """
 
     seconds: list[float] = field(default_factory=list)
+    calls: list[float] = field(default_factory=list)
     reasons: list[str] = field(default_factory=list)
     problems: list[Exception] = field(default_factory=list)
 
@@ -194,6 +201,7 @@ class Notes:
             "p95": p95,
             "p99": p99,
             "largest": max(self.seconds),
+            "p95_call": float(np.quantile(self.calls, 0.95)),
             "processor": processor / len(self.seconds),
             "fallbacks": len(self.reasons),
             "late": sum(any(word in reason for word in LATE) for reason in self.reasons),
@@ -219,11 +227,13 @@ class Caller:
         body = json.dumps({"decided_at": request.decided_at.isoformat(), "context": dict(request.context)})
         headers = {"Authorization": f"Bearer {next(self._tokens)}", "Content-Type": "application/json"}
         path = f"/v1/trials/{TRIAL}/participants/{request.participant}/decisions/{KIND}/{request.index}"
-        began = monotonic() if since is None else since
+        sent = monotonic()
         self._connection.request("PUT", path, body.encode(), headers)
         with self._connection.getresponse() as reply:
             content = reply.read()
-        notes.seconds.append(monotonic() - began)
+        answered = monotonic()
+        notes.seconds.append(answered - (sent if since is None else since))
+        notes.calls.append(answered - sent)
         if reply.status != 201:
             raise TrialError(f"a decision was refused with status {reply.status}: {content.decode()[:300]}")
         decided = json.loads(content)
