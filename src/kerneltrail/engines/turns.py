@@ -19,8 +19,8 @@ _before = 0.0
 def short_turns() -> Iterator[None]:
     """Let threads of this process take short turns while the block runs; blocks may overlap.
 
-    An answer that reads and writes a database gives up its turn some thirty times. Each time it would wait five
-    milliseconds for a thread that computes, which is Python's usual turn.
+    An answer that reads and writes a database gives up its turn many times. Each time it may wait five milliseconds
+    for a thread that computes, which is Python's usual turn.
     """
     global _blocks, _before
     with _LOCK:
