@@ -45,6 +45,31 @@ def test_a_quantile_is_where_the_distribution_function_is(parts, probability):
     assert mixture.quantile(probability)[0] == pytest.approx(expected, abs=1e-6)
 
 
+def halved(mixture, probability):
+    """The quantile by halving a bracket until nothing is left of it."""
+    low, high = mixture.means.min(axis=0) - 50.0, mixture.means.max(axis=0) + 50.0
+    for _ in range(200):
+        middle = 0.5 * (low + high)
+        beyond = mixture.above(middle) > 1.0 - probability
+        low, high = np.where(beyond, middle, low), np.where(beyond, high, middle)
+    return 0.5 * (low + high)
+
+
+@pytest.mark.parametrize("probability", [0.001, 0.05, 0.31, 0.5, 0.9, 0.999])
+@pytest.mark.parametrize(
+    ("means", "sds"),
+    [
+        ([[0.0, 5.0], [1.0, -5.0], [3.0, 0.0]], [[1.0, 0.1], [2.0, 0.1], [0.5, 3.0]]),
+        ([[0.0, 0.0], [1.0, 1e-3], [2.0, 30.0]], [[1e-6, 1.0], [1.0, 1e-8], [1e-3, 1e-2]]),
+        ([[0.0, 2.0], [1.0, 2.0], [2.0, 1.0]], [[0.0, 0.0], [0.0, 1.0], [0.0, 0.0]]),
+    ],
+    ids=["two heaps", "needles", "known numbers"],
+)
+def test_a_quantile_is_exact_for_heaps_needles_and_known_numbers(means, sds, probability):
+    mixture = NormalMixture([0.25, 0.45, 0.3], means, np.square(sds))
+    np.testing.assert_allclose(mixture.quantile(probability), halved(mixture, probability), rtol=1e-12, atol=1e-12)
+
+
 def test_a_number_that_is_known_is_its_own_interval():
     known = NormalMixture([1.0], [[2.0, 0.0]], [[0.0, 0.0]])
     np.testing.assert_array_equal(known.interval(0.9), [[2.0, 0.0], [2.0, 0.0]])

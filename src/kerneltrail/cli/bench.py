@@ -16,7 +16,7 @@ def bench(
         typer.Argument(
             metavar="NAME",
             help="evidence, map, update, train, select, or all of these; methods, nested, recovery, effects, hostile, "
-            "searches, shared, between or scale by themselves.",
+            "searches, shared, between, scale or serve by themselves.",
         ),
     ] = "all",
     json: Annotated[Path | None, typer.Option("--json", help="Write the rows to this file.", dir_okay=False)] = None,

@@ -4,6 +4,7 @@ from kerneltrail.engines.choice import engine_for
 from kerneltrail.engines.dask import Dask
 from kerneltrail.engines.engine import Engine, JobFailure, Local, Serial, one_blas_thread, results
 from kerneltrail.engines.process import keep_freed_memory
+from kerneltrail.engines.turns import short_turns
 
 __all__ = [
     "Dask",
@@ -15,4 +16,5 @@ __all__ = [
     "keep_freed_memory",
     "one_blas_thread",
     "results",
+    "short_turns",
 ]

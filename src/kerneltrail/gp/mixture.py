@@ -12,8 +12,8 @@ from kerneltrail.errors import DataError
 
 Array = NDArray[np.float64]
 
-HALVINGS = 80
-"""Steps of the search for a quantile: each halves the bracket, so it ends at the last digit."""
+STEPS = 200
+"""Of the search for a quantile, at most: each halves the bracket or the step before it. Six are common."""
 
 
 @dataclass(frozen=True)
@@ -83,13 +83,30 @@ class NormalMixture:
         # The quantile lies between the least and the greatest of the Normals'.
         each = self.means + float(scipy.special.ndtri(probability)) * np.sqrt(self.variances)
         low, high = each.min(axis=0), each.max(axis=0)
-        for _ in range(HALVINGS):
+        at = 0.5 * (low + high)
+        digit = 4.0 * np.finfo(np.float64).eps * (np.abs(self.means) + np.sqrt(self.variances)).max(axis=0)
+        moved = high - low
+        for _ in range(STEPS):
             if not np.any(high > low):  # one Normal, or several that agree
                 break
-            middle = 0.5 * (low + high)
-            beyond = self.above(middle) > 1.0 - probability
-            low, high = np.where(beyond, middle, low), np.where(beyond, high, middle)
-        return 0.5 * (low + high)
+            beyond = self.above(at) - (1.0 - probability)
+            low, high = np.where(beyond > 0, at, low), np.where(beyond > 0, high, at)
+            with np.errstate(divide="ignore", invalid="ignore"):
+                tangent = at + beyond / self._density(at)
+            # Newton's method, where it stays within the bracket and is not slower than halving the bracket would be.
+            quick = (tangent >= low) & (tangent <= high) & (np.abs(tangent - at) <= 0.5 * moved)
+            following = np.where(quick, tangent, 0.5 * (low + high))
+            moved, at = np.abs(following - at), following
+            if np.all((quick & (moved <= digit)) | (high - low <= digit)):
+                break
+        return np.asarray(at)
+
+    def _density(self, value: Array) -> Array:
+        """Density at a value at each place, (m,); Normals of variance 0 are left out."""
+        sd = np.sqrt(self.variances)
+        spread = np.where(sd > 0, sd, 1.0)
+        height = np.where(sd > 0, np.exp(-0.5 * ((value - self.means) / spread) ** 2) / spread, 0.0)
+        return self.weights @ height / np.sqrt(2.0 * np.pi)
 
     def interval(self, level: float = 0.9) -> tuple[Array, Array]:
         """The central interval that holds the number with probability `level`: (low, high), each (m,)."""

@@ -9,6 +9,7 @@ from contextlib import suppress
 from dataclasses import asdict, replace
 from datetime import datetime, timedelta
 
+from kerneltrail.engines import short_turns
 from kerneltrail.errors import (
     KerneltrailError,
     LedgerError,
@@ -155,7 +156,8 @@ def run(core: Core, job: Job) -> Updated:
         NotRecorded: if not even that can be recorded. The next update then notes that this one was broken off.
     """
     try:
-        return _run(core, job)
+        with short_turns():  # decisions go on in other threads meanwhile
+            return _run(core, job)
     finally:
         core.working.discard(job.id)
 

@@ -30,6 +30,7 @@ from kerneltrail.studies.bench.recovery import RecoveryBenchmark
 from kerneltrail.studies.bench.scale import ScaleBenchmark
 from kerneltrail.studies.bench.searches import SearchesBenchmark
 from kerneltrail.studies.bench.select import SelectBenchmark
+from kerneltrail.studies.bench.serve import ServeBenchmark
 from kerneltrail.studies.bench.shared import SharedBenchmark
 from kerneltrail.studies.bench.train import TrainBenchmark
 from kerneltrail.studies.bench.update import UpdateBenchmark
@@ -38,7 +39,7 @@ for _kind in (
     EvidenceBenchmark, MapBenchmark, UpdateBenchmark, TrainBenchmark, SelectBenchmark,
     MethodsBenchmark, NestedBenchmark, RecoveryBenchmark, EffectsBenchmark, HostileBenchmark,
     SearchesBenchmark,
-    BetweenBenchmark, SharedBenchmark, ScaleBenchmark,
+    BetweenBenchmark, SharedBenchmark, ScaleBenchmark, ServeBenchmark,
 ):  # fmt: skip
     BENCHMARKS.add(_kind.name, _kind)
 

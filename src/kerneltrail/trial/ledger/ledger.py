@@ -48,6 +48,8 @@ _OF_TRIAL = _ENTRIES.c.trial == bindparam("of")
 _OF_KEY = and_(_ENTRIES.c.kind == bindparam("sought"), _ENTRIES.c.key == bindparam("named"))
 _OF_REMOVED = and_(_ENTRIES.c.kind == str(Kind.REMOVAL), _ENTRIES.c.key == bindparam("whom"))
 _FIND = _WITH_PAYLOADS.where(_OF_TRIAL, _OF_KEY)
+# Made once: every decision reads what is new several times, and making the query took longer than running it.
+_AFTER = _WITH_PAYLOADS.where(_OF_TRIAL, _ENTRIES.c.sequence > bindparam("after")).order_by(_ENTRIES.c.sequence)
 _FIND_OR_REMOVED = _WITH_PAYLOADS.where(_OF_TRIAL, or_(_OF_KEY, _OF_REMOVED))
 _LAST = select(_ENTRIES.c.sequence, _ENTRIES.c.hash).where(_OF_TRIAL).order_by(_ENTRIES.c.sequence.desc()).limit(1)
 _INSERT_ENTRY, _INSERT_PAYLOAD = insert(_ENTRIES), insert(_PAYLOADS)
@@ -179,16 +181,17 @@ class Ledger:
         """
         if not self.database.is_there():
             return
-        query = _WITH_PAYLOADS.where(_ENTRIES.c.trial == self.trial, _ENTRIES.c.sequence > after)
+        query, which = _AFTER, {"of": self.trial, "after": after}
         if until is not None:
             query = query.where(_ENTRIES.c.sequence <= until)
         if participant is not None:
             query = query.where(_ENTRIES.c.participant == participant)
-        with self.database.reading() as connection:
-            ordered = query.order_by(_ENTRIES.c.sequence)
-            with connection.execution_options(yield_per=_CHUNK).execute(ordered) as streamed:
-                for row in streamed:
-                    yield Entry(*row)
+        with (
+            self.database.reading() as connection,
+            connection.execution_options(yield_per=_CHUNK).execute(query, which) as streamed,
+        ):
+            for row in streamed:
+                yield Entry(*row)
 
     def get(self, kind: str, key: str) -> Entry | None:
         """The entry of a kind with a key, or None."""
