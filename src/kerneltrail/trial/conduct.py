@@ -90,14 +90,15 @@ class Trial:
         copies = folder_of_copies(ledger, backups)
         core = Core(ledger, Draws(key), Models(models), clock, copies, pilot, kept_in(states))
         trial = cls(core)
-        with core.reading() as state:
-            frozen = None if state.protocol is None else core.protocol(state)
-        if frozen is not None:
-            agreement.check_in_force(core, frozen, protocol)
-        elif protocol is not None:
-            trial.freeze(protocol)
-        if warm:
-            trial.warm()
+        with core.closed_on_failure():
+            with core.reading() as state:
+                frozen = None if state.protocol is None else core.protocol(state)
+            if frozen is not None:
+                agreement.check_in_force(core, frozen, protocol)
+            elif protocol is not None:
+                trial.freeze(protocol)
+            if warm:
+                trial.warm()
         return trial
 
     # What was agreed -------------------------------------------------------------------------------------------------
