@@ -28,6 +28,13 @@ def server():
     if named:
         yield named
         return
+    with own_server() as started:
+        yield started.get_uri()
+
+
+@contextmanager
+def own_server():
+    """A PostgreSQL that is started here, and that a test may `stop` and `start`."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # it warns where XDG_RUNTIME_DIR is not set
@@ -41,7 +48,7 @@ def server():
         except Exception as problem:  # whatever kept it from starting
             missing(f"{type(problem).__name__}: {problem}")
         try:
-            yield started.get_uri()
+            yield started
         finally:
             started.cleanup()
     finally:
