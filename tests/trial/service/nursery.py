@@ -4,6 +4,7 @@ It reads lines ``LOCATION HOW NUMBER`` and answers each with the process's numbe
 somebody kills it, or kills itself: with ``before`` just before its NUMBER-th commit, with ``after`` just after it.
 """
 
+import faulthandler
 import os
 import signal
 import sys
@@ -39,6 +40,7 @@ def mortal(how, number):
 
 
 def serve(listener, location, how, number):
+    faulthandler.register(signal.SIGUSR1)  # what every thread is at, for a test that waits in vain
     mortal(how, number)
     trial = begun(location, warm=False)
     limits = CallLimits(rate=1e6, burst=10**6, refusals=1e6)

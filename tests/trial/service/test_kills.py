@@ -60,10 +60,14 @@ class Nursery:
             os.kill(self.number, sent)
         self.wait()
 
-    def wait(self, seconds=60.0):
+    def wait(self, seconds=60.0, meanwhile=lambda: None):
         end = monotonic() + seconds
         while self.lives():
-            assert monotonic() < end, "the server did not end"
+            meanwhile()
+            if monotonic() > end:
+                os.kill(self.number, signal.SIGUSR1)  # it writes what its threads are at
+                sleep(1.0)
+                raise AssertionError("the server did not end")
             sleep(0.005)
 
 
@@ -190,9 +194,9 @@ def kill_at_random(servers, apps, rng):
             checked(apps)
             assert monotonic() < end, "nothing was acknowledged"
             sleep(0.005)
-        sleep(rng.uniform(0.0, 0.5))
+        sleep(rng.uniform(0.0, 1.0))
     else:
-        servers.wait()  # apps go on calling
+        servers.wait(meanwhile=lambda: checked(apps))  # apps go on calling
     servers.kill()
 
 
