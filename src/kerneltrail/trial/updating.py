@@ -180,6 +180,8 @@ def _run(core: Core, job: Job) -> Updated:
         return finish(core, job, result)
     except LedgerError as problem:  # it may be written again by now
         return _failed(core, job, str(problem))
+    except Exception as problem:
+        return _failed(core, job, f"{type(problem).__name__}: {problem}")
 
 
 def finish(core: Core, job: Job, result: Learnt) -> Updated:
