@@ -16,8 +16,8 @@ def folder(tmp_path_factory):
 
 
 def test_the_demonstration_runs_to_its_end_and_replays(folder):
-    told = []
-    with trial_demo.demonstration(folder, size=SMALL, say=told.append) as running:
+    lines = []
+    with trial_demo.demonstration(folder, size=SMALL, say=lines.append) as running:
         assert set(running.tokens) == {"app", "operator", "analyst", "monitor"}
         assert running.address.startswith("http://127.0.0.1:")
         running.run()
@@ -31,8 +31,8 @@ def test_the_demonstration_runs_to_its_end_and_replays(folder):
     assert verdict.equal == verdict.exact == 30 == sum(rungs.values())
     assert versions == ["1", "2", "3"]
     assert chain.sound
-    assert [line.partition(":")[0] for line in told] == ["2026-03-02", "2026-03-03"]
-    assert "policy 3 serves" in told[-1]
+    assert [line.partition(":")[0] for line in lines] == ["2026-03-02", "2026-03-03"]
+    assert "policy 3 serves" in lines[-1]
     assert len(people) == 3
     kept = "\n".join(path.name for path in folder.rglob("*"))
     assert kept.count("ledger.db") >= 1

@@ -74,8 +74,8 @@ def test_schedules_reports_events_and_incidents(clients):
     drawn = app.schedule("p02", ahead)
     assert [each.index for each in drawn] == [0, 1]
     assert app.schedule("p02", ahead)[1].replayed
-    own = app.decide("p02", "rest", 0, decided_at=BEGIN, context=CONTEXT, drawn=(1, 0.5, "no answer"))
-    assert (own.action, own.rung) == (1, "fixed")
+    reported = app.decide("p02", "rest", 0, decided_at=BEGIN, context=CONTEXT, drawn=(1, 0.5, "no answer"))
+    assert (reported.action, reported.rung) == (1, "fixed")
     other = {**CONTEXT, "steps": 1.0}
     stands = app.decide("p02", "walk", 0, decided_at=BEGIN, context=other)  # drawn ahead: whatever is asked for now
     assert (stands.decision_id, stands.replayed) == (drawn[0].decision_id, True)

@@ -1,5 +1,7 @@
 """Updates of the policy: what enters, what is left out, what is checked, and what a failed one leaves behind."""
 
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 
 import pytest
@@ -7,7 +9,7 @@ import pytest
 from kerneltrail.errors import TrialError, UnknownName
 from kerneltrail.gp import Reward
 from kerneltrail.trajectory.model_file import fingerprint
-from kerneltrail.trial import checks
+from kerneltrail.trial import checks, states
 from kerneltrail.trial.protocol import Protocol
 from kerneltrail.trial.versions import Versions
 from trajectory.small import small_model
@@ -163,3 +165,23 @@ def test_with_another_model_everybody_is_followed_anew_with_the_same_batches(loc
 def _of(model):
     stated = Protocol.from_model(model, trial="walks", commitment=agreed().draw.commitment).to_json()
     return {name: stated[name] for name in ("model", "allocation")}
+
+
+def test_decisions_do_not_wait_for_a_replay(trial, monkeypatch):
+    walked(trial)
+    trial.update(reason="one")
+    trial.decide(asked(index=5))
+    entered, go, real = threading.Event(), threading.Event(), states.followed
+
+    def slow(*given):
+        entered.set()
+        assert go.wait(60)
+        return real(*given)
+
+    monkeypatch.setattr(states, "followed", slow)
+    with ThreadPoolExecutor(1) as pool:
+        replayed = pool.submit(trial.replay)
+        assert entered.wait(60)
+        assert trial.decide(asked(index=6)).value["rung"] == "policy"
+        go.set()
+        assert replayed.result(60).exact == 5  # as the ledger was when it began

@@ -124,7 +124,7 @@ def simulation(size: Size, seed: int) -> Simulation:
 def points(size: Size, seed: int) -> list[Point]:
     """All decision points in the order of their times."""
     simulated = simulation(size, seed)
-    found = []
+    drawn = []
     for user in simulated.test.raw:
         effect = simulated.advantage[user.name]
         assert user.action is not None
@@ -135,7 +135,7 @@ def points(size: Size, seed: int) -> list[Point]:
             since = (user.order[row] - first) / np.timedelta64(1, "s")
             context = {name: float(value) for name, value in zip(user.covariates, user.X[row], strict=True)}
             adds = effect["1"] + effect["log_steps30pre"] * context["log_steps30pre"]
-            found.append(
+            drawn.append(
                 Point(
                     user.name.replace("test", "participant"),
                     row,
@@ -146,7 +146,7 @@ def points(size: Size, seed: int) -> list[Point]:
                     float(adds),
                 )
             )
-    return sorted(found, key=lambda point: (point.at, point.participant))
+    return sorted(drawn, key=lambda point: (point.at, point.participant))
 
 
 @dataclass
@@ -257,8 +257,8 @@ class Demonstration:
         while self._updating() and monotonic() < end:
             sleep(0.05)
         policies = operator.policies().value
-        told = ", ".join(f"{count} by {rung}" for rung, count in sorted(rungs.items()))
-        self.say(f"{(morning - timedelta(days=1)).date()}: decisions {told}; policy {policies['active']} serves")
+        by_rung = ", ".join(f"{count} by {rung}" for rung, count in sorted(rungs.items()))
+        self.say(f"{(morning - timedelta(days=1)).date()}: decisions {by_rung}; policy {policies['active']} serves")
 
     def _updating(self) -> bool:
         with self.trial.reading() as state:

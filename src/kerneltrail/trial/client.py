@@ -254,8 +254,8 @@ class Client:
     def incidents(self, *, open_only: bool = False) -> list[Mapping[str, Any]]:
         """Incidents in the order they were recorded."""
         query = "?open_only=true" if open_only else ""
-        found: list[Mapping[str, Any]] = self.call("GET", self._at("incidents") + query).value["incidents"]
-        return found
+        incidents: list[Mapping[str, Any]] = self.call("GET", self._at("incidents") + query).value["incidents"]
+        return incidents
 
     def acknowledge(self, incident: str, *, by: str, note: str = "") -> Reply:
         """Record that somebody has seen an incident."""

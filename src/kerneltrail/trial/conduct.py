@@ -122,9 +122,13 @@ class Trial:
         with self._core.reading() as state:
             return self._core.protocol(state)
 
+    def snapshot(self) -> State:
+        """All that the ledger comes to by now, as a copy: for pages and exports, which decisions do not wait for."""
+        return self._core.snapshot()
+
     @contextmanager
     def reading(self) -> Iterator[State]:
-        """All that the ledger comes to by now, for whoever reads several things of it: nothing changes meanwhile."""
+        """All that the ledger comes to by now, for a short look: decisions wait meanwhile, and nothing changes."""
         with self._core.reading() as state:
             yield state
 
@@ -347,13 +351,13 @@ class Trial:
 
     def alerts(self, now: datetime | None = None) -> list[Alert]:
         """What somebody should look at, computed from the ledger; nothing is recorded."""
-        with self._core.reading() as state:
-            return alarms.alerts(state, self._core.protocol(state), now or self._core.clock())
+        state = self._core.snapshot()
+        return alarms.alerts(state, self._core.protocol(state), now or self._core.clock())
 
     def status(self, now: datetime | None = None) -> Status:
         """How the trial stands: a light, numbers, and words; its alerts are in it."""
-        with self._core.reading() as state:
-            return standing.status(state, self._core.protocol(state), now or self._core.clock())
+        state = self._core.snapshot()
+        return standing.status(state, self._core.protocol(state), now or self._core.clock())
 
     def watch(self, now: datetime | None = None) -> list[Incident]:
         """Record the alerts that are not yet recorded for their day as incidents, and return those."""
@@ -381,10 +385,7 @@ class Trial:
 
     def replay_one(self, name: str) -> ReplayedDecision:
         """Recompute one decision, by its `decision_id` or key; raises `UnknownName`."""
-        with self._core.reading() as state:
-            whom, key = self._core.find(state, name)
-            person = state.participants[whom]
-            return rerun.replay_one(self._core, state, person, person.decisions[key], Versions(state))
+        return rerun.replay_one(self._core, name)
 
     def backup(self, path: str | os.PathLike[str] | None = None) -> Path:
         """Copy the ledger while it is in use, and verify the copy; into the folder of backups by default."""

@@ -7,7 +7,7 @@ import threading
 import uuid
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -115,6 +115,20 @@ class Core:
                 self.pasts.clear()
                 self._last, self._ids = state, (0, {})
             yield state
+
+    def snapshot(self) -> State:
+        """A copy of the state, for whoever reads for long: decisions need not wait until they are done."""
+        with self.reading() as state:
+            people = {name: _copy(person) for name, person in state.participants.items()}
+            return replace(
+                state,
+                protocols=list(state.protocols),
+                participants=people,
+                activations=list(state.activations),
+                updates=dict(state.updates),
+                incidents=dict(state.incidents),
+                keys=dict(state.keys),
+            )
 
     def protocol(self, state: State, hash: str | None = None) -> Protocol:
         """The protocol in force, or the one with a hash."""
@@ -236,6 +250,17 @@ class Core:
         shown = {"incident": name, **payload, "participant": participant}
         return self.append(Kind.INCIDENT, name, payload, shown, participant=participant,
                            request={"kind": kind}, writer=writer)  # fmt: skip
+
+
+def _copy(person: Participant) -> Participant:
+    return replace(
+        person,
+        changes=list(person.changes),
+        decisions=dict(person.decisions),
+        deliveries={key: list(several) for key, several in person.deliveries.items()},
+        observations=list(person.observations),
+        outcomes=dict(person.outcomes),
+    )
 
 
 def answer_of(entry: Entry, *, new: bool) -> Answer:

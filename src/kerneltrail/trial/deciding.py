@@ -322,8 +322,3 @@ def requested(record: Mapping[str, Any]) -> Request:
         record["context"],
         None if expires is None else datetime.fromisoformat(expires),
     )
-
-
-def past_of(core: Core, protocol: Protocol, person: Participant, record: Mapping[str, Any]) -> Past:
-    """The past of a recorded decision."""
-    return core.pasts.at(protocol, person, record["until"], datetime.fromisoformat(record["decided_at"]))

@@ -36,10 +36,10 @@ class Caller:
     def until(self, answered, seconds=60.0):
         """Wait until a function answers with something true."""
         end = monotonic() + seconds
-        while not (found := answered()):
+        while not (answer := answered()):
             assert monotonic() < end, "it took too long"
             sleep(0.02)
-        return found
+        return answer
 
 
 def asked(index=0, hour=9.0, steps=120.0, **changes):

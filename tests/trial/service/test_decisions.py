@@ -160,6 +160,9 @@ def test_a_schedule_is_drawn_ahead_and_stands(both):
     assert all(0.2 <= each["probability"] <= 0.8 for each in drawn)
     asked_again = both.decide(index=1)
     assert (asked_again.status_code, asked_again.json()) == (200, drawn[1])
+    both.decide(index=4, steps=1.0)
+    later = {"participant": "p01", "decisions": [{"kind": "walk", "index": 4, **asked(4)}]}
+    assert problem(both("POST", "schedules", later)) == (409, "key-conflict")
     assert problem(both("POST", "schedules", {**body, "participant": "p99"})) == (404, "unknown")
     assert problem(both("POST", "schedules", {**body, "decisions": []})) == (422, "refused")
 

@@ -2,7 +2,6 @@
 
 import threading
 from concurrent.futures import ThreadPoolExecutor
-from types import SimpleNamespace
 
 import pytest
 
@@ -24,7 +23,6 @@ class Fake:
         self.calls = []
         self.reason = "ten outcomes came"
         self.fails = ()
-        self._core = SimpleNamespace(ledger=SimpleNamespace(trial="walks"))
 
     def _called(self, name):
         self.calls.append(name)

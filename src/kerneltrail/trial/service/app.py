@@ -110,21 +110,21 @@ async def _ready(request: Request) -> Response:
 def _openapi(app: FastAPI) -> dict[str, Any]:
     """FastAPI's description, with problems where it has errors of its own, and the key where one is needed."""
     if app.openapi_schema is None:
-        found = get_openapi(title=app.title, version=app.version, description=app.description, routes=app.routes)
-        schemas = found["components"]["schemas"]
-        for own in ("HTTPValidationError", "ValidationError"):
-            schemas.pop(own, None)
-        document = problems.ProblemDocument.model_json_schema(ref_template="#/components/schemas/{model}")
-        schemas |= document.pop("$defs", {})
-        schemas["Problem"] = document
-        found["components"]["securitySchemes"] = {
+        document = get_openapi(title=app.title, version=app.version, description=app.description, routes=app.routes)
+        schemas = document["components"]["schemas"]
+        for builtin in ("HTTPValidationError", "ValidationError"):
+            schemas.pop(builtin, None)
+        problem = problems.ProblemDocument.model_json_schema(ref_template="#/components/schemas/{model}")
+        schemas |= problem.pop("$defs", {})
+        schemas["Problem"] = problem
+        document["components"]["securitySchemes"] = {
             "key": {"type": "http", "scheme": "bearer", "bearerFormat": "kt_<id>_<secret>"}
         }
-        for path in found["paths"].values():
+        for path in document["paths"].values():
             for operation in path.values():
                 _with_problems(operation)
-        found["components"]["schemas"] = dict(sorted(schemas.items()))
-        app.openapi_schema = found
+        document["components"]["schemas"] = dict(sorted(schemas.items()))
+        app.openapi_schema = document
     return app.openapi_schema
 
 

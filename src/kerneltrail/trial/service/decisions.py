@@ -8,6 +8,7 @@ from typing import Any
 
 from fastapi import APIRouter, Request, Response
 
+from kerneltrail.errors import KeyConflict
 from kerneltrail.trial import request as requests
 from kerneltrail.trial.results import Answer, Item
 from kerneltrail.trial.service.answers import DecisionAnswer, DeliveryAnswer, ItemsAnswer, ScheduleAnswer
@@ -141,7 +142,10 @@ async def schedule(request: Request, trial: TrialName, body: ScheduleBody) -> Re
     """Draw decisions ahead, for a phone that goes offline."""
     served = served_of(request)
     wanted = [asked(body.participant, each.kind, each.index, each) for each in body.decisions]
-    answers = await served.decide(served.trial.schedule, wanted)
+    try:
+        answers = await served.decide(served.trial.schedule, wanted)
+    except KeyConflict as conflict:
+        raise Problem(409, "key-conflict", "One of these was decided before", conflict.words) from None
     for answer in answers:
         count(served, answer)
     content = b'{"decisions":[' + b",".join(answer.body for answer in answers) + b"]}"

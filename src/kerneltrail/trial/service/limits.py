@@ -118,10 +118,10 @@ def strict_json(content: bytes) -> Any:
         return value
 
     def members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-        found = dict(pairs)
-        if len(found) < len(pairs):
+        content = dict(pairs)
+        if len(content) < len(pairs):
             raise ValueError("a name stands twice in one object")
-        return found
+        return content
 
     try:
         text = content.decode("utf-8")

@@ -21,7 +21,6 @@ from kerneltrail.trial.service.models import AcknowledgementBody, Segment, Trial
 from kerneltrail.trial.service.problems import RETRY, Problem
 from kerneltrail.trial.service.replies import JSON, documented, recorded, served_of
 from kerneltrail.trial.service.served import Served
-from kerneltrail.trial.standing import status as status_of
 
 router = APIRouter(route_class=GuardedRoute, tags=["looking after it"])
 MEDIA = {"csv": "text/csv; charset=utf-8", "jsonl": "application/jsonl", "parquet": "application/vnd.apache.parquet"}
@@ -39,7 +38,7 @@ def incident_plain(incident: Incident) -> dict[str, Any]:
         "open": incident.is_open,
         "participant": incident.participant,
         **{name: payload.get(name) for name in ("kind", "severity", "words")},
-        "acknowledged": [{"at": at, **dict(said)} for at, said in incident.acknowledged],
+        "acknowledged": [{"at": at, **dict(note)} for at, note in incident.acknowledged],
     }
 
 
@@ -54,8 +53,8 @@ async def incidents(
 ) -> Response:
     """Incidents in the order they were recorded."""
     served = served_of(request)
-    found = await served.read(served.trial.incidents, open_only=open_only)
-    return Response(as_json({"incidents": [incident_plain(each) for each in found]}), media_type=JSON)
+    incidents = await served.read(served.trial.incidents, open_only=open_only)
+    return Response(as_json({"incidents": [incident_plain(each) for each in incidents]}), media_type=JSON)
 
 
 @router.post(
@@ -88,8 +87,7 @@ async def export(request: Request, trial: TrialName, table: Table, format: Forma
     served = served_of(request)
 
     def made() -> bytes:
-        with served.record.lock:
-            return export_table(served.record.state(), table.value, format.value)
+        return export_table(served.trial.snapshot(), table.value, format.value)
 
     content = await served.work(made)
     headers = {"Content-Disposition": f'attachment; filename="{table.value}.{format.value}"'}
@@ -153,9 +151,7 @@ def _gauges(served: Served) -> list[Sample]:
 def _standing(served: Served) -> Iterator[Sample]:
     """What the trial's status says, as numbers; nothing where it cannot be had."""
     try:
-        agreed = served.trial.protocol
-        with served.record.lock:
-            status = status_of(served.record.state(), agreed, served.now())
+        status = served.trial.status()
     except KerneltrailError:
         return
     yield "kerneltrail_entries", {}, status.entries

@@ -140,7 +140,7 @@ async def mistake(scope: Scope, receive: Receive, send: Send) -> None:
 def install(app: FastAPI) -> None:
     """Answer every error with a problem."""
 
-    async def own(request: Request, error: Exception) -> Response:
+    async def refusal(request: Request, error: Exception) -> Response:
         assert isinstance(error, Problem)
         return error.response()
 
@@ -165,7 +165,7 @@ def install(app: FastAPI) -> None:
             error.status_code, kinds.get(error.status_code, "http"), words, headers=dict(error.headers or {})
         ).response()
 
-    app.add_exception_handler(Problem, own)
+    app.add_exception_handler(Problem, refusal)
     app.add_exception_handler(KerneltrailError, known)
     app.add_exception_handler(RequestValidationError, invalid)
     app.add_exception_handler(HTTPException, http)

@@ -52,14 +52,14 @@ def recorded(answer: Answer, *, status: int | None = None, headers: Mapping[str,
 
 def documented(good: Mapping[int, type[BaseModel]], *errors: int, etag: tuple[int, ...] = ()) -> dict[int | str, Any]:
     """The responses of a call, for OpenAPI."""
-    found: dict[int | str, Any] = {}
+    responses: dict[int | str, Any] = {}
     for status, model in good.items():
-        found[status] = {"model": model, "description": WORDS[status]}
+        responses[status] = {"model": model, "description": WORDS[status]}
         headers: dict[str, Any] = {}
         if status == 200 and 201 in good:
             headers[REPLAYED] = {"description": "true for a repeat.", "schema": {"type": "string"}}
         if status in etag:
             headers["ETag"] = {"description": "For If-Match.", "schema": {"type": "string"}}
         if headers:
-            found[status]["headers"] = headers
-    return found | {status: {"description": WORDS[status]} for status in errors}
+            responses[status]["headers"] = headers
+    return responses | {status: {"description": WORDS[status]} for status in errors}

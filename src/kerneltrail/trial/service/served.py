@@ -14,7 +14,6 @@ from urllib.parse import quote
 
 from kerneltrail.errors import UpdateRunning
 from kerneltrail.trial.conduct import Trial
-from kerneltrail.trial.ledger.folds import Folded
 from kerneltrail.trial.service.limits import Buckets, CallLimits
 from kerneltrail.trial.service.logs import LOGGER, note_failure
 from kerneltrail.trial.service.metrics import Metrics
@@ -52,8 +51,6 @@ class Served:
     def __post_init__(self) -> None:
         self.path = quote(self.name, safe="")
         self.metrics = Metrics()
-        # Long reads have a state of the ledger of their own: decisions must not wait until a table is written.
-        self.record = Folded(self.trial._core.ledger)
         self.rates = Buckets(self.limits.rate, self.limits.burst)
         self.refusals = Buckets(self.limits.refusals, 10.0 * self.limits.refusals)
         # Decisions and keys have threads of their own: whatever takes long must not keep them waiting.
