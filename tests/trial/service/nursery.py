@@ -23,8 +23,8 @@ def mortal(how, number):
     """Let this process die at a commit."""
     writing, commits = Database.writing, 0
 
-    def die_at(moment):
-        if moment == how and commits == number:
+    def die_at(moment, commit):
+        if moment == how and commit == number:
             os.kill(os.getpid(), signal.SIGKILL)
 
     @contextmanager
@@ -33,8 +33,9 @@ def mortal(how, number):
         with writing(database, trial) as connection:
             yield connection
             commits += 1  # there is one writer at a time
-            die_at("before")
-        die_at("after")
+            this = commits  # after the commit another may have begun
+            die_at("before", this)
+        die_at("after", this)
 
     Database.writing = counted
 
