@@ -37,6 +37,13 @@ def server():
     if named:
         yield named
         return
+    with own_server() as started:
+        yield started.get_uri()
+
+
+@contextmanager
+def own_server():
+    """A PostgreSQL that is started here, and that a test may `stop` and `start`."""
     folder = Path(tempfile.mkdtemp(prefix="kt-pg-"))  # short: the path of a socket has 107 characters at most
     try:
         try:
@@ -45,7 +52,7 @@ def server():
         except Exception as problem:  # whatever kept it from starting
             missing(f"{type(problem).__name__}: {problem}")
         try:
-            yield started.get_uri()
+            yield started
         finally:
             started.cleanup()
             atexit.unregister(started._cleanup)  # it would make the folder again, for its lock

@@ -4,6 +4,7 @@ from datetime import UTC, date, datetime, timedelta
 
 from kerneltrail.trajectory.model_file import fingerprint
 from kerneltrail.trial.conduct import Trial
+from kerneltrail.trial.export import table
 from kerneltrail.trial.ledger import Ledger
 from kerneltrail.trial.request import Request
 
@@ -86,3 +87,20 @@ def walked(trial, person="p01", indices=range(4), time=None):
 def incidents(trial, kind):
     """Incidents of a kind."""
     return [each for each in trial.incidents() if each.payload and each.payload["kind"] == kind]
+
+
+def rows(trial, name):
+    """Rows of an exported table."""
+    with trial.reading() as state:
+        return table(state, name)[1]
+
+
+def broken(*_):
+    """In the place of whatever should fail."""
+    raise ArithmeticError("broken")
+
+
+def drawn(answer):
+    """What the draw says, from the names of the decision and the published rule alone."""
+    value = answer.value
+    return int(DRAWS.number("walks", value["participant"], value["kind"], value["index"]) < value["probability"])

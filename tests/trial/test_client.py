@@ -153,6 +153,18 @@ def test_what_may_be_repeated_is_repeated_and_waits_as_told():
     assert all(0.0 < each <= 10.0 for each in pauses)
 
 
+@pytest.mark.parametrize("status", [200, 409])
+def test_an_answer_that_is_cut_off_is_none_and_the_call_is_repeated(status):
+    cut = (status, b'{"inci', {"Content-Length": "500"})
+    with answering(cut, GOOD) as (address, calls):
+        assert Client(address, "walks", "kt_a_b", pause=lambda _: None).incidents() == []
+        assert len(calls) == 2
+    with answering(cut) as (address, _):
+        with pytest.raises(CallRefused) as refused:
+            Client(address, "walks", "kt_a_b", tries=1).incidents()
+        assert (refused.value.status, refused.value.kind) == (0, "no-answer")
+
+
 def test_what_is_refused_or_must_not_be_repeated_is_not():
     with answering(problem(422, "refused")) as (address, calls):
         with pytest.raises(CallRefused) as refused:

@@ -30,3 +30,8 @@ def test_the_dose_fades_as_the_protocol_says():
     agreed = protocol(burden={"decay": 0.5})
     past = Past().after(agreed, "rest", {}, True).after(agreed, "rest", {}, True)
     assert past.dose == 1.5
+
+
+def test_whole_numbers_of_a_record_stand_in_as_numbers_with_a_point():
+    past = Past().after(protocol(), "walk 09:00", {"hour": 9, "steps": 120}, sent=False)
+    assert [type(past.seen["steps"]), type(past.mean("walk 09:00", "steps"))] == [float, float]

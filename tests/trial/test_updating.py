@@ -63,13 +63,14 @@ def test_a_dry_run_records_nothing(trial):
     assert trial.update(reason="now").checks == dry.checks
 
 
-def test_an_update_that_fails_leaves_the_old_policy(trial, monkeypatch):
+@pytest.mark.parametrize("part", ["learn", "finish"])
+def test_an_update_that_fails_leaves_the_old_policy(trial, monkeypatch, part):
     walked(trial)
 
     def broken(*_):
         raise RuntimeError("out of luck")
 
-    monkeypatch.setattr("kerneltrail.trial.updating.learn", broken)
+    monkeypatch.setattr(f"kerneltrail.trial.updating.{part}", broken)
     done = trial.update(reason="test")
     assert done.state == "failed"
     assert "RuntimeError: out of luck" in done.words

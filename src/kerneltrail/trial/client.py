@@ -311,11 +311,12 @@ class Client:
             headers["Content-Type"] = "application/json"
         request = urllib.request.Request(self.address + path, content, headers, method=method)
         try:
-            with self._opener.open(request, timeout=self.timeout) as answer:
-                return _reply(answer.status, answer.headers, answer.read())
-        except urllib.error.HTTPError as error:
-            with error:
-                raise _refused(error) from None
+            try:
+                with self._opener.open(request, timeout=self.timeout) as answer:
+                    return _reply(answer.status, answer.headers, answer.read())
+            except urllib.error.HTTPError as error:
+                with error:  # its body may be cut off, too
+                    raise _refused(error.code, error.headers, error.read()) from None
         except (OSError, http.client.HTTPException) as error:
             reason = getattr(error, "reason", None) or type(error).__name__
             raise CallRefused(0, "no-answer", f"{self.address} cannot be reached: {reason}") from None
@@ -328,15 +329,15 @@ def _reply(status: int, headers: Any, body: bytes) -> Reply:
     return Reply(status, value, body, headers.get("ETag"), replayed, headers.get("Location"))
 
 
-def _refused(error: urllib.error.HTTPError) -> CallRefused:
-    header = error.headers.get("Retry-After") or ""
+def _refused(status: int, headers: Any, body: bytes) -> CallRefused:
+    header = headers.get("Retry-After") or ""
     after = float(header) if header.isascii() and header.isdigit() else 0.0
     try:
-        problem = json.loads(error.read())
+        problem = json.loads(body)
         kind = str(problem["type"]).rpartition(":")[2]
-        return CallRefused(error.code, kind, str(problem.get("detail") or problem["title"]), after)
-    except (OSError, ValueError, KeyError, TypeError):  # whatever stands between here and the service
-        return CallRefused(error.code, "http", f"the server answers with status {error.code}", after)
+        return CallRefused(status, kind, str(problem.get("detail") or problem["title"]), after)
+    except (ValueError, KeyError, TypeError):  # whatever stands between here and the service
+        return CallRefused(status, "http", f"the server answers with status {status}", after)
 
 
 def _updated(value: Mapping[str, Any]) -> Updated:

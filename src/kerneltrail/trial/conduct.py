@@ -84,16 +84,16 @@ class Trial:
             ConfigError: if the protocol is to be frozen and does not fit the model.
         """
         copies = folder_of_copies(ledger, backups)
-        core = Core(ledger, Draws(key), Models(models), clock, copies, pilot, kept_in(states))
-        trial = cls(core)
-        with core.reading() as state:
-            frozen = None if state.protocol is None else core.protocol(state)
-        if frozen is not None:
-            agreement.check_in_force(core, frozen, protocol)
-        elif protocol is not None:
-            trial.freeze(protocol)
-        if warm:
-            trial.warm()
+        trial = cls(core := Core(ledger, Draws(key), Models(models), clock, copies, pilot, kept_in(states)))
+        with core.closed_on_failure():
+            with core.reading() as state:
+                frozen = None if state.protocol is None else core.protocol(state)
+            if frozen is not None:
+                agreement.check_in_force(core, frozen, protocol)
+            elif protocol is not None:
+                trial.freeze(protocol)
+            if warm:
+                trial.warm()
         return trial
 
     # What was agreed -------------------------------------------------------------------------------------------------

@@ -97,6 +97,15 @@ class Core:
             _ONE_THREAD.release()
 
     @contextmanager
+    def closed_on_failure(self) -> Iterator[None]:
+        """Close everything if the block fails: nobody gets the trial then, who could close it."""
+        try:
+            yield
+        except BaseException:
+            self.close()
+            raise
+
+    @contextmanager
     def reading(self) -> Iterator[State]:
         """The ledger's state with all that is recorded by now; it does not change within."""
         with self._folded.lock:

@@ -102,8 +102,10 @@ def remove(core: Core, participant: str, reason: str, by: str) -> Removed:
 
 
 def copies(folder: Path | None) -> list[Path]:
-    """Copies of the ledger in a folder, oldest first."""
-    return [] if folder is None or not folder.is_dir() else sorted(folder.glob("ledger-*"))
+    """Copies of the ledger in a folder, oldest first; with what is left of copies that were broken off."""
+    if folder is None or not folder.is_dir():
+        return []
+    return [*sorted(folder.glob("ledger-*")), *sorted(folder.glob(".*.tmp"))]
 
 
 def copy_name(core: Core, before: str) -> str:

@@ -39,13 +39,14 @@ class Past:
             arrived: covariates that were in the context, without those that were filled in.
             sent: whether the action reached the participant.
         """
+        values = {name: float(value) for name, value in arrived.items()}  # JSON has whole numbers without a point
         sums = dict(self.slots.get(slot, {}))
-        for name, value in arrived.items():
+        for name, value in values.items():
             total, count = sums.get(name, (0.0, 0))
             sums[name] = (total + value, count + 1)
         return Past(
             dose_after(self.dose, sent, protocol.burden.decay),
-            FrozenDict({**self.seen, **arrived}),
+            FrozenDict({**self.seen, **values}),
             FrozenDict({**self.slots, slot: FrozenDict(sums)}),
         )
 

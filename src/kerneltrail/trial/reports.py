@@ -45,18 +45,20 @@ def deliver(core: Core, decision: str, status: str, at: datetime | None, deliver
     shown = {**payload, "decision": record["decision_id"], "assigned_action": record["action"]}
     name = f"{key}/{status}"
     try:
-        answer = core.append(Kind.DELIVERY, name, payload, shown, participant=participant)
+        with core.ledger.transaction() as writer:
+            answer = core.append(Kind.DELIVERY, name, payload, shown, participant=participant, writer=writer)
+            if answer.new and delivered_action == 1 and record["action"] == 0:
+                core.incident(
+                    "delivered-otherwise",
+                    f"an action reached {participant} that was not assigned (decision {key})",
+                    severity="error",
+                    participant=participant,
+                    key=f"delivered-otherwise/{answer.sequence}",
+                    writer=writer,
+                )
     except KeyConflict as conflict:
         tell_conflict(core, conflict, participant)
         raise
-    if answer.new and delivered_action == 1 and record["action"] == 0:
-        core.incident(
-            "delivered-otherwise",
-            f"an action reached {participant} that was not assigned (decision {key})",
-            severity="error",
-            participant=participant,
-            key=f"delivered-otherwise/{answer.sequence}",
-        )
     return answer
 
 

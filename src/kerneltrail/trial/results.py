@@ -186,6 +186,8 @@ class Status:
         last_call: when the newest decision was recorded, or None.
         open_incidents: how many nobody has acknowledged.
         entries: of the ledger.
+        outcome: mean and 25th percentile of participants' mean outcomes: how they fare as a rule, and how those fare
+            who fare worst; None where there are none.
         alerts: what somebody should look at.
     """
 
@@ -205,6 +207,7 @@ class Status:
     last_call: datetime | None
     open_incidents: int
     entries: int
+    outcome: tuple[float, float] | None = None
     alerts: tuple[Alert, ...] = ()
 
 

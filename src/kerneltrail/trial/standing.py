@@ -32,6 +32,7 @@ def status(state: State, protocol: Protocol, now: datetime) -> Status:
         for each in person.outcomes.values()
         if now - DAY < instant(each.received_at) <= now
     ]
+    means = list(mean_outcomes(state).values())
     newest = max(versions.by_name.values(), key=lambda each: each.sequence, default=None)
     return Status(
         at=now,
@@ -50,8 +51,19 @@ def status(state: State, protocol: Protocol, now: datetime) -> Status:
         last_call=max((instant(each.received_at) for each in every), default=None),
         open_incidents=sum(each.is_open for each in state.incidents.values()),
         entries=state.sequence,
+        outcome=None if not means else (float(np.mean(means)), float(np.quantile(means, 0.25))),
         alerts=current,
     )
+
+
+def mean_outcomes(state: State) -> dict[str, float]:
+    """The mean outcome of each participant who has any that counts; what is missing is left out, it is not 0."""
+    values = {
+        person.id: [each.value for each in person.current().values() if each.value is not None]
+        for person in state.participants.values()
+        if person.removed is None
+    }
+    return {name: float(np.mean(several)) for name, several in values.items() if several}
 
 
 def as_json(standing: Status) -> dict[str, Any]:
@@ -69,13 +81,18 @@ def lines(standing: Status) -> list[str]:
     calls = f", {standing.received} of {standing.expected} that were due" if standing.expected else ""
     last = "never" if standing.last_call is None else f"{standing.last_call:%Y-%m-%d %H:%M} UTC"
     learnt = "" if standing.last_update is None else f", made {standing.last_update:%Y-%m-%d %H:%M} UTC"
-    times = standing.latency_ms
+    times, fares = standing.latency_ms, standing.outcome
     text = [
         f"{standing.title} ({standing.trial}): {standing.light}",
         f"Participants: {people}",
         f"Decisions in 24 hours: {made}{calls}; last call {last}",
         *([] if times is None else [f"Time to decide: {times[0]:.0f} ms as a rule, 95 % within {times[1]:.0f} ms"]),
         f"Outcomes in 24 hours: {standing.outcomes}",
+        *(
+            []
+            if fares is None
+            else [f"Mean outcome: {fares[0]:.4g} over participants; a quarter lie below {fares[1]:.4g}"]
+        ),
         f"Policy: {standing.policy or 'none'}{learnt}",
         f"Ledger: {counted(standing.entries, 'entry', 'entries')}; {counted(standing.open_incidents, 'incident')} open",
     ]

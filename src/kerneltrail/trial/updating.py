@@ -26,6 +26,7 @@ from kerneltrail.trial.learning import Job, Learnt, learn
 from kerneltrail.trial.ledger.copies import backup
 from kerneltrail.trial.ledger.entries import Kind, instant
 from kerneltrail.trial.ledger.folds import State, Update
+from kerneltrail.trial.ledger.ledger import Writer
 from kerneltrail.trial.results import Check, Updated, UpdateState
 from kerneltrail.trial.rows import until as as_it_was
 from kerneltrail.trial.versions import Versions, stored_version
@@ -118,7 +119,7 @@ def _bury(core: Core) -> None:
         words = f"update {running.id} was killed before it ended: the policy before it has gone on serving"
         with core.ledger.transaction() as writer:
             writer.append(Kind.UPDATE_FINISHED, running.id, {"state": "killed", "words": words})
-        core.incident("update-killed", words, key=f"update-killed/{running.id}")
+            core.incident("update-killed", words, key=f"update-killed/{running.id}", writer=writer)
 
 
 def due(core: Core, state: State, now: datetime) -> str:
@@ -181,6 +182,8 @@ def _run(core: Core, job: Job) -> Updated:
         return finish(core, job, result)
     except LedgerError as problem:  # it may be written again by now
         return _failed(core, job, str(problem))
+    except Exception as problem:
+        return _failed(core, job, f"{type(problem).__name__}: {problem}")
 
 
 def finish(core: Core, job: Job, result: Learnt) -> Updated:
@@ -221,12 +224,12 @@ def finish(core: Core, job: Job, result: Learnt) -> Updated:
         if version is not None:
             reason = f"update {job.id}: {job.reason}"
             writer.append(Kind.POLICY_ACTIVATED, f"{version}/update-{job.id}", {"version": version, "reason": reason})
-    _tell(core, job, result)
+        _tell(core, job, result, writer)
     return done
 
 
-def _tell(core: Core, job: Job, result: Learnt) -> None:
-    """Incidents of participants who were held back, or whose probability moves far."""
+def _tell(core: Core, job: Job, result: Learnt, writer: Writer) -> None:
+    """Incidents of participants who were held back, or whose probability moves far, recorded with the update."""
     for check in result.checks:
         if not check.passed:
             severity = "warning" if check.name == "shift" else "error"
@@ -235,7 +238,9 @@ def _tell(core: Core, job: Job, result: Learnt) -> None:
             details = {"update": job.id}
             person = check.participant
             with suppress(ParticipantRemoved):
-                core.incident(kind, check.words, severity=severity, participant=person, key=key, details=details)
+                core.incident(
+                    kind, check.words, severity=severity, participant=person, key=key, details=details, writer=writer
+                )
 
 
 def _updated(job: Job, result: Learnt, state: UpdateState, version: str | None) -> Updated:
@@ -285,7 +290,7 @@ def _failed(core: Core, job: Job, problem: str) -> Updated:
     if job.id:
         with core.ledger.transaction() as writer:
             writer.append(Kind.UPDATE_FINISHED, job.id, {"state": "failed", "base": job.base.version, "words": words})
-        core.incident("update-failed", words, severity="error", key=f"update-failed/{job.id}")
+            core.incident("update-failed", words, severity="error", key=f"update-failed/{job.id}", writer=writer)
     return done
 
 

@@ -66,3 +66,9 @@ def problem(response):
     assert body["status"] == response.status_code
     assert body["title"]
     return response.status_code, body["type"].rpartition(":")[2]
+
+
+def local_time(call, index, at):
+    """When a decision that is made at a time is made on the participant's clock."""
+    answer = call.decide(index=index, decided_at=at.isoformat())
+    return call.trial.decision(answer.json()["decision_id"])[1]["decided_at"]
