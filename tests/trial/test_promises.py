@@ -10,12 +10,12 @@ from math import nan
 
 import numpy as np
 import pytest
-from kerneltrail.trial.ledger.backup import restore
 
 from kerneltrail.errors import DecisionError, KeyConflict, NotActive, NotRecorded, TrialError
 from kerneltrail.trial import checks, states, updating
 from kerneltrail.trial.core import Core
 from kerneltrail.trial.draw import Draws
+from kerneltrail.trial.ledger.copies import restore
 from kerneltrail.trial.ledger.ledger import Writer
 from kerneltrail.trial.versions import Versions
 
@@ -92,10 +92,10 @@ def test_promise_03_probabilities_keep_within_their_limits_and_0_has_a_reason(lo
         trial.decide(asked(index=31, available=False))
     trial.decide(asked(index=31, available=False, reasons=("asleep",)))
     chances = [trial.decision(row["decision_id"])[1] for row in rows(trial, "decisions")]
-    assert all(0.2 <= float.fromhex(each["probability_hex"]) <= 0.8 for each in chances[:-1])
+    assert all(0.2 <= float.fromhex(each["probability"]) <= 0.8 for each in chances[:-1])
     assert (chances[-1]["probability"], chances[-1]["action"], chances[-1]["reasons"]) == (0, 0, ["asleep"])
     if delta:
-        assert {each["bound"] for each in chances[:-1]} == {"lower" if delta > 0 else "upper"}
+        assert {each["clipped"] for each in chances[:-1]} == {"lower" if delta > 0 else "upper"}
     trial.close()
 
 
@@ -108,7 +108,7 @@ def test_promise_04_the_record_of_a_decision_is_full(trial):
     assert record["context"] == {"hour": 8.0, "steps": 77.0}
     assert (record["policy_version"], record["model_id"]) == ("2", next(iter(models())))
     assert record["protocol_hash"] == trial.protocol.hash
-    chance, number = (float.fromhex(record[name]) for name in ("probability_hex", "number_hex"))
+    chance, number = (float.fromhex(record[name]) for name in ("probability", "draw"))
     assert number == Draws(DRAWS.key).number("walks", "p01", "walk", 8)
     assert record["action"] == int(number < chance)
     assert record["probability_of_action"] == (chance if record["action"] else 1 - chance)

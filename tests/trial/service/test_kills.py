@@ -17,11 +17,11 @@ from random import Random
 from time import monotonic, sleep
 
 import pytest
-from kerneltrail.trial.ledger.backup import restore
 
 from kerneltrail.errors import CallRefused
 from kerneltrail.trial.client import Client
 from kerneltrail.trial.ledger import Ledger
+from kerneltrail.trial.ledger.copies import restore
 
 from ..running import BEGIN, begun, enrol, incidents
 from .test_processes import ready
