@@ -173,8 +173,8 @@ def test_every_step_is_announced(name):
 
 
 def test_an_unknown_benchmark_is_refused():
-    with pytest.raises(KerneltrailError, match=r"no benchmark is called 'speed'; there are evidence, map, update, "):
-        chosen("speed")
+    with pytest.raises(KerneltrailError, match=r"no benchmark is called 'quality'; there are evidence, map, update, "):
+        chosen("quality")
 
 
 def test_rows_are_written_under_their_key_beside_the_machine(rows, tmp_path):
