@@ -216,12 +216,11 @@ def descend(
     return value, UNFINISHED, iterations, evaluations
 
 
-@compiled()
 def hessian_at(w: Array, steps: Array, posterior: CompiledPosterior, layout: CompiledLayout) -> Array:
     """Hessian at w in whitened coordinates, by differences of the gradient; NaN where it cannot be had.
 
     The differences are to one side. With a step that is small beside the posterior's width the error is as small, and
-    two sides would take twice as long.
+    two sides would take twice as long. Compiled, this would save little, and hold all that it calls once more.
     """
     k = w.shape[0]
     hessian = np.full((k, k), math.nan)

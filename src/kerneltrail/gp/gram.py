@@ -143,6 +143,13 @@ def scaled_gram(gram: Array, scale: Array, noise: float, out: Array) -> None:
 
 
 @compiled(fastmath=FAST)
+def scale_row(row: Array, factor: float) -> None:
+    """Multiply in place; ``row *= factor`` compiles an error message with it, as ``row[:] =`` does."""
+    for j in range(row.shape[0]):
+        row[j] *= factor
+
+
+@compiled(fastmath=FAST)
 def cholesky(matrix: Array, counted: int) -> float:
     """Replace the upper triangle of `matrix` by U with UᵀU = matrix; the log determinant of its first `counted` rows.
 
@@ -166,7 +173,7 @@ def cholesky(matrix: Array, counted: int) -> float:
             matrix[k, k] = 0.0
             return logdet
         factor = 1.0 / math.sqrt(pivot)
-        matrix[k, k:] *= factor
+        scale_row(matrix[k, k:], factor)
         if k + 1 == r:
             break
         upper, lower = matrix[k, k + 1 :], matrix[k + 1, k + 1 :]
@@ -182,7 +189,7 @@ def cholesky(matrix: Array, counted: int) -> float:
             matrix[k + 1, k + 1] = 0.0
             return logdet
         factor = 1.0 / math.sqrt(pivot)
-        matrix[k + 1, k + 1 :] *= factor
+        scale_row(matrix[k + 1, k + 1 :], factor)
         for i in range(k + 2, r - 1, 2):
             upper, lower, here, below = matrix[k, i:], matrix[k + 1, i:], matrix[i, i:], matrix[i + 1, i:]
             f0, g0, f1, g1 = upper[0], lower[0], upper[1], lower[1]

@@ -135,7 +135,7 @@ def slope_one(
     gram.backward(factor, mean)
 
     # α = K⁻¹y = (y - Φm)/σ², and d log p/dΦ = α m' - Φ A⁻¹ =: W, since Φ'K⁻¹ = A⁻¹Φ' and Φ'α = m.
-    residual[:] = features[r]
+    feature_rows.copy(features[r], residual)
     _subtract(features, scale[:r] * mean, residual)
     alpha2 = 0.0
     for i in range(n):

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from kerneltrail.gp.urn_moves.tally import Array, Codes, Tally, Target, accept, log_top, pick, tally_of
+from kerneltrail.gp.urn_moves.tally import LESS, NONE, ONE, Array, Codes, Tally, Target, accept, log_top, pick, tally_of
 from kerneltrail.kernels.compiled.cached import compiled
 
 
@@ -28,7 +28,7 @@ def steps_of(target: Target, tally: Tally) -> Steps:
     steps = Steps(np.empty(S), np.zeros((S, S)), np.empty(S), np.empty(S), np.exp(target.log_mass))
     for p in range(S + 1):
         for s in range(S):
-            _step_count(target, tally, steps, p, s, 0)
+            _step_count(target, tally, steps, p, s, NONE)
     return steps
 
 
@@ -49,7 +49,7 @@ def _step_count(target: Target, tally: Tally, steps: Steps, p: int, s: int, by: 
 
 @compiled()
 def _count_path(target: Target, tally: Tally, steps: Steps, path: Codes, by: int) -> None:
-    parent = 0
+    parent = NONE
     for code in path:
         _step_count(target, tally, steps, parent, code, by)
         parent = code + 1
@@ -64,7 +64,8 @@ def _filter(target: Target, steps: Steps, begin: int, end: int, shares: Array) -
     """
     S, T = target.evidence.shape[1], end - begin
     message, sums, logs = np.zeros((T, S)), np.empty(S), np.empty(S)
-    message[0] = steps.first
+    for i in range(S):
+        message[0, i] = steps.first[i]
     for t in range(T):
         if t:
             sums[:] = 0.0
@@ -136,7 +137,7 @@ def redraw(target: Target, tally: Tally, steps: Steps, shares: Array, m: int, u:
     begin, end = target.starts[m], target.starts[m + 1]
     S, T = target.evidence.shape[1], end - begin
     old, new = tally.codes[begin:end].copy(), np.empty(T, np.int64)
-    _count_path(target, tally, steps, old, -1)
+    _count_path(target, tally, steps, old, LESS)
     message = _filter(target, steps, begin, end, shares)
     # A state is (composition i, self transitions r so far in its run), flat in [r, i].
     r, i = divmod(pick(u[1], message.ravel()), S)
@@ -156,8 +157,9 @@ def redraw(target: Target, tally: Tally, steps: Steps, shares: Array, m: int, u:
     log_ratio += _log_steps(steps, old) - _log_steps(steps, new)
     accepted = accept(u[0], log_ratio)
     if accepted:
-        tally.codes[begin:end] = new
-    _count_path(target, tally, steps, tally.codes[begin:end], 1)
+        for t in range(T):
+            tally.codes[begin + t] = new[t]
+    _count_path(target, tally, steps, tally.codes[begin:end], ONE)
     return accepted
 
 

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from kerneltrail.gp.urn_moves.tally import (
+    LESS,
     Array,
     Codes,
     Tally,
@@ -86,7 +87,7 @@ def replate(target: Target, tally: Tally, runs: bool, shift: Codes, block: Codes
     `shift`, (S+1, S), is 0 before and after.
     """
     codes, counts, S = tally.codes, tally.counts, target.evidence.shape[1]
-    _, _, groups = _group(tally, runs, -1)
+    _, _, groups = _group(tally, runs, LESS)
     parent, old, _ = _group(tally, runs, index(u[0], groups))
     n, log_mass = counts[parent, old], target.log_mass[parent]
     # P(b) ∝ C(n-1, b-1) Γ(b) Γ(a+n-b) ∝ Γ(a+n-b) / (n-b)!
@@ -134,8 +135,10 @@ def replate(target: Target, tally: Tally, runs: bool, shift: Codes, block: Codes
     if accepted:
         for i in range(size):
             codes[block[i]] = new
-        counts += shift
-        tally.totals[:] += shift.sum(axis=1)
+        for p in range(S + 1):
+            for s in range(S):
+                counts[p, s] += shift[p, s]
+                tally.totals[p] += shift[p, s]
     shift[:] = 0
     return accepted
 

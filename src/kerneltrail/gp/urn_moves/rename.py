@@ -19,8 +19,15 @@ def transpose(target: Target, tally: Tally, u: Any) -> bool:
     product more or less. The move undoes itself, whether the other is in use or not.
     """
     codes, S = tally.codes, target.evidence.shape[1]
-    used = np.flatnonzero(tally.counts.sum(axis=0))
-    old = used[index(u[0], len(used))]
+    used, size = np.empty(S, np.int64), 0
+    for s in range(S):
+        customers = 0
+        for p in range(S + 1):
+            customers += tally.counts[p, s]
+        if customers:
+            used[size] = s
+            size += 1
+    old = used[index(u[0], size)]
     log_q = 0.0
     if index(u[1], 2):
         new = index(u[2], S)
@@ -37,11 +44,12 @@ def transpose(target: Target, tally: Tally, u: Any) -> bool:
         elif codes[c] == new:
             delta += target.evidence[c, old] - target.evidence[c, new]
     # Rows and columns change places; the totals stay the same numbers.
-    after = tally.counts.copy()
-    after[old + 1], after[new + 1] = tally.counts[new + 1], tally.counts[old + 1]
-    column = after[:, old].copy()
-    after[:, old] = after[:, new]
-    after[:, new] = column
+    swap = np.arange(S + 1)  # of parents; a child is one less
+    swap[old + 1], swap[new + 1] = new + 1, old + 1
+    after = np.empty_like(tally.counts)
+    for p in range(S + 1):
+        for s in range(S):
+            after[p, s] = tally.counts[swap[p], swap[s + 1] - 1]
     for p in range(S + 1):
         for s in range(S):
             if after[p, s] != tally.counts[p, s]:
@@ -54,7 +62,9 @@ def transpose(target: Target, tally: Tally, u: Any) -> bool:
             codes[c] = new
         elif codes[c] == new:
             codes[c] = old
-    tally.counts[:] = after
+    for p in range(S + 1):
+        for s in range(S):
+            tally.counts[p, s] = after[p, s]
     total = tally.totals[old + 1]
     tally.totals[old + 1] = tally.totals[new + 1]
     tally.totals[new + 1] = total

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from kerneltrail.gp.urn_moves.tally import Array, Codes, Tally, Target, log_top, pick_log, tally_of
+from kerneltrail.gp.urn_moves.tally import LESS, NONE, ONE, Array, Codes, Tally, Target, log_top, pick_log, tally_of
 from kerneltrail.kernels.compiled.cached import compiled
 
 
@@ -26,7 +26,7 @@ def logs_of(target: Target, tally: Tally) -> Logs:
     logs = Logs(np.empty((S + 1, S)), np.empty((S, S)), np.empty(S))
     for p in range(S + 1):
         for s in range(S):
-            _log_count(target, tally, logs, p, s, 0)
+            _log_count(target, tally, logs, p, s, NONE)
     return logs
 
 
@@ -47,11 +47,11 @@ def reseat(target: Target, tally: Tally, logs: Logs, weights: Array, m: int, c: 
     codes, child = tally.codes, -1
     parent = codes[c - 1] + 1 if c > target.starts[m] else 0
     old = codes[c]
-    _log_count(target, tally, logs, parent, old, -1)
+    _log_count(target, tally, logs, parent, old, LESS)
     top, here = logs.tops[parent], target.evidence[c]
     if c + 1 < target.starts[m + 1]:
         child = codes[c + 1]
-        _log_count(target, tally, logs, old + 1, child, -1)
+        _log_count(target, tally, logs, old + 1, child, LESS)
         out = logs.into[child]
         for s in range(len(weights)):
             weights[s] = top[s] + here[s] + out[s] - logs.bottoms[s]
@@ -65,9 +65,9 @@ def reseat(target: Target, tally: Tally, logs: Logs, weights: Array, m: int, c: 
             weights[s] = top[s] + here[s]
     new = pick_log(u, weights)
     codes[c] = new
-    _log_count(target, tally, logs, parent, new, 1)
+    _log_count(target, tally, logs, parent, new, ONE)
     if child >= 0:
-        _log_count(target, tally, logs, new + 1, child, 1)
+        _log_count(target, tally, logs, new + 1, child, ONE)
     return bool(new != old)
 
 

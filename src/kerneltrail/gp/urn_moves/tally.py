@@ -13,6 +13,9 @@ from kerneltrail.kernels.compiled.cached import compiled
 Array = NDArray[np.float64]
 Codes = NDArray[np.int64]
 
+NONE, ONE, LESS = np.int64(0), np.int64(1), np.int64(-1)
+"""0, 1 and -1. For numbers written out, numba compiles what they are given to once for each of them."""
+
 
 class Target(NamedTuple):
     """The joint (method (9)) of M users with C customers over S candidates.

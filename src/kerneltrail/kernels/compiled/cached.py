@@ -19,7 +19,7 @@ def compiled(**options: Any) -> Any:
 
     def decorate(function: Callable[..., Any]) -> Any:
         try:
-            return numba.njit(cache=True, **options)(function)
+            return numba.njit(cache=True, no_cfunc_wrapper=True, **options)(function)
         except RuntimeError:  # numba finds no folder
             _warn()
             return numba.njit(**options)(function)
