@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import Any
 
-import narwhals as nw
+import lazy_loader
 import numpy as np
 from numpy.typing import NDArray
 
@@ -21,6 +21,7 @@ from kerneltrail.data.table import Table, frame_table
 from kerneltrail.errors import DataError
 from kerneltrail.kernels import Array
 
+nw = lazy_loader.load("narwhals")
 KINDS = ("pandas", "polars", "pyarrow")
 """Libraries of frames; the first that is installed is used where a caller had none."""
 

@@ -13,11 +13,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-import narwhals as nw
+import lazy_loader
 import numpy as np
 
 from kerneltrail.errors import DataError
 from kerneltrail.names import nearest
+
+nw = lazy_loader.load("narwhals")
+"""Loaded when somebody hands over something that may be a frame: an app sends numbers by name."""
 
 MISSING = frozenset({"", "na", "n/a", "nan", "null", "none", "<na>", "nat"})
 """Cells of a CSV file that mean "no value", in lower case: what pandas, polars and R write."""
