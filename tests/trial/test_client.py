@@ -74,6 +74,11 @@ def test_schedules_reports_events_and_incidents(clients):
     drawn = app.schedule("p02", ahead)
     assert [each.index for each in drawn] == [0, 1]
     assert app.schedule("p02", ahead)[1].replayed
+    contexts = {"09:00": CONTEXT, "17:30": CONTEXT}
+    days = {"begins_on": date(2026, 3, 10), "days": 2, "first_index": 50, "contexts": contexts}
+    times, of_days = zip(*app.schedule_days("p02", "walk", **days), strict=True)
+    assert [f"{at:%d %H:%M}" for at in times] == ["10 09:00", "10 17:30", "11 09:00", "11 17:30"]
+    assert [each.index for each in of_days] == [50, 51, 52, 53]
     reported = app.decide("p02", "rest", 0, decided_at=BEGIN, context=CONTEXT, drawn=(1, 0.5, "no answer"))
     assert (reported.action, reported.rung) == (1, "fixed")
     other = {**CONTEXT, "steps": 1.0}

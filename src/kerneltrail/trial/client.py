@@ -209,6 +209,26 @@ class Client:
         reply = self.call("POST", self._at("schedules"), {"participant": participant, "decisions": planned})
         return [Decided.of(each, replayed=reply.replayed) for each in reply.value["decisions"]]
 
+    def schedule_days(
+        self,
+        participant: str,
+        kind: str,
+        *,
+        begins_on: date,
+        days: int,
+        first_index: int,
+        contexts: Mapping[str, Mapping[str, Any]] | None = None,
+    ) -> list[tuple[datetime, Decided]]:
+        """Draw all decisions of some days ahead, at the protocol's times: when each is for, and what was drawn.
+
+        `contexts` has what is expected at a time of the day, such as ``08:30``.
+        """
+        body = {"participant": participant, "kind": kind, "days": days, "first_index": first_index}
+        body |= {"begins_on": begins_on.isoformat(), "contexts": dict(contexts or {})}
+        reply = self.call("POST", self._at("schedules"), body)
+        drawn = (Decided.of(each, replayed=reply.replayed) for each in reply.value["decisions"])
+        return list(zip(map(datetime.fromisoformat, reply.value["times"]), drawn, strict=True))
+
     def deliver(
         self, decision: str, status: str, *, at: datetime | None = None, delivered_action: int | None = None
     ) -> Reply:

@@ -165,6 +165,26 @@ def test_a_schedule_is_drawn_ahead_and_stands(both):
     assert problem(both("POST", "schedules", later)) == (409, "key-conflict")
     assert problem(both("POST", "schedules", {**body, "participant": "p99"})) == (404, "unknown")
     assert problem(both("POST", "schedules", {**body, "decisions": []})) == (422, "refused")
+    assert problem(both("POST", "schedules", {**body, "days": 2})) == (422, "refused")
+
+
+def test_days_are_drawn_ahead_at_the_protocols_times_on_the_participants_clock(both):
+    hours = {"09:00": {"hour": 9.0, "steps": 120.0}, "17:30": {"hour": 17.5, "steps": 80.0}}
+    days = {"kind": "walk", "begins_on": "2026-03-28", "days": 2, "first_index": 10, "contexts": hours}
+    body = {"participant": "p01", **days}
+    first, again = both("POST", "schedules", body), both("POST", "schedules", body)
+    assert (first.status_code, again.status_code) == (201, 200)
+    assert first.content == again.content
+    assert [each["index"] for each in first.json()["decisions"]] == [10, 11, 12, 13]
+    # The clocks go forward in between.
+    assert first.json()["times"] == [
+        "2026-03-28T09:00:00+01:00", "2026-03-28T17:30:00+01:00",
+        "2026-03-29T09:00:00+02:00", "2026-03-29T17:30:00+02:00",
+    ]  # fmt: skip
+    for change in ({"kind": "rest"}, {"kind": "run"}, {"contexts": {"12:00": {}}}, {"days": 0}, {"first_index": None}):
+        assert problem(both("POST", "schedules", {**body, **change})) == (422, "refused")
+    many = {**body, "days": 60, "begins_on": "2026-03-02", "first_index": 100}
+    assert both("POST", "schedules", {**many, "contexts": {}}).status_code == 422  # nothing stands in for the hour
 
 
 @pytest.mark.parametrize(

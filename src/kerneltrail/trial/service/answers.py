@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -44,9 +45,10 @@ class DecisionAnswer(_Answer):
 
 
 class ScheduleAnswer(_Answer):
-    """Decisions drawn ahead, in the order asked for."""
+    """Decisions drawn ahead, in the order asked for, and the times that they are for."""
 
     decisions: list[DecisionAnswer]
+    times: list[datetime]
 
 
 class ParticipantAnswer(_Answer):

@@ -10,11 +10,13 @@ from fastapi import APIRouter, Request, Response
 
 from kerneltrail.errors import KeyConflict
 from kerneltrail.trial import request as requests
+from kerneltrail.trial.ahead import days_ahead
 from kerneltrail.trial.results import Answer, Item
 from kerneltrail.trial.service.answers import DecisionAnswer, DeliveryAnswer, ItemsAnswer, ScheduleAnswer
 from kerneltrail.trial.service.guard import APP, GuardedRoute, needs
 from kerneltrail.trial.service.guard import shown as as_json
 from kerneltrail.trial.service.models import (
+    AHEAD,
     ITEMS,
     DecisionBody,
     DeliveryBody,
@@ -139,15 +141,42 @@ def _items(served: Served, what: str, items: Sequence[Item]) -> Response:
     **needs(APP),
 )
 async def schedule(request: Request, trial: TrialName, body: ScheduleBody) -> Response:
-    """Draw decisions ahead, for a phone that goes offline."""
+    """Draw decisions ahead, for a phone that goes offline: those that are listed, or all of some days."""
     served = served_of(request)
-    wanted = [asked(body.participant, each.kind, each.index, each) for each in body.decisions]
+    wanted = await served.decide(_planned, served, body)
     try:
         answers = await served.decide(served.trial.schedule, wanted)
     except KeyConflict as conflict:
         raise Problem(409, "key-conflict", "One of these was decided before", conflict.words) from None
     for answer in answers:
         count(served, answer)
-    content = b'{"decisions":[' + b",".join(answer.body for answer in answers) + b"]}"
+    times = as_json([each.decided_at.isoformat() for each in wanted])
+    content = b'{"decisions":[' + b",".join(answer.body for answer in answers) + b'],"times":' + times + b"}"
     new = any(answer.new for answer in answers)
     return Response(content, 201 if new else 200, media_type=JSON, headers={} if new else {REPLAYED: "true"})
+
+
+def _planned(served: Served, body: ScheduleBody) -> list[requests.Request]:
+    """The requests of a schedule."""
+    if body.decisions is not None:
+        return [asked(body.participant, each.kind, each.index, each) for each in body.decisions]
+    assert body.kind is not None
+    assert body.begins_on is not None
+    assert body.days is not None
+    assert body.first_index is not None
+    person = served.trial.participant(body.participant)
+    wanted = days_ahead(
+        served.trial.protocol,
+        body.participant,
+        (person.enrolled or {})["timezone"],
+        kind=body.kind,
+        begins_on=body.begins_on,
+        days=body.days,
+        first_index=body.first_index,
+        contexts=body.contexts,
+    )
+    if len(wanted) > AHEAD:
+        raise Problem(
+            413, "too-many-items", "Too many decisions", f"a schedule has at most {AHEAD}, these days {len(wanted)}"
+        )
+    return wanted

@@ -186,10 +186,31 @@ class Planned(Body):
 
 
 class ScheduleBody(Body):
-    """Decisions ahead, for a phone that goes offline: all in one commit, or none."""
+    """Decisions ahead, for a phone that goes offline: all in one commit, or none.
+
+    Either the decisions themselves, or days: then those of a kind, at the protocol's times on the participant's clock.
+    """
 
     participant: Name
-    decisions: list[Planned] = Field(min_length=1, max_length=AHEAD)
+    decisions: list[Planned] | None = Field(default=None, min_length=1, max_length=AHEAD)
+    kind: Name | None = None
+    begins_on: Day | None = Field(default=None, examples=["2026-03-01"])
+    days: Annotated[int, Field(ge=1, le=60)] | None = None
+    first_index: Annotated[int, Field(ge=0, le=999_999_999)] | None = Field(
+        default=None, description="Of the first decision; the others count on from it, so that a repeat is the same."
+    )
+    contexts: dict[Name, dict[Name, Value]] = Field(
+        default_factory=dict, max_length=50, description="What is expected at a time of the day, such as 08:30."
+    )
+
+    @model_validator(mode="after")
+    def _either(self) -> ScheduleBody:
+        ahead = (self.kind, self.begins_on, self.days, self.first_index)
+        if self.decisions is not None and (any(each is not None for each in ahead) or self.contexts):
+            raise ValueError("give the decisions or days, not both")
+        if self.decisions is None and any(each is None for each in ahead):
+            raise ValueError("give the decisions, or days with kind, begins_on and first_index")
+        return self
 
 
 class UpdateBody(Body):
