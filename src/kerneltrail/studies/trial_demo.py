@@ -57,8 +57,8 @@ COVARIATES = {
     "temperature": {"unit": "°C", "low": -40.0, "high": 60.0},
 }
 LABELS = {
-    "log_steps30": "step count (log)",
-    "log_steps30pre": "earlier step count (log)",
+    "log_steps30": "log step count",
+    "log_steps30pre": "earlier log step count",
     "action": "a prompt",
 }
 MISSING, LATE, CORRECTED, UNDELIVERED = 0.05, 0.05, 0.03, 0.04

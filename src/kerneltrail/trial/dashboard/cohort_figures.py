@@ -41,7 +41,7 @@ class Realised:
 
 def draw_realised(data: Realised, *, width: float) -> Figure:
     """On the dashed line messages were sent as often as the probabilities say."""
-    with styled(min(width, 6.0), 3.4) as figure:
+    with styled(width, 3.1) as figure:
         ax = figure.subplots()
         ax.plot([0, 1], [0, 1], color=INK, linewidth=1.0, linestyle=(0, (4, 3)), label="as it should be")
         share = np.array(data.share)

@@ -52,15 +52,21 @@ class Contact:
 
 def contacts(state: State, protocol: Protocol, now: datetime) -> list[Contact]:
     """Everybody who needs a call, most urgent first; of those alike, who has been waiting longest."""
-    listed = []
-    for person in present(state):
-        points = points_of(person)
-        reasons = sorted(_reasons(person, points, protocol, now), key=lambda each: URGENCY.index(each.urgency))
-        if reasons:
-            zone = ZoneInfo((person.enrolled or {})["timezone"])
-            since = _last_call(person) or instant(str(person.enrolled_at))
-            listed.append(Contact(person.id, tuple(reasons), f"{now.astimezone(zone):%H:%M}", since))
+    everybody = (contact_of(person, points_of(person), protocol, now) for person in present(state))
+    listed = [each for each in everybody if each is not None]
     return sorted(listed, key=lambda each: (URGENCY.index(each.urgency), each.since, each.participant))
+
+
+def contact_of(person: Participant, points: list[Point], protocol: Protocol, now: datetime) -> Contact | None:
+    """Why a participant needs a call; None if they do not."""
+    if person.enrolled is None:
+        return None
+    reasons = sorted(_reasons(person, points, protocol, now), key=lambda each: URGENCY.index(each.urgency))
+    if not reasons:
+        return None
+    since = _last_call(person) or instant(str(person.enrolled_at))
+    clock = f"{now.astimezone(ZoneInfo(person.enrolled['timezone'])):%H:%M}"
+    return Contact(person.id, tuple(reasons), clock, since)
 
 
 def _reasons(person: Participant, points: list[Point], protocol: Protocol, now: datetime) -> Iterator[Reason]:

@@ -6,6 +6,7 @@ Matplotlib's style is one for the whole process, so one figure is drawn at a tim
 from __future__ import annotations
 
 import pickle
+import textwrap
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
@@ -41,6 +42,8 @@ Array = NDArray[np.float64]
 KEPT = 64
 """Pictures that are remembered: a page that is opened again, with nothing new, draws nothing."""
 UPDATE = "update of the policy"
+LETTERS = 44
+"""Of a name on a narrow screen, before its line breaks."""
 
 
 class Gallery:
@@ -191,7 +194,7 @@ class Outcomes:
         at: when.
         value: observed: of a decision, or the mean of several.
         mean, low, high: predicted.
-        action: assigned, if it may be shown; else empty, and all look alike.
+        action: assigned, −1 where nobody could act, if it may be shown; else empty, and all look alike.
         updates: when the policy changed.
         ylabel: the outcome with its unit.
         words: what one dot is.
@@ -221,10 +224,13 @@ def draw_outcomes(data: Outcomes, *, width: float) -> Figure:
             groups = [
                 (action == 1, {"marker": "^", "color": VERMILION}, "observed, sent"),
                 (action == 0, {"marker": "o", "color": INK}, "observed, not sent"),
+                (action < 0, {"marker": "s", "color": FAINT}, "observed, nobody could act"),
             ]
         else:
             groups = [(np.ones(len(at), dtype=bool), {"marker": "o", "color": INK}, data.words)]
         for chosen, look, words in groups:
+            if not chosen.any():
+                continue
             ax.scatter(at[chosen], value[chosen], s=18, linewidths=0, zorder=3, label=words, **look)
         ax.set_ylabel(data.ylabel, parse_math=False)
         ax.yaxis.set_major_locator(MaxNLocator(5, steps=TICKS))
@@ -255,10 +261,11 @@ LOOKS: tuple[dict[str, Any], ...] = (
 
 def draw_shares(data: Shares, *, width: float) -> Figure:
     """Shares from 0 to 1 over time."""
-    with styled(width, 2.7 + 0.12 * len(data.lines) * (2 if width < 6 else 1)) as figure:
+    with styled(width, 2.7 + (0.3 if width < 6 else 0.12) * len(data.lines)) as figure:
         ax = figure.subplots()
         for (name, at, share), look in zip(data.lines, LOOKS, strict=False):
-            ax.plot(at, share, markersize=4.5, linewidth=1.5, label=name.replace("$", r"\$"), **look)
+            label = textwrap.fill(name.replace("$", r"\$"), LETTERS) if width < 6 else name.replace("$", r"\$")
+            ax.plot(at, share, markersize=4.5, linewidth=1.5, label=label, **look)
         ax.set(ylim=(-0.03, 1.03), ylabel=data.ylabel)
         time_axis(ax, data.updates)
         rule(ax)

@@ -8,6 +8,7 @@ from itertools import groupby
 from matplotlib.figure import Figure
 
 from kerneltrail.kernels import Composition
+from kerneltrail.kernels.phrases import counted
 from kerneltrail.report.description import noun_of
 from kerneltrail.report.explanation import explain
 from kerneltrail.report.figures import BLUE, FAINT, VERMILION
@@ -76,9 +77,13 @@ def _noun(user: NewUser, composition: Composition) -> str:
 
 
 def _lead(user: NewUser, steps: Sequence[SelectionStep]) -> str:
-    runs = [composition for composition, _ in groupby(step.composition for step in steps)]
-    words = ", then ".join(_noun(user, each) for each in runs[-MOST:])
-    return f"Selected so far: {words}. A description is a kernel of the pilot users' graph." if runs else ""
+    changes = sum(1 for _ in groupby(step.composition for step in steps)) - 1
+    now = f"{_noun(user, user.composition)} (probability {chance(user.probabilities[user.composition])})"
+    changed = "never changed" if changes < 1 else f"changed {counted(changes, 'time')}"
+    return (
+        f"Each description is a kernel of the pilot users' graph. In {counted(len(steps), 'update')} the one that fits "
+        f"best {changed}. Now it is {now}."
+    )
 
 
 def _probabilities(
@@ -91,7 +96,7 @@ def _probabilities(
     )
     now = "; ".join(f"{_noun(user, each)}: {chance(user.probabilities[each])}" for each in shown)
     alt = f"Probabilities of descriptions after each of {len(steps)} updates. Now: {now}."
-    caption = f"How probable each description is, after each update. Now: {now}."
+    caption = "How probable each description is, after each update."
     return GALLERY.picture(draw_shares, Shares(lines, tuple(updates), "probability"), alt, caption)
 
 

@@ -47,7 +47,11 @@ def policy_values(state: State, zone: str) -> dict[str, Any]:
             "base": each.base,
             "made": moment(each.made_at, zone),
             "active": each.active,
-            "activated": [(moment(at, zone), reason) for at, reason in each.activated],
+            "activated": [
+                (moment(one.received_at, zone), one.reason, one.payload.get("by", ""))
+                for one in state.activations
+                if str(one.version) == each.version
+            ],
             "words": updates[each.version].words if each.version in updates else "With which the trial began.",
             "checks": checks_words(each.checks, removed),
             "model": each.model_id,
@@ -94,6 +98,7 @@ def incident_values(state: State, zone: str, *, open_only: bool = False) -> list
     return [
         {
             "id": each.id,
+            "number": each.sequence,
             "at": moment(each.received_at, zone),
             "open": each.is_open,
             "participant": each.participant,
@@ -109,11 +114,18 @@ def incident_values(state: State, zone: str, *, open_only: bool = False) -> list
     ]
 
 
+def _named(state: State, by: str) -> str:
+    """A key as the ledger notes it, with what it is for."""
+    key = state.keys.get(by.removeprefix("key "))
+    note = "" if key is None else key.payload.get("note", "")
+    return f"{by} ({note})" if note else by
+
+
 def data_values(state: State, protocol: Protocol, zone: str) -> dict[str, Any]:
     """Exports with the meaning of their columns, the ledger's end, and who has looked at outcomes by action."""
     tables = [(name, TABLES.get(name, ""), list(COLUMNS[name].items())) for name in COLUMNS]
     looks = [
-        (moment(each.received_at, zone), each.by, str(each.payload["what"]), each.payload.get("participant") or "",
+        (moment(each.received_at, zone), _named(state, each.by), str(each.payload["what"]), each.payload.get("participant") or "",
          each.payload.get("reason") or "")
         for each in reversed(state.looks)
     ]  # fmt: skip

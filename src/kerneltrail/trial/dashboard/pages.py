@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 from urllib.parse import quote, unquote, urlencode
+from zoneinfo import ZoneInfo
 
 from fastapi import APIRouter, Request, Response
 
@@ -18,7 +19,7 @@ from kerneltrail.trial.dashboard import cohort as cohorts
 from kerneltrail.trial.dashboard import findings, people
 from kerneltrail.trial.dashboard import person as persons
 from kerneltrail.trial.dashboard.access import PEOPLE, Desk, DeskRoute, desk_of, may, needs, page, unblinded
-from kerneltrail.trial.dashboard.contact import contacts
+from kerneltrail.trial.dashboard.contact import contact_of
 from kerneltrail.trial.dashboard.facts import Point, points_of, present, updates_at
 from kerneltrail.trial.dashboard.overview import data_values, incident_values, policy_values
 from kerneltrail.trial.dashboard.texts import moment
@@ -99,7 +100,7 @@ async def show_people(request: Request) -> Response:
 
     def made() -> dict[str, Any]:
         look = seen(desk)
-        rows = people.listed(look.state, look.now, sort=sort, down=down, search=search)
+        rows = people.listed(look.state, look.protocol, look.now, sort=sort, down=down, search=search)
         return {"rows": rows, "total": len(look.state.participants), "now": look.now}
 
     def link(name: str) -> str:
@@ -141,7 +142,7 @@ def _person(desk: Desk, participant: str, *, by_action: bool) -> dict[str, Any]:
     facts = known.enrolled or {}
     zone = facts["timezone"]
     points = points_of(known)
-    needs_call = {each.participant: each for each in contacts(look.state, look.protocol, look.now)}
+    contact = contact_of(known, points, look.protocol, look.now)
     view = persons.Person(
         participant, zone, look.protocol, points, updates_at(look.state), _foreseen(look, known, points), look.now
     )
@@ -150,17 +151,19 @@ def _person(desk: Desk, participant: str, *, by_action: bool) -> dict[str, Any]:
     listed = [
         ("Status", status + (f" ({change.reason})" if change is not None else "")),
         ("Takes part", f"from {facts['starts_on']}{f' to {end}' if (end := facts['ends_on']) else ', no end set'}"),
-        ("Clock", f"{zone}; it is {look.now.astimezone(points[-1].at.tzinfo):%H:%M} there" if points else zone),
+        ("Clock", f"{zone}; it is {look.now.astimezone(ZoneInfo(zone)):%H:%M} there"),
         ("Enrolled", moment(known.enrolled_at, zone)),
     ]
+    found, *path = _found(look, known, view)
     sections = [
         persons.last_decision(view),
-        *_found(look, known, view),
+        found,
         persons.decisions_section(view),
         persons.advantage_section(view),
         persons.outcome_section(view, by_action=by_action),
+        *path,
     ]
-    return {"removed": "", "sections": sections, "facts": listed, "contact": needs_call.get(participant)}
+    return {"removed": "", "sections": sections, "facts": listed, "contact": contact}
 
 
 def _foreseen(look: Seen, known: Participant, points: Sequence[Point]) -> Any:
@@ -185,7 +188,7 @@ def _found(look: Seen, known: Participant, view: persons.Person) -> list[Section
     versions = Versions(look.state)
     active = versions.active
     if active is None:
-        return []
+        return [Section("What the model has found", [Paragraph("No policy serves.")], "found")]
     try:
         user = look.desk.served.trial.followed(known.id)
         model = look.desk.served.trial.model(active.model_id)

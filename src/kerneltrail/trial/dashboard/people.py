@@ -10,11 +10,13 @@ from typing import Any
 import numpy as np
 
 from kerneltrail.report.model_page.numbers import NONE, fixed, percent
+from kerneltrail.trial.dashboard.contact import URGENCY, Contact, contact_of
 from kerneltrail.trial.dashboard.facts import points_of
 from kerneltrail.trial.dashboard.texts import age
 from kerneltrail.trial.ledger.entries import instant
 from kerneltrail.trial.ledger.folds import State
 from kerneltrail.trial.ledger.participant import Participant
+from kerneltrail.trial.protocol import Protocol
 
 LONG_AGO = datetime.min.replace(tzinfo=UTC)
 
@@ -34,6 +36,7 @@ class Row:
         due: how many should be.
         probability: of sending, mean over decisions at which somebody could act.
         policy: share of those that the policy decided.
+        contact: why they need a call, or None.
     """
 
     id: str
@@ -46,9 +49,15 @@ class Row:
     due: int = 0
     probability: float | None = None
     policy: float | None = None
+    contact: Contact | None = None
+
+    @property
+    def urgency(self) -> int:
+        """Of a call; the least is the most urgent."""
+        return len(URGENCY) if self.contact is None else URGENCY.index(self.contact.urgency)
 
 
-def row_of(person: Participant, now: datetime) -> Row:
+def row_of(person: Participant, protocol: Protocol, now: datetime) -> Row:
     """A participant's numbers; of one whose data were removed only that."""
     if person.removed is not None:
         return Row(person.id, "removed")
@@ -66,11 +75,16 @@ def row_of(person: Participant, now: datetime) -> Row:
         due=len(due),
         probability=float(np.mean([each.probability for each in able])) if able else None,
         policy=sum(each.rung == "policy" for each in able) / len(able) if able else None,
+        contact=contact_of(person, points, protocol, now),
     )
 
 
 def _share(value: float | None) -> str:
     return NONE if value is None else percent(value)
+
+
+def _call(contact: Contact) -> str:
+    return f"{contact.urgency}: {', '.join(reason.title for reason in contact.reasons)}"
 
 
 @dataclass(frozen=True)
@@ -90,9 +104,11 @@ COLUMNS: Mapping[str, Column] = {
         Column("participant", "Participant", "study id", lambda row: row.id, lambda row, now: row.id),
         Column("status", "Status", "active, paused, withdrawn or removed", lambda row: row.status,
                lambda row, now: row.status),
+        Column("call", "Needs a call", "how soon somebody should ring them up, and why", lambda row: row.urgency,
+               lambda row, now: NONE if row.contact is None else _call(row.contact)),
         Column("last", "Last call", "how long ago the app last asked for a decision",
                lambda row: row.last or LONG_AGO,
-               lambda row, now: "never" if row.last is None else f"{age(now - row.last)} ago"),
+               lambda row, now: "never" if row.last is None else f"{age(now - row.last, 1)} ago"),
         Column("decisions", "Decisions", "that were made", lambda row: row.decisions,
                lambda row, now: f"{row.decisions:,}"),
         Column("available", "Could act", "share of decisions at which it was possible to act",
@@ -113,11 +129,11 @@ COLUMNS: Mapping[str, Column] = {
 
 
 def listed(
-    state: State, now: datetime, *, sort: str = "participant", down: bool = False, search: str = ""
+    state: State, protocol: Protocol, now: datetime, *, sort: str = "participant", down: bool = False, search: str = ""
 ) -> list[Row]:
     """The rows of those whose id or status contains a text, in an order; those who are alike stand by id."""
     column = COLUMNS.get(sort, COLUMNS["participant"])
-    rows = [row_of(person, now) for person in state.participants.values()]
+    rows = [row_of(person, protocol, now) for person in state.participants.values()]
     wanted = search.strip().lower()
     kept = [row for row in rows if wanted in row.id.lower() or wanted == row.status]
     return sorted(sorted(kept, key=lambda row: row.id), key=column.sort, reverse=down)

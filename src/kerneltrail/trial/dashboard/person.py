@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from kerneltrail.kernels.phrases import counted, rounded, with_unit
+from kerneltrail.kernels.phrases import counted, listing, rounded, with_unit
 from kerneltrail.report.model_page.numbers import NONE, fixed
 from kerneltrail.report.page import Block, Expert, Paragraph, Picture, Section, Sentences, Table
 from kerneltrail.report.terms import chance
@@ -145,10 +145,14 @@ def decisions_section(person: Person) -> Section:
     at_limit = sum(each.clipped is not None for each in points if each.available)
     sent = marks["arrived"] + marks["sent"] + marks["lost"]
     lower, upper = person.protocol.limits.lower, person.protocol.limits.upper
+    fates = [
+        f"{marks['arrived']} arrived" if marks["arrived"] else "",
+        f"{marks['lost']} did not arrive" if marks["lost"] else "",
+        f"of {marks['sent']} nobody has reported" if marks["sent"] else "",
+    ]
     words = (
         f"{counted(len(points), 'decision')}. At {counted(marks['nobody'], 'decision')} nobody could act. Of the other "
-        f"{len(chances)}, {sent} were sent ({marks['arrived']} arrived, {marks['lost']} did not, of {marks['sent']} "
-        f"nobody has reported)."
+        f"{len(chances)}, {sent} were sent{': ' if sent else ''}{listing([text for text in fates if text])}."
     )
     blocks: list[Block] = []
     if chances:
@@ -205,9 +209,13 @@ def advantage_section(person: Person) -> Section:
     words = (
         f"At the last decision {person.sending} was expected to change {person.protocol.reward.outcome} by "
         f"{with_unit(rounded(mean[-1], width), person.unit)} (90 % interval {rounded(low[-1], width)} to "
-        f"{rounded(high[-1], width)}). At the first one it was {rounded(mean[0], width)} ({rounded(low[0], width)} to "
-        f"{rounded(high[0], width)}): that is what pilot users say of anybody."
+        f"{rounded(high[-1], width)})."
     )
+    if known[0][0].composition is None and len(known) > 1:
+        words += (
+            f" At the first one it was {rounded(mean[0], width)} ({rounded(low[0], width)} to "
+            f"{rounded(high[0], width)}): that is what pilot users say of anybody."
+        )
     data = Advantages(
         places([each.at for each, _ in known], person.zone),
         tuple(mean),
@@ -261,18 +269,21 @@ def _picture(groups: Sequence[Sequence[Point]], person: Person, *, by_action: bo
         mean,
         low,
         high,
-        tuple(group[0].action for group in groups) if by_action else (),
+        tuple(group[0].action if group[0].available else -1 for group in groups) if by_action else (),
         person.lines(),
         person.outcome_label,
         f"observed, mean of {GROUP} or more",
     )
     alt = f"{counted(len(groups), 'value')} of {person.outcome_label} over time. {_inside(groups, person)}"
     if by_action:
-        caption = "Each mark is an outcome: triangles after a message was assigned, dots after none was."
+        caption = (
+            "Each mark is an outcome: triangles where a message was assigned, dots where none was, grey squares where "
+            "nobody could act."
+        )
     else:
         caption = (
             f"Each dot is the mean of a day's outcomes, of {GROUP} at least, whatever was assigned: outcomes by action "
-            "are shown to those whose key says `unblinded`, and each look is recorded."
+            "are shown to those whose key is “unblinded”, and each look is recorded."
         )
     caption += " Bars: predicted before the outcomes were seen, and before it was drawn whether to send."
     return GALLERY.picture(draw_outcomes, data, alt, caption)

@@ -32,8 +32,8 @@ def day_of(when: datetime | str, zone: str = "UTC") -> str:
     return f"{local:%a} {local.day} {local:%b}"
 
 
-def age(span: timedelta) -> str:
-    """How long, in its two largest units.
+def age(span: timedelta, units: int = 2) -> str:
+    """How long, in its largest units.
 
     >>> [age(timedelta(seconds=s)) for s in (20, 90, 7200, 100000, 691200)]
     ['less than a minute', '1 minute', '2 hours', '1 day 3 hours', '8 days']
@@ -43,7 +43,7 @@ def age(span: timedelta) -> str:
     if days >= 7:
         return counted(days, "day")
     parts = [counted(count, unit) for count, unit in ((days, "day"), (hours, "hour"), (minutes, "minute")) if count]
-    return " ".join(parts[:2]) or "less than a minute"
+    return " ".join(parts[:units]) or "less than a minute"
 
 
 def share(part: int, whole: int) -> str:
