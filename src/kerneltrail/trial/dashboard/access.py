@@ -66,7 +66,7 @@ class Desk:
     jobs: Jobs = field(default_factory=Jobs)
     tries: Buckets = field(default_factory=lambda: Buckets(PER_SECOND, TRIES))
     foresight: Foresight = field(default_factory=Foresight)
-    removed: set[str] = field(default_factory=set)
+    removed: set[str] | None = None
 
     def key(self, session: Session | None) -> Key | None:
         """The key of a session, if it still opens anything."""
@@ -82,10 +82,10 @@ class Desk:
 
     def forget_removed(self, removed: set[str]) -> None:
         """Drop what is in memory of participants whose data were removed."""
-        if removed - self.removed:
+        if self.removed is not None and removed - self.removed:
             self.foresight.forget(removed)
             GALLERY.forget()
-            self.removed = set(removed)
+        self.removed = removed
 
 
 def needs(*scopes: str) -> dict[str, Any]:
@@ -134,6 +134,10 @@ class DeskRoute(APIRoute):
                 response = refusal(request, problem)
             except Problem as problem:
                 response = refusal(request, problem)
+            except Exception as error:
+                note_failure(request.scope, error)
+                words = "nothing was changed by it; the server's log says where"
+                response = refusal(request, Problem(500, "mistake", "Kerneltrail made a mistake", words))
             for name, value in HEADERS.items():
                 response.headers.setdefault(name, value)
             return response

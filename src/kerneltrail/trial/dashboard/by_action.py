@@ -61,8 +61,9 @@ def by_action_section(everybody: Sequence[Sequence[Point]], outcome: str, unit: 
     width = found.high - found.low
     words = (
         f"Over {counted(len(gains), 'participant')} with at least {FEWEST} outcomes after each, {outcome} where a "
-        f"message was assigned less that where none was is {with_unit(rounded(found.mean, width), unit)} (95 % interval "
-        f"{rounded(found.low, width)} to {rounded(found.high, width)}, Student's t over participants), each outcome "
-        "weighted with the inverse of the probability of what was assigned. It is an interim look, not the analysis."
+        f"message was assigned less that where none was is {with_unit(rounded(found.mean, width), unit)} (95 % "
+        f"interval {rounded(found.low, width)} to {rounded(found.high, width)}, Student's t over participants), each "
+        "outcome weighted with the inverse of the probability of what was assigned. It is an interim look, not the "
+        "analysis."
     )
     return Section(heading, [Paragraph(words), table], "by-action")

@@ -94,16 +94,14 @@ def _silent(person: Participant, protocol: Protocol, now: datetime) -> Iterator[
     free = not any(section.times for section in protocol.decisions.values())
     missed = 0 if free else sum(1 for _ in expected_points(protocol, person, since, now - GRACE))
     times = f" It should have asked {counted(missed, 'time')} since." if missed else ""
+    if last is None:
+        words = f"The app has never asked for a decision, since {moment(begun, zone)} ({age(now - begun)}).{times}"
+    else:
+        words = f"The app last asked for a decision {age(now - last)} ago, on {moment(last, zone)}.{times}"
     if now - since >= SILENCE and (free or missed):
-        if last is None:
-            words = f"The app has never asked for a decision, since {moment(begun, zone)} ({age(now - begun)}).{times}"
-            yield Reason(NOW, "never started", words)
-        else:
-            words = f"The app last asked for a decision {age(now - last)} ago, on {moment(last, zone)}.{times}"
-            yield Reason(NOW, "silent", words)
+        yield Reason(NOW, "never started" if last is None else "silent", words)
     elif missed >= 2 and now - since >= timedelta(days=1):
-        words = f"The app last asked for a decision {age(now - since)} ago.{times}"
-        yield Reason(SOON, "silent for a day", words)
+        yield Reason(SOON, "not started yet" if last is None else "silent for a day", words)
 
 
 def _no_outcomes(points: list[Point], now: datetime) -> Iterator[Reason]:

@@ -19,7 +19,7 @@ from zoneinfo import ZoneInfo
 
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.dates import AutoDateLocator, ConciseDateFormatter, date2num
+from matplotlib.dates import ConciseDateFormatter, DateLocator, DayLocator, HourLocator, MonthLocator, date2num
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 from numpy.typing import NDArray
@@ -87,10 +87,20 @@ def time_axis(ax: Axes, updates: Sequence[float]) -> None:
     """Dates below, and a line at each update."""
     for place in updates:
         ax.axvline(place, color=FAINT, linewidth=1.0, linestyle=(0, (1, 1.5)), zorder=0, label=UPDATE)
-    locator = AutoDateLocator(minticks=3, maxticks=6)
+    ax.margins(x=0.02)
+    start, end = ax.get_xlim()
+    locator = ticks_for(end - start)
     ax.xaxis.set_major_locator(locator)
     ax.xaxis.set_major_formatter(ConciseDateFormatter(locator))
-    ax.margins(x=0.02)
+
+
+def ticks_for(days: float) -> DateLocator:
+    """Where an axis of so many days has its ticks: some six of them, at hours, midnights or first days of a month."""
+    if days <= 1.5:
+        return HourLocator(interval=6 if days > 0.5 else 2 if days > 0.1 else 1)
+    if days <= 90:
+        return DayLocator(interval=max(1, round(days / 6)))
+    return MonthLocator(interval=max(1, round(days / 180)))
 
 
 def columns(width: float) -> int:

@@ -125,10 +125,14 @@ def data_values(state: State, protocol: Protocol, zone: str) -> dict[str, Any]:
     """Exports with the meaning of their columns, the ledger's end, and who has looked at outcomes by action."""
     tables = [(name, TABLES.get(name, ""), list(COLUMNS[name].items())) for name in COLUMNS]
     looks = [
-        (moment(each.received_at, zone), _named(state, each.by), str(each.payload["what"]), each.payload.get("participant") or "",
-         each.payload.get("reason") or "")
+        (
+            moment(each.received_at, zone),
+            _named(state, each.by),
+            each.payload.get("participant") or str(each.payload["what"]),
+            each.payload.get("reason") or "",
+        )
         for each in reversed(state.looks)
-    ]  # fmt: skip
+    ]
     return {
         "tables": tables,
         "formats": FORMATS,

@@ -146,13 +146,13 @@ def decisions_section(person: Person) -> Section:
     sent = marks["arrived"] + marks["sent"] + marks["lost"]
     lower, upper = person.protocol.limits.lower, person.protocol.limits.upper
     fates = [
-        f"{marks['arrived']} arrived" if marks["arrived"] else "",
-        f"{marks['lost']} did not arrive" if marks["lost"] else "",
-        f"of {marks['sent']} nobody has reported" if marks["sent"] else "",
+        words.format(marks[name])
+        for name, words in (("arrived", "{} arrived"), ("lost", "{} did not arrive"), ("sent", "of {} nobody reported"))
+        if marks[name]
     ]
     words = (
         f"{counted(len(points), 'decision')}. At {counted(marks['nobody'], 'decision')} nobody could act. Of the other "
-        f"{len(chances)}, {sent} were sent{': ' if sent else ''}{listing([text for text in fates if text])}."
+        f"{len(chances)}, {sent} were sent{f': {listing(fates)}' if fates else ''}."
     )
     blocks: list[Block] = []
     if chances:
