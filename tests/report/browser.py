@@ -133,6 +133,10 @@ class Browser:
         self.call("Page.navigate", url=url)
         self.wait("Page.loadEventFired")
 
+    def before(self, code):
+        """Run code in every page before its own scripts, from now on."""
+        self.call("Page.addScriptToEvaluateOnNewDocument", source=code)
+
     def follow(self, where):
         """Click on a link or a button that leads to another page, and wait until that is there."""
         self.events.clear()

@@ -141,6 +141,24 @@ def test_a_coordinator_finds_who_needs_a_call_and_acknowledges_the_incident(team
     assert sum(each.is_open for each in trial.incidents()) == before - 1
 
 
+def test_the_page_of_today_looks_again_by_itself(team):
+    browser, address, trial = team
+    browser.before("window.setInterval = (look) => { window.look = look; }")
+    browser.go(f"{address}/desk")
+    browser.run("window.mark = 1")
+    trial.incident("conflict", "something new came up", key="fresh")
+    assert "something new" not in browser.run("document.body.innerText")
+    browser.run("look()")
+    assert "something new came up" in browser.run("document.body.innerText")
+    assert browser.run("window.mark") == 1  # it is the same page
+    # Whoever is reading with the keyboard is not thrown out of what they read.
+    browser.run("document.querySelector('#live a').focus()")
+    trial.incident("conflict", "another thing came up", key="fresher")
+    browser.run("look()")
+    assert "another thing" not in browser.run("document.body.innerText")
+    assert browser.problems(address) == []
+
+
 def test_a_policy_is_rolled_back(team):
     browser, address, trial = team
     browser.go(f"{address}/desk/policies")

@@ -30,7 +30,7 @@ def points(state):
 def view(life, state, points):
     trial, time = life
     foreseen = {each.sequence: Foreseen(1.0, 0.1, 0.5) for each in points}
-    return person.Person("p01", "Europe/Zurich", trial.protocol, points, updates_at(state), foreseen, time.now)
+    return person.PersonView("p01", "Europe/Zurich", trial.protocol, points, updates_at(state), foreseen, time.now)
 
 
 def test_facts_are_those_of_the_export(state, points):
@@ -47,14 +47,14 @@ def test_headline_numbers(life, state, points):
     trial, time = life
     row = people.row_of(state.participants["p01"], trial.protocol, time.now)
     able = [each for each in points if each.available]
-    due = [each for each in able if each.at <= time.now - WAIT or each.outcome is not None]
+    due = [each for each in able if each.at <= time.now - WAIT]
     assert row.decisions == 12
     assert row.available == pytest.approx(len(able) / 12)
     assert row.sent == pytest.approx(np.mean([each.action for each in able]))
     assert row.probability == pytest.approx(np.mean([each.probability for each in able]))
     assert (row.missing, row.due) == (sum(each.outcome is None for each in due), len(due))
     assert row.policy == 1.0
-    assert people.row_of(state.participants["p03"], trial.protocol, time.now) == people.Row("p03", "removed")
+    assert people.row_of(state.participants["p03"], trial.protocol, time.now) == people.PersonRow("p03", "removed")
 
 
 def test_rows_are_sorted_and_searched(life, state):
@@ -150,7 +150,7 @@ def test_a_prediction_does_not_know_the_draw(state):
 def test_kernels_over_time_are_those_of_the_decisions(life, state):
     trial, time = life
     everybody = [points_of(each) for each in present(state)]
-    view = cohort.Cohort(state, trial.protocol, cohort.all_points(everybody), updates_at(state), "UTC", time.now)
+    view = cohort.CohortView(state, trial.protocol, cohort.all_points(everybody), updates_at(state), "UTC", time.now)
     found = cohort.frequencies(view)
     assert [version for version, *_ in found] == ["2"]  # the first knows nobody, the third has decided nothing yet
     last = {each.participant: each.composition for each in view.points if each.version == "2"}

@@ -43,7 +43,6 @@ HEADERS = {
     "Content-Security-Policy": POLICY,
     "Referrer-Policy": "same-origin",  # addresses have study ids
     "X-Frame-Options": "DENY",
-    "Cross-Origin-Opener-Policy": "same-origin",
 }
 NAVIGATION = (
     ("Today", ""),

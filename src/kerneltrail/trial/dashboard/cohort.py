@@ -38,7 +38,7 @@ NOON = time(12)
 
 
 @dataclass(frozen=True)
-class Cohort:
+class CohortView:
     """What the page rests on.
 
     Attributes:
@@ -71,7 +71,7 @@ class Cohort:
         return datetime.combine(day, NOON, ZoneInfo(self.zone))
 
 
-def sections(cohort: Cohort, nouns: Mapping[str, str]) -> list[Section]:
+def sections(cohort: CohortView, nouns: Mapping[str, str]) -> list[Section]:
     """All of the page; `nouns` are kernels in words."""
     if not cohort.able:
         return [Section("Nothing yet", [Paragraph("No decision has been made at which somebody could act.")])]
@@ -85,7 +85,7 @@ def sections(cohort: Cohort, nouns: Mapping[str, str]) -> list[Section]:
     ]
 
 
-def _probabilities(cohort: Cohort) -> Section:
+def _probabilities(cohort: CohortView) -> Section:
     values = [each.probability for each in cohort.able]
     clipped = Counter(each.clipped for each in cohort.able)
     limits = (cohort.protocol.limits.lower, cohort.protocol.limits.upper)
@@ -101,7 +101,7 @@ def _probabilities(cohort: Cohort) -> Section:
     return Section("Probabilities of sending", [Paragraph(words), picture], "probabilities")
 
 
-def _ratio(cohort: Cohort) -> Section:
+def _ratio(cohort: CohortView) -> Section:
     able = cohort.able
     versions = by_version(able)
     flags = unlikely(list(versions.values()))
@@ -131,7 +131,7 @@ def _ratio(cohort: Cohort) -> Section:
          "more than chance" if flag else "as drawn")
         for (name, r), flag in zip(versions.items(), flags, strict=True)
     ]  # fmt: skip
-    columns = ("decided by", "decisions", "expected", "sent", "95 % of chance", "p", "verdict")
+    columns = ("decided by", "decisions", "expected", "sent", "95 % by chance", "p", "verdict")
     note = (
         f"Exact two-sided p of the number sent, given the probabilities. The verdict takes all lines together: a false "
         f"alarm in {1 / RARE:.0f} looks."
@@ -151,14 +151,14 @@ def _ratio(cohort: Cohort) -> Section:
     return Section("Were messages sent as often as the probabilities say?", blocks, "ratio")
 
 
-def _by_day(cohort: Cohort) -> dict[date, list[Point]]:
+def _by_day(cohort: CohortView) -> dict[date, list[Point]]:
     days: dict[date, list[Point]] = {}
     for each in cohort.points:
         days.setdefault(each.at.date(), []).append(each)
     return dict(sorted(days.items()))
 
 
-def _doses(cohort: Cohort) -> Section:
+def _doses(cohort: CohortView) -> Section:
     days = _by_day(cohort)
     per, rows = [], []
     for day, points in days.items():
@@ -182,12 +182,12 @@ def _numbers(table: Table) -> Expert:
     return Expert("The numbers", [table])
 
 
-def _missing(cohort: Cohort) -> Section:
+def _missing(cohort: CohortView) -> Section:
     found: list[tuple[date, Interval, int, int]] = []
     for day, points in _by_day(cohort).items():
         hits: dict[str, list[bool]] = {}
         for each in points:
-            if each.available and not each.waits(cohort.now):
+            if each.available and each.is_due(cohort.now):
                 hits.setdefault(each.participant, []).append(each.outcome is None)
         if hits:
             gone = sum(map(sum, hits.values()))
@@ -217,7 +217,7 @@ def _missing(cohort: Cohort) -> Section:
     )
 
 
-def _calibration(cohort: Cohort) -> Section:
+def _calibration(cohort: CohortView) -> Section:
     heading = "Do predictions keep their word?"
     found: list[tuple[datetime, str, Interval, int]] = []
     everybody: dict[str, list[bool]] = {}
@@ -262,7 +262,7 @@ def _calibration(cohort: Cohort) -> Section:
     return Section(heading, blocks, "calibration")
 
 
-def frequencies(cohort: Cohort) -> list[tuple[str, datetime, Counter[str]]]:
+def frequencies(cohort: CohortView) -> list[tuple[str, datetime, Counter[str]]]:
     """For each version that decided: its name, when it was made, and how many participants had which kernel.
 
     A participant's kernel is that of the decisions of this version, or of the last version that decided for them.
@@ -281,7 +281,7 @@ def frequencies(cohort: Cohort) -> list[tuple[str, datetime, Counter[str]]]:
     return found
 
 
-def _kernels(cohort: Cohort, nouns: Mapping[str, str]) -> Section:
+def _kernels(cohort: CohortView, nouns: Mapping[str, str]) -> Section:
     heading = "Which descriptions fit participants?"
     found = frequencies(cohort)
     if not found:

@@ -58,9 +58,13 @@ class Point:
         """Whether its outcome may still come: it is too early to call it missing."""
         return self.outcome is None and self.at > now - WAIT
 
+    def is_due(self, now: datetime) -> bool:
+        """Whether an outcome should be there by now: whether it is or not, so that shares of these are fair."""
+        return self.at <= now - WAIT
+
     def is_missing(self, now: datetime) -> bool:
         """Whether an outcome should be there by now, and is not."""
-        return self.outcome is None and self.at <= now - WAIT
+        return self.outcome is None and self.is_due(now)
 
     @property
     def advantage(self) -> NormalMixture | None:

@@ -143,7 +143,7 @@ def _person(desk: Desk, participant: str, *, by_action: bool) -> dict[str, Any]:
     zone = facts["timezone"]
     points = points_of(known)
     contact = contact_of(known, points, look.protocol, look.now)
-    view = persons.Person(
+    view = persons.PersonView(
         participant, zone, look.protocol, points, updates_at(look.state), _foreseen(look, known, points), look.now
     )
     status = known.status(look.now)
@@ -183,7 +183,7 @@ def _foreseen(look: Seen, known: Participant, points: Sequence[Point]) -> Any:
         return {}
 
 
-def _found(look: Seen, known: Participant, view: persons.Person) -> list[Section]:
+def _found(look: Seen, known: Participant, view: persons.PersonView) -> list[Section]:
     """What the model has found, and the path there."""
     versions = Versions(look.state)
     active = versions.active
@@ -216,7 +216,7 @@ def cohort_values(desk: Desk) -> dict[str, Any]:
     look = seen(desk)
     everybody = [points_of(each) for each in present(look.state)]
     points = cohorts.all_points(everybody)
-    view = cohorts.Cohort(look.state, look.protocol, points, updates_at(look.state), look.zone, look.now)
+    view = cohorts.CohortView(look.state, look.protocol, points, updates_at(look.state), look.zone, look.now)
     return {"sections": cohorts.sections(view, nouns_of(look)), "zone": look.zone}
 
 

@@ -22,7 +22,7 @@ LONG_AGO = datetime.min.replace(tzinfo=UTC)
 
 
 @dataclass(frozen=True)
-class Row:
+class PersonRow:
     """A participant in numbers; shares are None where they would be of nothing.
 
     Attributes:
@@ -57,14 +57,14 @@ class Row:
         return len(URGENCY) if self.contact is None else URGENCY.index(self.contact.urgency)
 
 
-def row_of(person: Participant, protocol: Protocol, now: datetime) -> Row:
+def row_of(person: Participant, protocol: Protocol, now: datetime) -> PersonRow:
     """A participant's numbers; of one whose data were removed only that."""
     if person.removed is not None:
-        return Row(person.id, "removed")
+        return PersonRow(person.id, "removed")
     points = points_of(person)
     able = [each for each in points if each.available]
-    due = [each for each in able if not each.waits(now)]
-    return Row(
+    due = [each for each in able if each.is_due(now)]
+    return PersonRow(
         id=person.id,
         status=person.status(now),
         last=max((instant(each.received_at) for each in person.decisions.values()), default=None),
@@ -94,8 +94,8 @@ class Column:
     name: str
     heading: str
     meaning: str
-    sort: Callable[[Row], Any]
-    text: Callable[[Row, datetime], str]
+    sort: Callable[[PersonRow], Any]
+    text: Callable[[PersonRow, datetime], str]
 
 
 COLUMNS: Mapping[str, Column] = {
@@ -130,7 +130,7 @@ COLUMNS: Mapping[str, Column] = {
 
 def listed(
     state: State, protocol: Protocol, now: datetime, *, sort: str = "participant", down: bool = False, search: str = ""
-) -> list[Row]:
+) -> list[PersonRow]:
     """The rows of those whose id or status contains a text, in an order; those who are alike stand by id."""
     column = COLUMNS.get(sort, COLUMNS["participant"])
     rows = [row_of(person, protocol, now) for person in state.participants.values()]

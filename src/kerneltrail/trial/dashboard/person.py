@@ -39,7 +39,7 @@ RUNG_WORDS = {
     "last_good": "the last policy that worked",
     "group_prior": "what pilot users say of anybody",
     "fixed": "a fixed probability",
-    "unavailable": "nobody: it was not possible to act",
+    "unavailable": "nobody, it was not possible to act",
 }
 """What decided, in words."""
 FATES = {
@@ -51,7 +51,7 @@ FATES = {
 
 
 @dataclass(frozen=True)
-class Person:
+class PersonView:
     """What a page on a participant rests on.
 
     Attributes:
@@ -95,11 +95,25 @@ class Person:
         return places([each for each in self.updates if each >= self.points[0].at], self.zone)
 
 
-def last_decision(person: Person) -> Section:
+def last_decision(person: PersonView) -> Section:
     """Why the last message was or was not sent, and how sure the model was."""
     if not person.points:
         return Section("The last decision", [Paragraph("No decision has been made yet.")], "last")
     last = person.points[-1]
+    blocks: list[Block] = []
+    if not last.available:
+        why = f"{moment(last.at, person.zone)} ({person.zone}), nobody could act"
+        blocks.append(Sentences(why, [str(last.record.get("words", ""))]))
+        able = [each for each in person.points if each.available]
+        if able:
+            blocks += [Paragraph("The last decision at which it was possible to act:"), _explained(person, able[-1])]
+    else:
+        blocks.append(_explained(person, last))
+    return Section("Why the last message was or was not sent", blocks, "last")
+
+
+def _explained(person: PersonView, last: Point) -> Sentences:
+    """A decision in words: what was decided and why, how sure the model was, what became of it."""
     sentences = [str(last.record.get("words", ""))]
     if last.record.get("draw") is not None:
         number, relation = real(last.record["draw"]), "below" if last.action else "not below"
@@ -111,10 +125,10 @@ def last_decision(person: Person) -> Section:
     if last.action:
         sentences.append(FATES[mark_of(last)])
     heading = f"{moment(last.at, person.zone)} ({person.zone}), decided by {RUNG_WORDS.get(last.rung, last.rung)}"
-    return Section("Why the last message was or was not sent", [Sentences(heading, sentences)], "last")
+    return Sentences(heading, sentences)
 
 
-def _sureness(person: Person, last: Point) -> list[str]:
+def _sureness(person: PersonView, last: Point) -> list[str]:
     advantage = last.advantage
     if advantage is None:
         return []
@@ -137,7 +151,7 @@ def mark_of(point: Point) -> str:
     return "lost" if point.lost else "arrived" if point.delivered else "sent"
 
 
-def decisions_section(person: Person) -> Section:
+def decisions_section(person: PersonView) -> Section:
     """Probabilities with their limits, what was assigned and what arrived; the newest as a table."""
     points = person.points
     marks = Counter(mark_of(each) for each in points)
@@ -176,7 +190,7 @@ def decisions_section(person: Person) -> Section:
     return Section("Decisions", [Paragraph(words), *blocks, _table(person)], "decisions")
 
 
-def _table(person: Person) -> Expert:
+def _table(person: PersonView) -> Expert:
     words = {"nobody": "–", "not sent": "not sent", "lost": "did not arrive", "arrived": "arrived", "sent": "no report"}
     rows = []
     for each in reversed(person.points[-RECENT:]):
@@ -197,7 +211,7 @@ def _table(person: Person) -> Expert:
     return Expert("The newest decisions as a table", [Table(caption, columns, rows, words=True)])
 
 
-def advantage_section(person: Person) -> Section:
+def advantage_section(person: PersonView) -> Section:
     """What acting was expected to add at each decision, with its interval."""
     known = [(each, mixture) for each in person.points if (mixture := each.advantage) is not None]
     heading = f"What {person.sending} was expected to change"
@@ -228,11 +242,11 @@ def advantage_section(person: Person) -> Section:
     return Section(heading, [Paragraph(words), GALLERY.picture(draw_advantages, data, words, caption)], "advantage")
 
 
-def outcome_section(person: Person, *, by_action: bool) -> Section:
+def outcome_section(person: PersonView, *, by_action: bool) -> Section:
     """Outcomes beside what was predicted of them: means of several, or, if it may be shown, each by its action."""
     known = [each for each in person.points if each.outcome is not None and each.sequence in person.foreseen]
     groups = [[each] for each in known] if by_action else grouped(known, person)
-    due = [each for each in person.points if each.available and not each.waits(person.now)]
+    due = [each for each in person.points if each.available and each.is_due(person.now)]
     missing = sum(each.is_missing(person.now) for each in due)
     words = f"Missing: {share(missing, len(due))} of the outcomes that should be there by now." if due else ""
     blocks: list[Block] = [Paragraph(words)] if words else []
@@ -247,7 +261,7 @@ def _value(group: Sequence[Point]) -> float:
     return float(np.mean([each.outcome for each in group if each.outcome is not None]))
 
 
-def _inside(groups: Sequence[Sequence[Point]], person: Person) -> str:
+def _inside(groups: Sequence[Sequence[Point]], person: PersonView) -> str:
     ends = [interval([person.foreseen[each.sequence] for each in group])[1:] for group in groups]
     inside = sum(low <= _value(group) <= high for group, (low, high) in zip(groups, ends, strict=True))
     what = "outcomes" if max(map(len, groups)) == 1 else "means"
@@ -259,7 +273,7 @@ def _inside(groups: Sequence[Sequence[Point]], person: Person) -> str:
     )
 
 
-def _picture(groups: Sequence[Sequence[Point]], person: Person, *, by_action: bool) -> Picture:
+def _picture(groups: Sequence[Sequence[Point]], person: PersonView, *, by_action: bool) -> Picture:
     predicted = [interval([person.foreseen[each.sequence] for each in group]) for group in groups]
     mean, low, high = (tuple(column) for column in zip(*predicted, strict=True))
     middle = [group[0].at + (group[-1].at - group[0].at) / 2 for group in groups]
@@ -289,7 +303,7 @@ def _picture(groups: Sequence[Sequence[Point]], person: Person, *, by_action: bo
     return GALLERY.picture(draw_outcomes, data, alt, caption)
 
 
-def grouped(points: Iterable[Point], person: Person) -> list[list[Point]]:
+def grouped(points: Iterable[Point], person: PersonView) -> list[list[Point]]:
     """Days, each joined with the next ones until it has enough outcomes; the last ones join those before."""
     groups: list[list[Point]] = []
     day: Any = None
