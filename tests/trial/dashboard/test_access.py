@@ -14,7 +14,8 @@ PAGES = ("", "/participants", "/participants/p01", "/cohort", "/policies", "/inc
 
 
 def test_who_types_the_address_is_led_to_the_log_in(visitor):
-    assert visitor.get("/").headers["location"] == "/desk"
+    for address in ("/", "/desk/"):
+        assert visitor.get(address).headers["location"] == "/desk"
     assert visitor.get("/desk").headers["location"] == "/desk/login"
     for path in PAGES[1:]:
         answer = visitor.get(f"/desk{path}")

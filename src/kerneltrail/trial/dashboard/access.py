@@ -16,6 +16,7 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import HTMLResponse, RedirectResponse
 from fastapi.routing import APIRoute
 
+from kerneltrail.engines import short_turns
 from kerneltrail.errors import KerneltrailError
 from kerneltrail.trial.dashboard.drawing import GALLERY
 from kerneltrail.trial.dashboard.foresight import Foresight
@@ -200,6 +201,28 @@ def page(request: Request, template: str, title: str, *, status: int = 200, **va
         **values,
     )
     return HTMLResponse(html, status)
+
+
+async def shown(
+    request: Request,
+    template: str,
+    title: str,
+    make: Callable[[], dict[str, Any]],
+    *,
+    long: bool = False,
+    **values: Any,
+) -> Response:
+    """A page whose values take a while: they are computed, and the page is made, beside decisions.
+
+    Decisions wait for the server's own thread, so nothing is done there; and a page's thread takes short turns.
+    """
+    served = desk_of(request).served
+
+    def made() -> Response:
+        with short_turns():
+            return page(request, template, title, **values, **make())
+
+    return await (served.work(made) if long else served.read(made))
 
 
 def _is_here(request: Request, path: str) -> bool:

@@ -8,7 +8,7 @@ from urllib.parse import unquote
 from fastapi import APIRouter, Request, Response
 from fastapi.responses import RedirectResponse
 
-from kerneltrail.trial.dashboard.access import PEOPLE, Desk, DeskRoute, desk_of, needs, page, unblinded
+from kerneltrail.trial.dashboard.access import PEOPLE, Desk, DeskRoute, desk_of, needs, shown, unblinded
 from kerneltrail.trial.dashboard.by_action import by_action_section
 from kerneltrail.trial.dashboard.facts import points_of, present
 from kerneltrail.trial.dashboard.pages import cohort_values, person_page, seen
@@ -132,4 +132,4 @@ async def cohort_by_action(request: Request) -> Response:
         found = by_action_section([points_of(each) for each in present(look.state)], reward.outcome, unit)
         return {**values, "sections": [found, *values["sections"]]}
 
-    return page(request, "cohort.html.jinja", "Cohort", may_look=True, looked=True, **await desk.served.work(made))
+    return await shown(request, "cohort.html.jinja", "Cohort", made, long=True, may_look=True, looked=True)

@@ -26,6 +26,8 @@ async def root(request: Request) -> Response:
 @router.api_route("/desk/{rest:path}", methods=["GET", "POST"], **anybody())
 async def unknown(request: Request, rest: str) -> Response:
     """Any other address under the desk."""
+    if not rest:
+        return RedirectResponse(HOME, 303)
     raise Problem(404, "unknown-path", "There is no such page")
 
 

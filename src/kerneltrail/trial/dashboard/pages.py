@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 from typing import Any
 from urllib.parse import quote, unquote, urlencode
 from zoneinfo import ZoneInfo
@@ -18,7 +19,7 @@ from kerneltrail.trajectory.model import TrajectoryModel
 from kerneltrail.trial.dashboard import cohort as cohorts
 from kerneltrail.trial.dashboard import findings, people
 from kerneltrail.trial.dashboard import person as persons
-from kerneltrail.trial.dashboard.access import PEOPLE, Desk, DeskRoute, desk_of, may, needs, page, unblinded
+from kerneltrail.trial.dashboard.access import PEOPLE, Desk, DeskRoute, desk_of, may, needs, shown, unblinded
 from kerneltrail.trial.dashboard.contact import contact_of
 from kerneltrail.trial.dashboard.facts import Point, points_of, present, updates_at
 from kerneltrail.trial.dashboard.overview import data_values, incident_values, policy_values
@@ -83,7 +84,7 @@ async def show_today(request: Request) -> Response:
             "heading": look.protocol.title,
         }
 
-    return page(request, "today.html.jinja", "Today", quoted=_quoted, **await desk.served.read(made))
+    return await shown(request, "today.html.jinja", "Today", made, quoted=_quoted)
 
 
 def _quoted(name: str) -> str:
@@ -107,10 +108,9 @@ async def show_people(request: Request) -> Response:
         other = {"sort": name, "order": "down" if sort == name and not down else "up"}
         return "?" + urlencode({**other, **({"q": search} if search else {})})
 
-    values = await desk.served.read(made)
-    return page(
-        request, "people.html.jinja", "Participants", columns=list(people.COLUMNS.values()), sort=sort, down=down,
-        search=search, link=link, quoted=_quoted, **values,
+    return await shown(
+        request, "people.html.jinja", "Participants", made, columns=list(people.COLUMNS.values()), sort=sort, down=down,
+        search=search, link=link, quoted=_quoted,
     )  # fmt: skip
 
 
@@ -122,11 +122,10 @@ async def show_person(request: Request, participant: str) -> Response:
 
 async def person_page(request: Request, participant: str, *, by_action: bool) -> Response:
     """The page on a participant; with outcomes by action only after that was recorded."""
-    desk = desk_of(request)
-    values = await desk.served.work(_person, desk, participant, by_action=by_action)
-    return page(
-        request, "person.html.jinja", participant, participant=participant, quoted=_quoted, by_action=by_action,
-        may_look=unblinded(request), **values,
+    make = partial(_person, desk_of(request), participant, by_action=by_action)
+    return await shown(
+        request, "person.html.jinja", participant, make, long=True, participant=participant, quoted=_quoted,
+        by_action=by_action, may_look=unblinded(request),
     )  # fmt: skip
 
 
@@ -206,9 +205,9 @@ def _found(look: Seen, known: Participant, view: persons.PersonView) -> list[Sec
 @router.get("/desk/cohort", **needs(*PEOPLE))
 async def show_cohort(request: Request) -> Response:
     """All participants together."""
-    desk = desk_of(request)
-    values = await desk.served.work(cohort_values, desk)
-    return page(request, "cohort.html.jinja", "Cohort", may_look=unblinded(request), looked=False, **values)
+    make = partial(cohort_values, desk_of(request))
+    may_look = unblinded(request)
+    return await shown(request, "cohort.html.jinja", "Cohort", make, long=True, may_look=may_look, looked=False)
 
 
 def cohort_values(desk: Desk) -> dict[str, Any]:
@@ -241,10 +240,8 @@ async def show_policies(request: Request) -> Response:
         look = seen(desk)
         return policy_values(look.state, look.zone)
 
-    values = await desk.served.read(made)
-    return page(
-        request, "policies.html.jinja", "Policies", done=done(request), may_change=may(request, OPERATOR), **values
-    )
+    may_change = may(request, OPERATOR)
+    return await shown(request, "policies.html.jinja", "Policies", made, done=done(request), may_change=may_change)
 
 
 @router.get("/desk/incidents", **needs(*PEOPLE))
@@ -256,10 +253,9 @@ async def show_incidents(request: Request) -> Response:
         look = seen(desk)
         return {"incidents": incident_values(look.state, look.zone), "zone": look.zone}
 
-    values = await desk.served.read(made)
-    return page(
-        request, "incidents.html.jinja", "Incidents", done=done(request), may_change=may(request, OPERATOR),
-        quoted=_quoted, **values,
+    return await shown(
+        request, "incidents.html.jinja", "Incidents", made, done=done(request), may_change=may(request, OPERATOR),
+        quoted=_quoted,
     )  # fmt: skip
 
 
@@ -272,8 +268,6 @@ async def show_data(request: Request) -> Response:
         look = seen(desk)
         return data_values(look.state, look.protocol, look.zone)
 
-    values = await desk.served.read(made)
     jobs = [(kind, desk.jobs.get(kind)) for kind in ("replay", "verify")]
-    return page(
-        request, "data.html.jinja", "Data", jobs=jobs, may_export=may(request, ANALYST), moment=moment, **values
-    )
+    may_export = may(request, ANALYST)
+    return await shown(request, "data.html.jinja", "Data", made, jobs=jobs, may_export=may_export, moment=moment)
