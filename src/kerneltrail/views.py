@@ -1,4 +1,4 @@
-"""Views by name: how a cohort, a model, a user and effects show themselves in a notebook; what a trial would decide.
+"""Views by name: how a cohort, a model, a user and effects show themselves in a notebook; a trial's decision and desk.
 
 HTML and figures are made in `report`, one of the last rooms, and decisions in `trial`; what they show comes from rooms
 before those, which must not import them. So a view is kept here as text, "module:function", and its module is loaded
@@ -20,6 +20,7 @@ for _what in ("cohort", "model", "user", "effects"):
 for _what in ("model", "user", "effects"):
     VIEWS.add(f"{_what}.figure", f"kerneltrail.report.notebook:{_what}_figure")
 VIEWS.add("user.decision", "kerneltrail.trial.notebook:decide_for")
+VIEWS.add("service.desk", "kerneltrail.trial.dashboard.desk:mount")
 
 
 def show(view: str, thing: Any, **options: Any) -> Any:

@@ -91,11 +91,12 @@ def test_the_demonstration_ends_with_the_replay_s_verdict_and_on_ctrl_c(tmp_path
     assert done.returncode == 0, err
     assert "equal: all 100 decisions of demo come out as recorded" in out
     tokens = re.findall(r"kt_[0-9a-f]+_\S+", out)
-    assert len(tokens) == 4
+    assert len(tokens) == 6
+    assert "/desk and log in with the key `desk`" in out
     assert not any(token in err for token in tokens)
     live = started("demo", "--out", tmp_path, "--pause", "0.5")
     try:
-        while "monitor" not in live.stdout.readline():
+        while "log in" not in live.stdout.readline():
             pass
         time.sleep(1.0)
         live.send_signal(signal.SIGINT)

@@ -56,7 +56,7 @@ def needed():
 
 
 class Browser:
-    """One page at a time: open a file, look at it, press keys, click."""
+    """One page at a time: open a file or go to an address, look at it, press keys, type, click."""
 
     def __init__(self, profile, *, patience=30.0):
         down_read, self._down = os.pipe()
@@ -124,10 +124,42 @@ class Browser:
         self.call("Emulation.setEmulatedMedia", media=name)
 
     def open(self, path, *, scripts=True):
+        self.go(path.resolve().as_uri(), scripts=scripts)
+
+    def go(self, url, *, scripts=True):
+        """Open an address, and wait until all of it is there."""
         self.events.clear()
         self.call("Emulation.setScriptExecutionDisabled", value=not scripts)
-        self.call("Page.navigate", url=path.resolve().as_uri())
+        self.call("Page.navigate", url=url)
         self.wait("Page.loadEventFired")
+
+    def before(self, code):
+        """Run code in every page before its own scripts, from now on."""
+        self.call("Page.addScriptToEvaluateOnNewDocument", source=code)
+
+    def follow(self, where):
+        """Click on a link or a button that leads to another page, and wait until that is there."""
+        self.events.clear()
+        self.click(where)
+        self.wait("Page.loadEventFired")
+
+    def type(self, where, text):
+        """Write into a field, in place of what is there."""
+        self.run(f"(field => {{ field.focus(); field.select(); }})(document.querySelector({where!r}))")
+        self.call("Input.insertText", text=text)
+
+    def cookies(self):
+        """All cookies of the page, those that scripts cannot see included, by name."""
+        return {cookie["name"]: cookie for cookie in self.call("Network.getCookies")["cookies"]}
+
+    def forget(self):
+        """Drop all cookies."""
+        self.call("Network.clearBrowserCookies")
+
+    def status(self):
+        """The HTTP status of the page that was opened last."""
+        answers = [event["params"] for event in self.events if event.get("method") == "Network.responseReceived"]
+        return [each["response"]["status"] for each in answers if each["type"] == "Document"][-1]
 
     def run(self, code):
         """The value of an expression in the page."""
@@ -149,8 +181,8 @@ class Browser:
         self.call("Input.dispatchKeyEvent", type="keyDown" if text else "rawKeyDown", text=text, **given)
         self.call("Input.dispatchKeyEvent", type="keyUp", **given)
 
-    def problems(self):
-        """Whatever the console complained about, and whatever was asked of the network."""
+    def problems(self, server="about:"):
+        """Whatever the console complained about, and whatever was asked of the network but of the server, if any."""
         found = []
         for event in self.events:
             method, params = event.get("method"), event.get("params", {})
@@ -163,7 +195,7 @@ class Browser:
                 found.append(params["entry"]["text"])
             elif method == "Network.requestWillBeSent":
                 url = params["request"]["url"]
-                if not url.startswith(("file:", "data:", "about:")):
+                if not url.startswith(("file:", "data:", "about:", server)):
                     found.append(f"asked for {url}")
         return found
 

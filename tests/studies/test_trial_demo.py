@@ -18,7 +18,7 @@ def folder(tmp_path_factory):
 def test_the_demonstration_runs_to_its_end_and_replays(folder):
     lines = []
     with trial_demo.demonstration(folder, size=SMALL, say=lines.append) as running:
-        assert set(running.tokens) == {"app", "operator", "analyst", "monitor"}
+        assert set(running.tokens) == {"app", "operator", "analyst", "monitor", "desk", "unblinded"}
         assert running.address.startswith("http://127.0.0.1:")
         running.run()
         verdict = running.verdict()

@@ -43,7 +43,8 @@ def serve(
         name = opened.protocol.trial
         with listening(host, port) as listener:
             write_log()
-            say([f"{name} is served at {address_of(listener)}/v1/trials/{name}; Ctrl-C stops it"])
+            at = address_of(listener)
+            say([f"{name} is served at {at}/v1/trials/{name}, for people at {at}/desk; Ctrl-C stops it"])
             if host not in ("127.0.0.1", "::1", "localhost"):
                 say(["Others can reach this address: put a proxy with TLS before it (docs/trial.md)."], style="yellow")
             app = create_app(opened, name=name, interval=every, threads=threads)
@@ -93,7 +94,8 @@ def demo(
         trial_demo.pilot_model(out, size, seed, display.show)
     with trial_demo.demonstration(out, seed=seed, size=size, port=port, say=lambda text: say([text])) as running:
         say([f"Served at {running.address}/v1/trials/{trial_demo.TRIAL}", "Keys, shown once:"])
-        say(f"  {scope}: {token}" for scope, token in running.tokens.items())
+        say(f"  {name}: {token}" for name, token in running.tokens.items())
+        say([f"To look at it, open {running.address}/desk and log in with the key `desk`."])
         stopped = False
         try:
             running.run(0.0 if once else pause)

@@ -11,7 +11,7 @@ import secrets
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from importlib.metadata import version
 from pathlib import Path
@@ -41,15 +41,30 @@ TRIAL = "demo"
 KIND = "prompt"
 BEGIN = datetime(2026, 3, 2, tzinfo=UTC)
 SLOTS = ("08:30", "12:30", "15:30", "18:30", "21:00")
-SCOPES = ("app", "operator", "analyst", "monitor")
+KEYS = {
+    "app": ("app",),
+    "operator": ("operator",),
+    "analyst": ("analyst",),
+    "monitor": ("monitor",),
+    "desk": ("operator", "analyst", "monitor"),
+    "unblinded": ("monitor", "unblinded"),
+}
+"""Keys by name, with their scopes; `desk` opens the pages for people, `unblinded` shows outcomes by action too."""
 POOL = "LIN[log_steps30pre] + SE[hour] + SE[temperature]"
 COVARIATES = {
     "hour": {"unit": "hours", "low": 0.0, "high": 24.0},
     "log_steps30pre": {"unit": "log steps", "low": -1.0, "high": 12.0},
     "temperature": {"unit": "°C", "low": -40.0, "high": 60.0},
 }
+LABELS = {
+    "log_steps30": "log step count",
+    "log_steps30pre": "earlier log step count",
+    "action": "a prompt",
+}
 MISSING, LATE, CORRECTED, UNDELIVERED = 0.05, 0.05, 0.03, 0.04
 """Shares of outcomes that never come, come a day late, are corrected, and of prompts that do not arrive."""
+SILENT, QUIET_DAYS = 7, 3
+"""The participant of this number, or the last one, is not heard of in the last days: somebody should call."""
 
 
 @dataclass(frozen=True)
@@ -100,12 +115,13 @@ class Point:
 
 def pilot_model(folder: Path, size: Size, seed: int, tell: Tell = lambda now: None) -> TrajectoryModel:
     """The model learnt from simulated pilot users; kept in the folder, so that the next run begins at once."""
-    made_with = sha256_of([version("kerneltrail"), seed, size.pilots, size.pilot_days, size.sweeps, POOL])
+    made_with = sha256_of([version("kerneltrail"), seed, size.pilots, size.pilot_days, size.sweeps, POOL, LABELS])
     file = folder / f"pilot-{made_with[:12]}.trail"
     if file.exists():
         return TrajectoryModel.load(file)
     settings = Settings(largest=2, chains=2, sweeps=size.sweeps, seed=seed)
     pilots = simulation(size, seed).train
+    pilots = replace(pilots, schema=replace(pilots.schema, labels=LABELS))
     with one_blas_thread():
         model = fit(
             pilots, pool=Pool.of(POOL), reward=Reward(("log_steps30pre",)), settings=settings, workers=1, progress=tell
@@ -125,13 +141,15 @@ def points(size: Size, seed: int) -> list[Point]:
     """All decision points in the order of their times."""
     simulated = simulation(size, seed)
     drawn = []
-    for user in simulated.test.raw:
+    for number, user in enumerate(simulated.test.raw, start=1):
+        silent = number == min(SILENT, size.participants) and size.days > QUIET_DAYS
+        days = size.days - QUIET_DAYS if silent else size.days
         effect = simulated.advantage[user.name]
         assert user.action is not None
         assert user.availability is not None
         assert user.order is not None
         first = np.datetime64(user.order[0], "D")
-        for row in range(min(user.rows, len(SLOTS) * size.days)):
+        for row in range(min(user.rows, len(SLOTS) * days)):
             since = (user.order[row] - first) / np.timedelta64(1, "s")
             context = {name: float(value) for name, value in zip(user.covariates, user.X[row], strict=True)}
             adds = effect["1"] + effect["log_steps30pre"] * context["log_steps30pre"]
@@ -155,7 +173,7 @@ class Demonstration:
 
     Attributes:
         address: of the server.
-        tokens: of keys, by scope; they are kept nowhere else.
+        tokens: of keys, by name; they are kept nowhere else.
         trial: what is served.
         say: what tells people how far it is.
     """
@@ -170,9 +188,9 @@ class Demonstration:
     say: Callable[[str], None] = lambda text: None
     waiting: list[tuple[datetime, dict[str, object]]] = field(default_factory=list)
 
-    def client(self, scope: str) -> Client:
-        """A client with the key of a scope."""
-        return Client(self.address, TRIAL, self.tokens[scope], timeout=60.0)
+    def client(self, key: str) -> Client:
+        """A client with the key of a name."""
+        return Client(self.address, TRIAL, self.tokens[key], timeout=60.0)
 
     def run(self, pause: float = 0.0) -> None:
         """Let the participants live through all days; with a pause, in seconds, between decisions."""
@@ -305,7 +323,7 @@ def demonstration(
     with one_blas_thread():
         trial = Trial.open(ledger, key=draws.key, models=models, protocol=protocol, clock=clock, warm=False)
         try:
-            tokens = {scope: trial.create_key([scope], note="demonstration").token for scope in SCOPES}
+            tokens = {name: trial.create_key(scopes, note="demonstration").token for name, scopes in KEYS.items()}
             limits = CallLimits(rate=10_000.0, burst=10_000)
             app = create_app(trial, name=TRIAL, limits=limits, clock=clock, interval=0)
             with in_thread(app, port=port) as address:

@@ -141,7 +141,7 @@ def _silence(state: State, protocol: Protocol, now: datetime) -> Iterator[Alert]
         last = max((instant(each.received_at) for each in person.decisions.values()), default=None)
         begun = instant(str(person.enrolled_at)) <= now - SILENCE
         if expected and begun and (last is None or last <= now - SILENCE):
-            words = f"{person.id} has not called for {SILENCE.days} days"
+            words = f"the app of {person.id} has asked for nothing for more than {SILENCE.days} days"
             yield Alert("silence", "warning", person.id, words, person.id)
 
 

@@ -19,6 +19,7 @@ from kerneltrail.errors import UnknownName
 from kerneltrail.trial import agreement, alarms, deciding, enrolment, keys, reports, rerun, standing, updating
 from kerneltrail.trial.core import Clock, Core, folder_of_copies
 from kerneltrail.trial.draw import Draws
+from kerneltrail.trial.inspection import Inspection
 from kerneltrail.trial.ledger import Head, Incident, Key, Ledger, Participant, State, Verdict, backup, verify
 from kerneltrail.trial.models import Models, ModelsAt
 from kerneltrail.trial.protocol import Protocol
@@ -39,7 +40,7 @@ from kerneltrail.trial.states import kept_in
 from kerneltrail.trial.versions import Versions
 
 
-class Trial:
+class Trial(Inspection):
     """A running trial. Make one with `Trial.open`; threads may share it.
 
     Every method first reads what other processes have recorded meanwhile. A method that records has recorded when it
@@ -360,9 +361,8 @@ class Trial:
         """Record the alerts that are not yet recorded for their day as incidents, and return those."""
         return alarms.watch(self._core, self.alerts(now))
 
-    def create_key(
-        self, scopes: Sequence[str], *, expires_at: datetime | None = None, note: str = "", by: str = ""
-    ) -> NewKey:
+    def create_key(self, scopes: Sequence[str], *, expires_at: datetime | None = None, note: str = "",
+                   by: str = "") -> NewKey:  # fmt: skip
         """Make a key to the service; its token is in the answer alone. Raises `DataError` for an unknown scope."""
         return keys.create(self._core, scopes, expires_at, note, by)
 

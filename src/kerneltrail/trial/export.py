@@ -28,7 +28,7 @@ COLUMNS: Mapping[str, Mapping[str, str]] = {
         "decision_id": "name of the decision",
         "participant": "study id",
         "kind": "of decision",
-        "index": "the how manieth of its kind for this participant, from 0 on",
+        "index": "number among the decisions of its kind for this participant, from 0 on",
         "decided_at": "time on the participant's clock",
         "available": "whether somebody could act",
         "reasons": "why not",

@@ -21,6 +21,7 @@ from kerneltrail.trial.service.limits import CallLimits
 from kerneltrail.trial.service.logs import Log, RawPaths
 from kerneltrail.trial.service.replies import JSON, WORDS
 from kerneltrail.trial.service.served import Served
+from kerneltrail.views import show
 
 PREFIX = "/v1/trials/{trial}"
 ABOUT = """Decisions of a micro-randomised trial, with known probabilities, recorded before they are answered.
@@ -53,6 +54,7 @@ def create_app(
     app = _described()
     app.state.served = served
     app.router.lifespan_context = _lifespan
+    show("service.desk", app)  # pages for people, in a room after this one
     return app
 
 

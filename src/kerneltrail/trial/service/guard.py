@@ -71,7 +71,7 @@ async def admit(served: Served, request: Request, scopes: Sequence[str]) -> Key:
     named = " or ".join(scopes)
     token = _token(request)
     key = None if token is None else await served.decide(served.trial.key_of, token)
-    if key is None or _expired(key, served.now()):
+    if key is None or expired(key, served.now()):
         served.refusals.wait(address)
         reason = "send Authorization: Bearer kt_…" if token is None else "this key opens nothing here"
         if key is not None:
@@ -108,7 +108,8 @@ def _token(request: Request) -> str | None:
     return token.strip() if scheme.lower() == "bearer" and token.isascii() else None
 
 
-def _expired(key: Key, now: datetime) -> bool:
+def expired(key: Key, now: datetime) -> bool:
+    """Whether a key's time is over."""
     end = key.payload.get("expires_at")
     if end is None:
         return False

@@ -1,0 +1,311 @@
+"""All participants together: probabilities, whether draws kept them, doses, missing outcomes, kept predictions."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date, datetime, time
+from zoneinfo import ZoneInfo
+
+import numpy as np
+
+from kerneltrail.evaluation.intervals import Interval, share_over_users
+from kerneltrail.kernels.phrases import counted, listing
+from kerneltrail.report.model_page.numbers import fixed, percent
+from kerneltrail.report.page import Block, Expert, Paragraph, Section, Table
+from kerneltrail.trial.checks import LEVEL
+from kerneltrail.trial.dashboard.cohort_figures import (
+    Histogram,
+    Realised,
+    Series,
+    draw_histogram,
+    draw_realised,
+    draw_series,
+)
+from kerneltrail.trial.dashboard.drawing import GALLERY, Shares, draw_shares, places
+from kerneltrail.trial.dashboard.facts import Point
+from kerneltrail.trial.dashboard.ratio import RARE, by_version, ratio, tenths, unlikely
+from kerneltrail.trial.dashboard.texts import day_of, moment, share
+from kerneltrail.trial.ledger.entries import instant
+from kerneltrail.trial.ledger.folds import State
+from kerneltrail.trial.protocol import Protocol
+from kerneltrail.trial.versions import Versions
+
+MOST = 5
+"""Kernels that are drawn; further ones are in the table."""
+NOON = time(12)
+
+
+@dataclass(frozen=True)
+class CohortView:
+    """What the page rests on.
+
+    Attributes:
+        state: of the ledger, and
+        protocol: in force.
+        points: all decisions of those who were not removed, in the order of their times.
+        updates: when the policy changed.
+        zone: of the trial's clock.
+        now: what time it is.
+    """
+
+    state: State
+    protocol: Protocol
+    points: Sequence[Point]
+    updates: Sequence[datetime]
+    zone: str
+    now: datetime
+
+    @property
+    def able(self) -> list[Point]:
+        """Decisions at which somebody could act."""
+        return [each for each in self.points if each.available]
+
+    def lines(self) -> tuple[float, ...]:
+        """Where updates are drawn."""
+        return places(self.updates, self.zone)
+
+    def noon(self, day: date) -> datetime:
+        """Where a day stands on a time axis."""
+        return datetime.combine(day, NOON, ZoneInfo(self.zone))
+
+
+def sections(cohort: CohortView, nouns: Mapping[str, str]) -> list[Section]:
+    """All of the page; `nouns` are kernels in words."""
+    if not cohort.able:
+        return [Section("Nothing yet", [Paragraph("No decision has been made at which somebody could act.")])]
+    return [
+        _probabilities(cohort),
+        _ratio(cohort),
+        _doses(cohort),
+        _missing(cohort),
+        _calibration(cohort),
+        _kernels(cohort, nouns),
+    ]
+
+
+def _probabilities(cohort: CohortView) -> Section:
+    values = [each.probability for each in cohort.able]
+    clipped = Counter(each.clipped for each in cohort.able)
+    limits = (cohort.protocol.limits.lower, cohort.protocol.limits.upper)
+    quarters = np.quantile(values, [0.25, 0.5, 0.75])
+    words = (
+        f"{counted(len(values), 'decision')} at which somebody could act. Half of the probabilities lie between "
+        f"{quarters[0]:.2f} and {quarters[2]:.2f}; the middle one is {quarters[1]:.2f}. At the lower limit "
+        f"({limits[0]:g}) stand {share(clipped['lower'], len(values))}, at the upper ({limits[1]:g}) "
+        f"{share(clipped['upper'], len(values))}."
+    )
+    caption = "Shaded: within the limits of the protocol. Probabilities outside would be a mistake."
+    picture = GALLERY.picture(draw_histogram, Histogram(tuple(values), limits), words, caption)
+    return Section("Probabilities of sending", [Paragraph(words), picture], "probabilities")
+
+
+def _ratio(cohort: CohortView) -> Section:
+    able = cohort.able
+    versions = by_version(able)
+    flags = unlikely(list(versions.values()))
+    whole = ratio([each.probability for each in able], sum(each.action for each in able))
+    off = [name for name, flag in zip(versions, flags, strict=True) if flag]
+    words = (
+        f"The probabilities add up to {whole.expected:.0f} messages, and {whole.sent} were sent; chance makes between "
+        f"{whole.low} and {whole.high} in 95 of 100 trials. "
+    )
+    if off:
+        words += f"More than chance makes: {listing(off)}. Draws or records are not as they should be: tell somebody."
+    else:
+        words += "No version of the policy differs from its probabilities by more than chance makes."
+    split = tenths(able)
+    data = Realised(
+        tuple(each.mean for each in split),
+        tuple(each.share.mean for each in split),
+        tuple(each.share.low for each in split),
+        tuple(each.share.high for each in split),
+    )
+    caption = (
+        "Decisions in tenths by their probability: the share that was sent beside the mean probability. Nearly all "
+        "intervals should touch the dashed line; one in twenty misses it by chance."
+    )
+    rows = [
+        (name, f"{r.decisions:,}", fixed(r.expected, 1), str(r.sent), f"{r.low} to {r.high}", f"{r.p:.3f}",
+         "more than chance" if flag else "as drawn")
+        for (name, r), flag in zip(versions.items(), flags, strict=True)
+    ]  # fmt: skip
+    columns = ("decided by", "decisions", "expected", "sent", "95 % by chance", "p", "verdict")
+    note = (
+        f"Exact two-sided p of the number sent, given the probabilities. The verdict takes all lines together: a false "
+        f"alarm in {1 / RARE:.0f} looks."
+    )
+    shown = [
+        (f"{each.low:.2f} to {each.high:.2f}", fixed(each.mean), fixed(each.share.mean),
+         f"{each.share.low:.2f} to {each.share.high:.2f}")
+        for each in split
+    ]  # fmt: skip
+    numbers = Table("Decisions in tenths", ("probability", "mean", "share sent", "95 % interval"), shown)
+    blocks: list[Block] = [
+        Paragraph(words),
+        GALLERY.picture(draw_realised, data, words, caption),
+        Table(note, columns, rows, marked=[i for i, flag in enumerate(flags) if flag]),
+        Expert("The numbers of the figure", [numbers]),
+    ]
+    return Section("Were messages sent as often as the probabilities say?", blocks, "ratio")
+
+
+def _by_day(cohort: CohortView) -> dict[date, list[Point]]:
+    days: dict[date, list[Point]] = {}
+    for each in cohort.points:
+        days.setdefault(each.at.date(), []).append(each)
+    return dict(sorted(days.items()))
+
+
+def _doses(cohort: CohortView) -> Section:
+    days = _by_day(cohort)
+    per, rows = [], []
+    for day, points in days.items():
+        people, sent = len({each.participant for each in points}), sum(each.action for each in points)
+        arrived = sum(each.action and each.delivered == 1 for each in points)
+        per.append(sent / people)
+        rows.append((day_of(cohort.noon(day), cohort.zone), str(people), str(sent), str(arrived), fixed(per[-1])))
+    words = (
+        f"On {rows[-1][0]}, the last day, {rows[-1][2]} messages were sent to {rows[-1][1]} participants: "
+        f"{per[-1]:.2f} each. Over all {counted(len(days), 'day')} it is {np.mean(per):.2f} a day."
+    )
+    at = places([cohort.noon(day) for day in days], cohort.zone)
+    data = Series(at, tuple(per), (), (), cohort.lines(), "messages a day\nper participant", "sent")
+    caption = "Messages sent a day, for each participant of whom a decision was made that day. Dotted: updates."
+    table = Table("Messages a day", ("day", "participants", "sent", "known to have arrived", "sent each"), rows)
+    blocks: list[Block] = [Paragraph(words), GALLERY.picture(draw_series, data, words, caption), _numbers(table)]
+    return Section("Messages a day", blocks, "doses")
+
+
+def _numbers(table: Table) -> Expert:
+    return Expert("The numbers", [table])
+
+
+def _missing(cohort: CohortView) -> Section:
+    found: list[tuple[date, Interval, int, int]] = []
+    for day, points in _by_day(cohort).items():
+        hits: dict[str, list[bool]] = {}
+        for each in points:
+            if each.available and each.is_due(cohort.now):
+                hits.setdefault(each.participant, []).append(each.outcome is None)
+        if hits:
+            gone = sum(map(sum, hits.values()))
+            everybody = [np.array(several) for several in hits.values()]
+            found.append((day, share_over_users(everybody), gone, sum(map(len, everybody))))
+    if not found:
+        return Section("Missing outcomes", [Paragraph("No outcome should be there yet.")], "missing")
+    gone, due = sum(each[2] for each in found), sum(each[3] for each in found)
+    words = (
+        f"Of the outcomes that should be there, {share(gone, due)} are missing. An outcome may come a day late before "
+        "it counts as missing. Missing is not 0: such decisions teach the policy nothing."
+    )
+    at = places([cohort.noon(day) for day, *_ in found], cohort.zone)
+    low, high = (tuple(getattr(each[1], side) for each in found) for side in ("low", "high"))
+    value = tuple(each[1].mean for each in found)
+    data = Series(at, value, low, high, cohort.lines(), "share missing", "missing, with 95 % interval", top=1.0)
+    rows = [
+        (day_of(cohort.noon(day), cohort.zone), share(gone, due), f"{100 * each.low:.0f} to {100 * each.high:.0f} %")
+        for day, each, gone, due in found
+    ]
+    caption = "Share of each day's decisions without an outcome; intervals count participants, not decisions."
+    table = Table("Missing outcomes by the day of the decision", ("day", "missing", "95 % interval"), rows)
+    return Section(
+        "Missing outcomes",
+        [Paragraph(words), GALLERY.picture(draw_series, data, words, caption), _numbers(table)],
+        "missing",
+    )
+
+
+def _calibration(cohort: CohortView) -> Section:
+    heading = "Do predictions keep their word?"
+    found: list[tuple[datetime, str, Interval, int]] = []
+    everybody: dict[str, list[bool]] = {}
+    for update in cohort.state.updates.values():
+        result = update.result
+        if result is None or update.finished_at is None:
+            continue
+        hits = []
+        for name, each in result.get("calibration", {}).items():
+            person = cohort.state.participants.get(name)
+            if person is not None and person.removed is None:
+                rows = [i < each["inside"] for i in range(each["rows"])]
+                hits.append(np.array(rows))
+                everybody.setdefault(name, []).extend(rows)
+        if hits:
+            found.append((instant(update.finished_at), update.id, share_over_users(hits), sum(map(len, hits))))
+    if not found:
+        return Section(heading, [Paragraph("No update has compared predictions with outcomes yet.")], "calibration")
+    whole = share_over_users([np.array(several) for several in everybody.values()])
+    kept = whole.low <= LEVEL <= whole.high
+    verdict = "as promised, as far as these outcomes can tell" if kept else (
+        "the intervals are too narrow" if whole.mean < LEVEL else "the intervals are too wide"
+    )  # fmt: skip
+    words = (
+        f"{percent(whole.mean)} of the outcomes lay in the {percent(LEVEL)} interval that was predicted before they "
+        f"were seen (95 % interval {100 * whole.low:.0f} to {100 * whole.high:.0f} %): {verdict}."
+    )
+    at = places([each[0] for each in found], cohort.zone)
+    low, high = (tuple(getattr(each[2], side) for each in found) for side in ("low", "high"))
+    value = tuple(each[2].mean for each in found)
+    data = Series(
+        at, value, low, high, cohort.lines(), "share inside", "inside, with 95 % interval", goal=LEVEL, top=1.05
+    )
+    rows = [
+        (number, moment(when, cohort.zone), f"{count:,}", percent(each.mean),
+         f"{100 * each.low:.0f} to {100 * each.high:.0f} %")
+        for when, number, each, count in found
+    ]  # fmt: skip
+    caption = "At each update: the share of new outcomes inside their interval. Intervals count participants."
+    table = Table("Predictions by update", ("update", "when", "outcomes", "inside", "95 % interval"), rows)
+    blocks: list[Block] = [Paragraph(words), GALLERY.picture(draw_series, data, words, caption), _numbers(table)]
+    return Section(heading, blocks, "calibration")
+
+
+def frequencies(cohort: CohortView) -> list[tuple[str, datetime, Counter[str]]]:
+    """For each version that decided: its name, when it was made, and how many participants had which kernel.
+
+    A participant's kernel is that of the decisions of this version, or of the last version that decided for them.
+    """
+    made = sorted(Versions(cohort.state).by_name.values(), key=lambda each: each.sequence)
+    by_version: dict[str, dict[str, str]] = {}
+    for each in cohort.points:
+        if each.version is not None and each.composition is not None and each.rung == "policy":
+            by_version.setdefault(each.version, {})[each.participant] = each.composition
+    now: dict[str, str] = {}
+    found = []
+    for version in made:
+        if version.version in by_version:
+            now.update(by_version[version.version])
+            found.append((version.version, instant(version.made_at), Counter(now.values())))
+    return found
+
+
+def _kernels(cohort: CohortView, nouns: Mapping[str, str]) -> Section:
+    heading = "Which descriptions fit participants?"
+    found = frequencies(cohort)
+    if not found:
+        return Section(heading, [Paragraph("Nobody's outcomes have entered an update yet.")], "kernels")
+    total: Counter[str] = Counter()
+    for *_, counts in found:
+        total.update(counts)
+    names = [name for name, _ in total.most_common()]
+    at = places([when for _, when, _ in found], cohort.zone)
+    lines = tuple(
+        (nouns.get(name, name), at, tuple(counts[name] / counts.total() for *_, counts in found))
+        for name in names[:MOST]
+    )
+    last = found[-1][2]
+    now = "; ".join(f"{nouns.get(name, name)}: {share(last[name], last.total())}" for name in names if last[name])
+    words = f"Of the participants whom policy {found[-1][0]} knows: {now}."
+    caption = "Share of participants by the description that fits best, after each update."
+    rows = [(nouns.get(name, name), name, *(str(counts[name]) for *_, counts in found)) for name in names]
+    columns = ("description", "kernel", *(f"policy {version}" for version, *_ in found))
+    table = Table("Participants by description", columns, rows)
+    picture = GALLERY.picture(draw_shares, Shares(lines, cohort.lines(), "share of participants"), words, caption)
+    return Section(heading, [Paragraph(words), picture, _numbers(table)], "kernels")
+
+
+def all_points(everybody: Sequence[Sequence[Point]]) -> list[Point]:
+    """Decisions of several participants in the order of their times."""
+    return sorted((each for points in everybody for each in points), key=lambda each: (each.at, each.sequence))

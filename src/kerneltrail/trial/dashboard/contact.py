@@ -1,0 +1,140 @@
+"""Who needs a call: participants whom somebody on the team should ring up, with the reason, most urgent first."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import date, datetime, timedelta
+from zoneinfo import ZoneInfo
+
+from kerneltrail.kernels.phrases import counted
+from kerneltrail.trial.alarms import GRACE, SILENCE, WAIT
+from kerneltrail.trial.dashboard.facts import Point, points_of, present
+from kerneltrail.trial.dashboard.texts import age, moment
+from kerneltrail.trial.ledger.entries import instant
+from kerneltrail.trial.ledger.folds import State
+from kerneltrail.trial.ledger.participant import Participant
+from kerneltrail.trial.protocol import Protocol
+from kerneltrail.trial.rhythm import expected_points, takes_part
+
+ROW = 5
+"""Decisions one after the other without an outcome, or messages without a delivery, that are worth a call."""
+LONG_PAUSE = timedelta(days=7)
+"""After which a pause should be asked about."""
+NOW, SOON, LATER = "today", "soon", "when there is time"
+URGENCY = (NOW, SOON, LATER)
+"""How urgent a call is, the most urgent first."""
+
+
+@dataclass(frozen=True)
+class Reason:
+    """Why somebody should be called: how urgent, in two or three words, and in a sentence."""
+
+    urgency: str
+    title: str
+    words: str
+
+
+@dataclass(frozen=True)
+class Contact:
+    """A participant who needs a call, with all reasons, the most urgent first, and what time it is there."""
+
+    participant: str
+    reasons: tuple[Reason, ...]
+    local_time: str
+    since: datetime
+
+    @property
+    def urgency(self) -> str:
+        """Of the most urgent reason."""
+        return self.reasons[0].urgency
+
+
+def contacts(state: State, protocol: Protocol, now: datetime) -> list[Contact]:
+    """Everybody who needs a call, most urgent first; of those alike, who has been waiting longest."""
+    everybody = (contact_of(person, points_of(person), protocol, now) for person in present(state))
+    listed = [each for each in everybody if each is not None]
+    return sorted(listed, key=lambda each: (URGENCY.index(each.urgency), each.since, each.participant))
+
+
+def contact_of(person: Participant, points: list[Point], protocol: Protocol, now: datetime) -> Contact | None:
+    """Why a participant needs a call; None if they do not."""
+    if person.enrolled is None:
+        return None
+    reasons = sorted(_reasons(person, points, protocol, now), key=lambda each: URGENCY.index(each.urgency))
+    if not reasons:
+        return None
+    since = _last_call(person) or instant(str(person.enrolled_at))
+    clock = f"{now.astimezone(ZoneInfo(person.enrolled['timezone'])):%H:%M}"
+    return Contact(person.id, tuple(reasons), clock, since)
+
+
+def _reasons(person: Participant, points: list[Point], protocol: Protocol, now: datetime) -> Iterator[Reason]:
+    status = person.status(now)
+    if status == "paused":
+        yield _paused(person, now)
+    if status != "active" or not takes_part(person, now):
+        return
+    yield from _silent(person, protocol, now)
+    yield from _no_outcomes([each for each in points if each.available], now)
+    yield from _not_delivered([each for each in points if each.action], person)
+
+
+def _last_call(person: Participant) -> datetime | None:
+    return max((instant(each.received_at) for each in person.decisions.values()), default=None)
+
+
+def _silent(person: Participant, protocol: Protocol, now: datetime) -> Iterator[Reason]:
+    """The app has asked for nothing for so long, though it should have."""
+    zone = (person.enrolled or {})["timezone"]
+    last, enrolled = _last_call(person), instant(str(person.enrolled_at))
+    first = datetime.combine(date.fromisoformat((person.enrolled or {})["starts_on"]), datetime.min.time())
+    begun = max(enrolled, first.replace(tzinfo=ZoneInfo(zone)))
+    since = last or begun
+    free = not any(section.times for section in protocol.decisions.values())
+    missed = 0 if free else sum(1 for _ in expected_points(protocol, person, since, now - GRACE))
+    times = f" It should have asked {counted(missed, 'time')} since." if missed else ""
+    if last is None:
+        words = f"The app has never asked for a decision, since {moment(begun, zone)} ({age(now - begun)}).{times}"
+    else:
+        words = f"The app last asked for a decision {age(now - last)} ago, on {moment(last, zone)}.{times}"
+    if now - since >= SILENCE and (free or missed):
+        yield Reason(NOW, "never started" if last is None else "silent", words)
+    elif missed >= 2 and now - since >= timedelta(days=1):
+        yield Reason(SOON, "not started yet" if last is None else "silent for a day", words)
+
+
+def _no_outcomes(points: list[Point], now: datetime) -> Iterator[Reason]:
+    """The newest decisions whose outcome should be there have none."""
+    due = [each for each in points if not each.waits(now)]
+    number = 0
+    for each in reversed(due):
+        if each.outcome is not None:
+            break
+        number += 1
+    if number >= ROW:
+        last = f"The last one is of {due[-number - 1].at:%a %d %b}." if number < len(due) else "There was never one."
+        words = f"The last {number} decisions have no outcome, though each is older than {age(WAIT)}. {last}"
+        yield Reason(SOON, "no outcomes", words)
+
+
+def _not_delivered(sent: list[Point], person: Participant) -> Iterator[Reason]:
+    """The newest messages did not arrive."""
+    number = 0
+    for each in reversed(sent):
+        if not each.lost:
+            break
+        number += 1
+    if number >= ROW - 2:
+        words = f"The last {number} messages that were sent did not arrive: is the telephone on, are messages allowed?"
+        yield Reason(SOON, "not delivered", words)
+
+
+def _paused(person: Participant, now: datetime) -> Reason:
+    zone = (person.enrolled or {})["timezone"]
+    pauses = [each for each in person.changes if each.status == "paused" and instant(each.at) <= now]
+    last = max(pauses, key=lambda each: instant(each.at))
+    since = instant(last.at)
+    reason = f" The reason given: {last.reason}." if last.reason else " No reason was given."
+    words = f"Paused since {moment(since, zone)} ({age(now - since)}).{reason}"
+    return Reason(SOON if now - since >= LONG_PAUSE else LATER, "paused", words)

@@ -1,0 +1,112 @@
+"""What the pages read of a decision: one small value for each, taken from the record once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from kerneltrail.gp.mixture import NormalMixture
+from kerneltrail.store.canonical import real
+from kerneltrail.trial.alarms import WAIT
+from kerneltrail.trial.answer import AdvantageParts
+from kerneltrail.trial.ledger.entries import instant
+from kerneltrail.trial.ledger.folds import State
+from kerneltrail.trial.ledger.participant import Input, Participant
+
+LOST = ("failed", "not_delivered")
+"""Reports that say that a message did not arrive."""
+
+
+@dataclass(frozen=True)
+class Point:
+    """A decision that was made, with what came of it.
+
+    Attributes:
+        participant: whose.
+        sequence: of its entry.
+        at: when, on the participant's clock.
+        available: whether somebody could act.
+        action: assigned, 1 or 0.
+        probability: of the action being 1.
+        clipped: the limit at which it stands, `lower` or `upper`, or None.
+        rung: what decided.
+        version: of the policy, or None.
+        composition: the participant's kernel, or None.
+        delivered: what reached the participant; None if nobody has said.
+        lost: whether a report says that a message did not arrive.
+        outcome: that counts; None if there is none, or it is missing.
+        record: all that was recorded.
+    """
+
+    participant: str
+    sequence: int
+    at: datetime
+    available: bool
+    action: int
+    probability: float
+    clipped: str | None
+    rung: str
+    version: str | None
+    composition: str | None
+    delivered: int | None
+    lost: bool
+    outcome: float | None
+    record: Any
+
+    def waits(self, now: datetime) -> bool:
+        """Whether its outcome may still come: it is too early to call it missing."""
+        return self.outcome is None and self.at > now - WAIT
+
+    def is_due(self, now: datetime) -> bool:
+        """Whether an outcome should be there by now: whether it is or not, so that shares of these are fair."""
+        return self.at <= now - WAIT
+
+    def is_missing(self, now: datetime) -> bool:
+        """Whether an outcome should be there by now, and is not."""
+        return self.outcome is None and self.is_due(now)
+
+    @property
+    def advantage(self) -> NormalMixture | None:
+        """What acting was expected to add, as it was recorded; None where nothing was computed."""
+        parts = self.record.get("advantage_parts")
+        if parts is None:
+            return None
+        return AdvantageParts(*(tuple(map(real, parts[name])) for name in ("weights", "means", "variances"))).mixture
+
+
+def points_of(person: Participant) -> list[Point]:
+    """A participant's decisions in the order of their times; of one who was removed there are none."""
+    return [_point(person, each) for each in person.inputs()]
+
+
+def _point(person: Participant, each: Input) -> Point:
+    record: Any = each.decision.payload
+    reports = person.deliveries.get(each.decision.key, [])
+    known = [report.action for report in reports if report.action is not None]
+    return Point(
+        participant=person.id,
+        sequence=each.decision.sequence,
+        at=instant(record["decided_at"]),
+        available=record["available"],
+        action=record["action"],
+        probability=real(record["probability"]),
+        clipped=record.get("clipped"),
+        rung=record.get("rung", "policy"),
+        version=record.get("policy_version"),
+        composition=record.get("composition"),
+        delivered=known[-1] if known else None,
+        lost=bool(reports) and (reports[-1].status in LOST or (bool(known) and known[-1] < record["action"])),
+        outcome=None if each.outcome is None else each.outcome.value,
+        record=record,
+    )
+
+
+def present(state: State) -> list[Participant]:
+    """Participants who were enrolled and whose data are there."""
+    return [each for each in state.participants.values() if each.enrolled is not None and each.removed is None]
+
+
+def updates_at(state: State) -> list[datetime]:
+    """When policies began to serve, the first one apart: the vertical lines of every time axis."""
+    return [instant(each.received_at) for each in state.activations[1:]]

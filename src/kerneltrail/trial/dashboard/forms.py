@@ -1,0 +1,38 @@
+"""Forms as browsers send them, read within the service's limits."""
+
+from __future__ import annotations
+
+from urllib.parse import parse_qsl
+
+from fastapi import Request
+
+from kerneltrail.trial.service.limits import CallLimits, body_of
+from kerneltrail.trial.service.problems import Problem, refused
+
+MEDIA_TYPE = "application/x-www-form-urlencoded"
+FIELDS = 20
+"""That a form has at most."""
+LONGEST = 2000
+"""Characters of one field."""
+
+
+async def fields_of(request: Request, limits: CallLimits) -> dict[str, str]:
+    """The fields of a form, without blanks at their ends.
+
+    Raises:
+        Problem: for a body that is no form, has a field twice, or is too long.
+    """
+    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if kind != MEDIA_TYPE:
+        raise Problem(415, "not-a-form", "This is not a form")
+    content = await body_of(request, limits)
+    try:
+        pairs = parse_qsl(
+            content.decode("ascii"), keep_blank_values=True, errors="strict", max_num_fields=FIELDS, strict_parsing=True
+        )
+    except ValueError:
+        raise refused("the form cannot be read") from None
+    fields = {name: value.strip() for name, value in pairs}
+    if len(fields) < len(pairs) or any(len(value) > LONGEST for value in fields.values()):
+        raise refused(f"a field stands twice, or has more than {LONGEST} characters")
+    return fields

@@ -1,0 +1,139 @@
+"""All participants with their headline numbers, to be sorted and searched."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+import numpy as np
+
+from kerneltrail.report.model_page.numbers import NONE, fixed, percent
+from kerneltrail.trial.dashboard.contact import URGENCY, Contact, contact_of
+from kerneltrail.trial.dashboard.facts import points_of
+from kerneltrail.trial.dashboard.texts import age
+from kerneltrail.trial.ledger.entries import instant
+from kerneltrail.trial.ledger.folds import State
+from kerneltrail.trial.ledger.participant import Participant
+from kerneltrail.trial.protocol import Protocol
+
+LONG_AGO = datetime.min.replace(tzinfo=UTC)
+
+
+@dataclass(frozen=True)
+class PersonRow:
+    """A participant in numbers; shares are None where they would be of nothing.
+
+    Attributes:
+        id: of the participant.
+        status: active, paused, withdrawn, removed.
+        last: when the newest decision was recorded.
+        decisions: that were made.
+        available: share of them at which somebody could act.
+        sent: share of those that were sent.
+        missing: outcomes that should be there and are not, and
+        due: how many should be.
+        probability: of sending, mean over decisions at which somebody could act.
+        policy: share of those that the policy decided.
+        contact: why they need a call, or None.
+    """
+
+    id: str
+    status: str
+    last: datetime | None = None
+    decisions: int = 0
+    available: float | None = None
+    sent: float | None = None
+    missing: int = 0
+    due: int = 0
+    probability: float | None = None
+    policy: float | None = None
+    contact: Contact | None = None
+
+    @property
+    def urgency(self) -> int:
+        """Of a call; the least is the most urgent."""
+        return len(URGENCY) if self.contact is None else URGENCY.index(self.contact.urgency)
+
+
+def row_of(person: Participant, protocol: Protocol, now: datetime) -> PersonRow:
+    """A participant's numbers; of one whose data were removed only that."""
+    if person.removed is not None:
+        return PersonRow(person.id, "removed")
+    points = points_of(person)
+    able = [each for each in points if each.available]
+    due = [each for each in able if each.is_due(now)]
+    return PersonRow(
+        id=person.id,
+        status=person.status(now),
+        last=max((instant(each.received_at) for each in person.decisions.values()), default=None),
+        decisions=len(points),
+        available=len(able) / len(points) if points else None,
+        sent=float(np.mean([each.action for each in able])) if able else None,
+        missing=sum(each.is_missing(now) for each in due),
+        due=len(due),
+        probability=float(np.mean([each.probability for each in able])) if able else None,
+        policy=sum(each.rung == "policy" for each in able) / len(able) if able else None,
+        contact=contact_of(person, points, protocol, now),
+    )
+
+
+def _share(value: float | None) -> str:
+    return NONE if value is None else percent(value)
+
+
+def _call(contact: Contact) -> str:
+    return f"{contact.urgency}: {', '.join(reason.title for reason in contact.reasons)}"
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column: its heading, what it means, how rows are sorted by it, and how it is written."""
+
+    name: str
+    heading: str
+    meaning: str
+    sort: Callable[[PersonRow], Any]
+    text: Callable[[PersonRow, datetime], str]
+
+
+COLUMNS: Mapping[str, Column] = {
+    column.name: column
+    for column in (
+        Column("participant", "Participant", "study id", lambda row: row.id, lambda row, now: row.id),
+        Column("status", "Status", "active, paused, withdrawn or removed", lambda row: row.status,
+               lambda row, now: row.status),
+        Column("call", "Needs a call", "how soon somebody should ring them up, and why", lambda row: row.urgency,
+               lambda row, now: NONE if row.contact is None else _call(row.contact)),
+        Column("last", "Last call", "how long ago the app last asked for a decision",
+               lambda row: row.last or LONG_AGO,
+               lambda row, now: "never" if row.last is None else f"{age(now - row.last, 1)} ago"),
+        Column("decisions", "Decisions", "that were made", lambda row: row.decisions,
+               lambda row, now: f"{row.decisions:,}"),
+        Column("available", "Could act", "share of decisions at which it was possible to act",
+               lambda row: -1.0 if row.available is None else row.available, lambda row, now: _share(row.available)),
+        Column("sent", "Sent", "share of those at which a message was sent",
+               lambda row: -1.0 if row.sent is None else row.sent, lambda row, now: _share(row.sent)),
+        Column("missing", "Missing outcomes", "of those that are older than a day",
+               lambda row: row.missing / row.due if row.due else -1.0,
+               lambda row, now: f"{row.missing} of {row.due}" if row.due else NONE),
+        Column("probability", "Mean probability", "of sending, where it was possible to act",
+               lambda row: -1.0 if row.probability is None else row.probability,
+               lambda row, now: NONE if row.probability is None else fixed(row.probability)),
+        Column("policy", "By the policy", "share of decisions that the policy made itself, not a fallback",
+               lambda row: 2.0 if row.policy is None else row.policy, lambda row, now: _share(row.policy)),
+    )
+}  # fmt: skip
+"""Of the table, by name, in their order."""
+
+
+def listed(
+    state: State, protocol: Protocol, now: datetime, *, sort: str = "participant", down: bool = False, search: str = ""
+) -> list[PersonRow]:
+    """The rows of those whose id or status contains a text, in an order; those who are alike stand by id."""
+    column = COLUMNS.get(sort, COLUMNS["participant"])
+    rows = [row_of(person, protocol, now) for person in state.participants.values()]
+    wanted = search.strip().lower()
+    kept = [row for row in rows if wanted in row.id.lower() or wanted == row.status]
+    return sorted(sorted(kept, key=lambda row: row.id), key=column.sort, reverse=down)

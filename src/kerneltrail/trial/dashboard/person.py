@@ -1,0 +1,319 @@
+"""One participant: what was decided and why, what arrived, what came of it, and what the model has found, in words."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+import numpy as np
+
+from kerneltrail.kernels.phrases import counted, listing, rounded, with_unit
+from kerneltrail.report.model_page.numbers import NONE, fixed
+from kerneltrail.report.page import Block, Expert, Paragraph, Picture, Section, Sentences, Table
+from kerneltrail.report.terms import chance
+from kerneltrail.store.canonical import real
+from kerneltrail.trial.dashboard.drawing import (
+    GALLERY,
+    Advantages,
+    Chances,
+    Outcomes,
+    draw_advantages,
+    draw_chances,
+    draw_outcomes,
+    places,
+)
+from kerneltrail.trial.dashboard.facts import Point
+from kerneltrail.trial.dashboard.foresight import Foreseen, interval
+from kerneltrail.trial.dashboard.texts import moment, share
+from kerneltrail.trial.protocol import Protocol
+
+GROUP = 3
+"""Outcomes that are averaged at least, so that nobody can read off what followed one message."""
+RECENT = 20
+"""Decisions that are listed."""
+RUNG_WORDS = {
+    "policy": "the policy",
+    "last_good": "the last policy that worked",
+    "group_prior": "what pilot users say of anybody",
+    "fixed": "a fixed probability",
+    "unavailable": "nobody, it was not possible to act",
+}
+"""What decided, in words."""
+FATES = {
+    "arrived": "It arrived.",
+    "lost": "It did not arrive.",
+    "sent": "Nobody has reported whether it arrived.",
+}
+"""What became of a message, in words."""
+
+
+@dataclass(frozen=True)
+class PersonView:
+    """What a page on a participant rests on.
+
+    Attributes:
+        id: of the participant.
+        zone: of their clock.
+        protocol: of the trial.
+        points: their decisions.
+        updates: when the policy changed.
+        foreseen: of outcomes, by the sequence of the decision; empty where it cannot be computed.
+        now: what time it is.
+    """
+
+    id: str
+    zone: str
+    protocol: Protocol
+    points: Sequence[Point]
+    updates: Sequence[datetime]
+    foreseen: Mapping[int, Foreseen]
+    now: datetime
+
+    @property
+    def sending(self) -> str:
+        """What acting is called."""
+        return self.protocol.reward.action
+
+    @property
+    def unit(self) -> str:
+        """Of the outcome; empty where it is called so."""
+        reward = self.protocol.reward
+        return "" if reward.unit == reward.outcome else reward.unit
+
+    @property
+    def outcome_label(self) -> str:
+        """The outcome with its unit."""
+        return f"{self.protocol.reward.outcome}{f' ({self.unit})' if self.unit else ''}"
+
+    def lines(self) -> tuple[float, ...]:
+        """Where updates are drawn: those since the first decision."""
+        if not self.points:
+            return ()
+        return places([each for each in self.updates if each >= self.points[0].at], self.zone)
+
+
+def last_decision(person: PersonView) -> Section:
+    """Why the last message was or was not sent, and how sure the model was."""
+    if not person.points:
+        return Section("The last decision", [Paragraph("No decision has been made yet.")], "last")
+    last = person.points[-1]
+    blocks: list[Block] = []
+    if not last.available:
+        why = f"{moment(last.at, person.zone)} ({person.zone}), nobody could act"
+        blocks.append(Sentences(why, [str(last.record.get("words", ""))]))
+        able = [each for each in person.points if each.available]
+        if able:
+            blocks += [Paragraph("The last decision at which it was possible to act:"), _explained(person, able[-1])]
+    else:
+        blocks.append(_explained(person, last))
+    return Section("Why the last message was or was not sent", blocks, "last")
+
+
+def _explained(person: PersonView, last: Point) -> Sentences:
+    """A decision in words: what was decided and why, how sure the model was, what became of it."""
+    sentences = [str(last.record.get("words", ""))]
+    if last.record.get("draw") is not None:
+        number, relation = real(last.record["draw"]), "below" if last.action else "not below"
+        sentences.append(
+            f"The number that was drawn, {number:.3f}, is {relation} the probability {last.probability:.3f}, so it was "
+            f"{'sent' if last.action else 'not sent'}. The draw depends on nothing that was observed."
+        )
+    sentences += _sureness(person, last)
+    if last.action:
+        sentences.append(FATES[mark_of(last)])
+    heading = f"{moment(last.at, person.zone)} ({person.zone}), decided by {RUNG_WORDS.get(last.rung, last.rung)}"
+    return Sentences(heading, sentences)
+
+
+def _sureness(person: PersonView, last: Point) -> list[str]:
+    advantage = last.advantage
+    if advantage is None:
+        return []
+    threshold = last.record.get("threshold")
+    level = 0.0 if threshold is None else real(threshold)
+    above = float(advantage.above(level)[0])
+    bar = "" if not level else f" by more than {with_unit(rounded(level, abs(level)), person.unit)}"
+    return [
+        f"How sure it was: the probability that {person.sending} raised {person.protocol.reward.outcome}{bar} in that "
+        f"context was {chance(above)}."
+    ]
+
+
+def mark_of(point: Point) -> str:
+    """What became of a decision: a key of `drawing.MARKS`."""
+    if not point.available:
+        return "nobody"
+    if not point.action:
+        return "not sent"
+    return "lost" if point.lost else "arrived" if point.delivered else "sent"
+
+
+def decisions_section(person: PersonView) -> Section:
+    """Probabilities with their limits, what was assigned and what arrived; the newest as a table."""
+    points = person.points
+    marks = Counter(mark_of(each) for each in points)
+    chances = [each.probability for each in points if each.available]
+    at_limit = sum(each.clipped is not None for each in points if each.available)
+    sent = marks["arrived"] + marks["sent"] + marks["lost"]
+    lower, upper = person.protocol.limits.lower, person.protocol.limits.upper
+    fates = [
+        words.format(marks[name])
+        for name, words in (("arrived", "{} arrived"), ("lost", "{} did not arrive"), ("sent", "of {} nobody reported"))
+        if marks[name]
+    ]
+    words = (
+        f"{counted(len(points), 'decision')}. At {counted(marks['nobody'], 'decision')} nobody could act. Of the other "
+        f"{len(chances)}, {sent} were sent{f': {listing(fates)}' if fates else ''}."
+    )
+    blocks: list[Block] = []
+    if chances:
+        words += (
+            f" The probability of sending lay between {min(chances):.2f} and {max(chances):.2f}; its mean is "
+            f"{np.mean(chances):.2f}, and {at_limit} times it stood at a limit ({lower:g} or {upper:g})."
+        )
+        data = Chances(
+            places([each.at for each in points], person.zone),
+            tuple(each.probability if each.available else float("nan") for each in points),
+            tuple(each.clipped is not None for each in points),
+            tuple(map(mark_of, points)),
+            (lower, upper),
+            person.lines(),
+        )
+        caption = (
+            "Each dot is a decision. Dotted upright lines: an update of the policy. Dashed: the limits that the "
+            "protocol sets for the probability."
+        )
+        blocks = [GALLERY.picture(draw_chances, data, words, caption)]
+    return Section("Decisions", [Paragraph(words), *blocks, _table(person)], "decisions")
+
+
+def _table(person: PersonView) -> Expert:
+    words = {"nobody": "–", "not sent": "not sent", "lost": "did not arrive", "arrived": "arrived", "sent": "no report"}
+    rows = []
+    for each in reversed(person.points[-RECENT:]):
+        came = "yes" if each.outcome is not None else "not yet" if each.waits(person.now) else "missing"
+        rows.append(
+            (
+                moment(each.at, person.zone),
+                fixed(each.probability) if each.available else NONE,
+                ("sent" if each.action else "not sent") if each.available else "nobody could act",
+                words[mark_of(each)] if each.action else NONE,
+                came,
+                RUNG_WORDS.get(each.rung, each.rung),
+                each.version or NONE,
+            )
+        )
+    columns = ("time", "probability of sending", "assigned", "delivery", "outcome is there", "decided by", "policy")
+    caption = f"The newest {len(rows)} decisions, on the clock of {person.zone}"
+    return Expert("The newest decisions as a table", [Table(caption, columns, rows, words=True)])
+
+
+def advantage_section(person: PersonView) -> Section:
+    """What acting was expected to add at each decision, with its interval."""
+    known = [(each, mixture) for each in person.points if (mixture := each.advantage) is not None]
+    heading = f"What {person.sending} was expected to change"
+    if not known:
+        return Section(heading, [Paragraph("The model has not been asked yet.")], "advantage")
+    mean = [float(mixture.mean[0]) for _, mixture in known]
+    low, high = ([float(mixture.interval(0.9)[side][0]) for _, mixture in known] for side in (0, 1))
+    width = high[-1] - low[-1]
+    words = (
+        f"At the last decision {person.sending} was expected to change {person.protocol.reward.outcome} by "
+        f"{with_unit(rounded(mean[-1], width), person.unit)} (90 % interval {rounded(low[-1], width)} to "
+        f"{rounded(high[-1], width)})."
+    )
+    if known[0][0].composition is None and len(known) > 1:
+        words += (
+            f" At the first one it was {rounded(mean[0], width)} ({rounded(low[0], width)} to "
+            f"{rounded(high[0], width)}): that is what pilot users say of anybody."
+        )
+    data = Advantages(
+        places([each.at for each, _ in known], person.zone),
+        tuple(mean),
+        tuple(low),
+        tuple(high),
+        person.lines(),
+        f"change in\n{person.outcome_label}",
+    )
+    caption = "The model's belief when each decision was made, in that context. It is what sets the probability."
+    return Section(heading, [Paragraph(words), GALLERY.picture(draw_advantages, data, words, caption)], "advantage")
+
+
+def outcome_section(person: PersonView, *, by_action: bool) -> Section:
+    """Outcomes beside what was predicted of them: means of several, or, if it may be shown, each by its action."""
+    known = [each for each in person.points if each.outcome is not None and each.sequence in person.foreseen]
+    groups = [[each] for each in known] if by_action else grouped(known, person)
+    due = [each for each in person.points if each.available and each.is_due(person.now)]
+    missing = sum(each.is_missing(person.now) for each in due)
+    words = f"Missing: {share(missing, len(due))} of the outcomes that should be there by now." if due else ""
+    blocks: list[Block] = [Paragraph(words)] if words else []
+    if not groups:
+        none = f"There are not yet {GROUP} outcomes to be averaged." if known else "No outcome has been recorded yet."
+        return Section("Outcomes", [*blocks, Paragraph(none)], "outcomes")
+    blocks += [Paragraph(_inside(groups, person)), _picture(groups, person, by_action=by_action)]
+    return Section("Outcomes by action" if by_action else "Outcomes", blocks, "outcomes")
+
+
+def _value(group: Sequence[Point]) -> float:
+    return float(np.mean([each.outcome for each in group if each.outcome is not None]))
+
+
+def _inside(groups: Sequence[Sequence[Point]], person: PersonView) -> str:
+    ends = [interval([person.foreseen[each.sequence] for each in group])[1:] for group in groups]
+    inside = sum(low <= _value(group) <= high for group, (low, high) in zip(groups, ends, strict=True))
+    what = "outcomes" if max(map(len, groups)) == 1 else "means"
+    last, (low, high) = _value(groups[-1]), ends[-1]
+    return (
+        f"{inside} of {len(groups)} {what} lie in the 90 % interval that was predicted before they were seen. The last "
+        f"is {with_unit(rounded(last, high - low), person.unit)}, predicted {rounded(low, high - low)} to "
+        f"{rounded(high, high - low)}."
+    )
+
+
+def _picture(groups: Sequence[Sequence[Point]], person: PersonView, *, by_action: bool) -> Picture:
+    predicted = [interval([person.foreseen[each.sequence] for each in group]) for group in groups]
+    mean, low, high = (tuple(column) for column in zip(*predicted, strict=True))
+    middle = [group[0].at + (group[-1].at - group[0].at) / 2 for group in groups]
+    data = Outcomes(
+        places(middle, person.zone),
+        tuple(map(_value, groups)),
+        mean,
+        low,
+        high,
+        tuple(group[0].action if group[0].available else -1 for group in groups) if by_action else (),
+        person.lines(),
+        person.outcome_label,
+        f"observed, mean of {GROUP} or more",
+    )
+    alt = f"{counted(len(groups), 'value')} of {person.outcome_label} over time. {_inside(groups, person)}"
+    if by_action:
+        caption = (
+            "Each mark is an outcome: triangles where a message was assigned, dots where none was, grey squares where "
+            "nobody could act."
+        )
+    else:
+        caption = (
+            f"Each dot is the mean of a day's outcomes, of {GROUP} at least, whatever was assigned: outcomes by action "
+            "are shown to those whose key is “unblinded”, and each look is recorded."
+        )
+    caption += " Bars: predicted before the outcomes were seen, and before it was drawn whether to send."
+    return GALLERY.picture(draw_outcomes, data, alt, caption)
+
+
+def grouped(points: Iterable[Point], person: PersonView) -> list[list[Point]]:
+    """Days, each joined with the next ones until it has enough outcomes; the last ones join those before."""
+    groups: list[list[Point]] = []
+    day: Any = None
+    for each in points:
+        here = each.at.date()
+        if not groups or (here != day and len(groups[-1]) >= GROUP):
+            groups.append([])
+        groups[-1].append(each)
+        day = here
+    if len(groups) > 1 and len(groups[-1]) < GROUP:
+        last = groups.pop()
+        groups[-1].extend(last)
+    return groups if groups and len(groups[0]) >= GROUP else []

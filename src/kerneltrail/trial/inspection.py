@@ -1,0 +1,48 @@
+"""What a running trial gives to pages that people read: participants as they are followed, models, and noted looks."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import uuid
+
+from kerneltrail.trajectory.graph import LearntGraph
+from kerneltrail.trajectory.new_user import NewUser
+from kerneltrail.trial.core import Core
+from kerneltrail.trial.ledger.entries import Kind
+from kerneltrail.trial.results import Answer
+from kerneltrail.trial.versions import Versions
+
+
+class Inspection:
+    """The part of a `Trial` that only pages need."""
+
+    _core: Core
+
+    def model(self, model_id: str) -> LearntGraph:
+        """A model by its fingerprint; raises `UnknownName` if it is not at hand."""
+        return self._core.models.get(model_id)
+
+    def followed(self, participant: str) -> NewUser | None:
+        """A participant as the policy that serves knows them; None for one of whom it knows no outcome.
+
+        Raises:
+            UnknownName: if nobody is called so, or the model is missing; `ParticipantRemoved` if their data were.
+        """
+        with self._core.reading() as state:
+            versions = Versions(state)
+            person = self._core.person(state, participant)
+        return None if versions.active is None else self._core.user(person, versions, versions.active)
+
+    def look(self, what: str, *, by: str, participant: str | None = None, reason: str = "") -> Answer:
+        """Record that somebody is about to see outcomes by action; who fails to record it must not show them."""
+        payload = {"by": by, "what": what, "participant": participant, "reason": reason}
+        return self._core.append(Kind.LOOK, uuid.uuid4().hex, payload, payload)
+
+    def secret(self, purpose: str) -> bytes:
+        """A secret for another purpose than draws, the same on every server of the trial, and kept nowhere.
+
+        It is derived from the key of the draws, of which it tells nothing.
+        """
+        # A decision's name has printable parts only, so no draw is made from this message.
+        return hmac.new(self._core.draws.key, b"\x1e" + purpose.encode("utf-8"), hashlib.sha256).digest()

@@ -1,0 +1,234 @@
+"""What each page says, and what its forms do, without a browser."""
+
+from dataclasses import replace
+from datetime import timedelta
+from html import unescape
+from re import DOTALL, findall, search, sub
+
+import pytest
+
+from kerneltrail.trial.dashboard import pages
+from kerneltrail.trial.dashboard.jobs import Jobs
+from kerneltrail.trial.dashboard.today import LIGHTS
+from kerneltrail.trial.service import create_app
+
+from ..running import Time, agreed, begun, broken, enrol
+from .conftest import LIMITS, TestClient
+from .living import Visitor, lived
+
+
+def text_of(html):
+    """The words of a page."""
+    inner = search(r"<main.*</main>", html, DOTALL)[0]
+    return " ".join(unescape(sub(r"<[^>]*>", " ", inner)).split())
+
+
+def read(visitor, path=""):
+    answer = visitor.get(f"/desk{path}")
+    assert answer.status_code == 200, answer.text
+    return text_of(answer.text)
+
+
+def test_today_says_who_needs_a_call_and_how_it_runs(team, life):
+    text = read(team)
+    assert "Yellow" in text
+    assert "Who needs a call (2)" in text
+    calls = text[text.index("Who needs a call") : text.index("How it runs")]
+    assert calls.index("p02") < calls.index("p04")
+    assert "Silent." in calls
+    assert "on holiday & <away>" in calls
+    assert "p01" not in calls
+    for words in ("Calls of apps, 24 hours", "Last call of an app", "4 hours", "Time to decide", "policy 3 serves"):
+        assert words in text
+    assert "Open incidents" in text
+    assert "the app of p02 has asked for nothing" in text
+
+
+def test_a_light_for_every_state(team, life, monkeypatch):
+    shown = {}
+    for light in ("green", "yellow", "red"):
+        inner = pages.today
+        monkeypatch.setattr(pages, "today", lambda *a, light=light, inner=inner: _with(inner(*a), light))
+        shown[light] = team.get("/desk").text
+        monkeypatch.undo()
+    assert all(f'class="light {light}"' in html for light, html in shown.items())
+
+
+def _with(today, light):
+    shape, name, words = LIGHTS[light]
+    return replace(today, status=replace(today.status, light=light), shape=shape, light=name, words=words)
+
+
+def test_participants_are_listed_sorted_and_searched(team):
+    html = team.get("/desk/participants").text
+    assert 'aria-sort="ascending"' in html
+    assert "5 of 5 participants" in read(team, "/participants")
+    sorted_by = team.get("/desk/participants?sort=decisions").text
+    order = findall(r'<th scope="row"><a href="/desk/participants/([^"]*)"', sorted_by)
+    assert order[0] == "p03"
+    assert order[1] == "p02"
+    turned = team.get("/desk/participants?sort=decisions&order=down").text
+    assert 'aria-sort="descending"' in turned
+    assert "1 of 5 participants match “paused”" in read(team, "/participants?q=paused")
+    assert team.get("/desk/participants?sort=secrets&order=sideways").status_code == 200
+    assert "removed" in read(team, "/participants?q=p03")
+
+
+def test_a_participant_in_words(team):
+    text = read(team, "/participants/p01")
+    for words in (
+        "Why the last message was or was not sent",
+        "The number that was drawn",
+        "How sure it was: the probability that",
+        "What the model has found",
+        "90 % interval",
+        "12 decisions",
+        "arrived",
+        "Which description fits, update by update",
+        "lie in the 90 % interval that was predicted before they were seen",
+    ):
+        assert words in text, words
+    html = team.get("/desk/participants/p01").text
+    assert html.count("<img") == len(findall(r'<img src="data:image/svg\+xml;base64,[^"]+" alt="[^"]{40,}"', html)) >= 5
+    assert "Needs a call: today" in read(team, "/participants/p02")
+
+
+def test_who_was_removed_is_shown_as_removed(team):
+    answer = team.get("/desk/participants/p03")
+    assert answer.status_code == 200
+    assert "were removed" in answer.text
+    assert "<img" not in answer.text
+    assert "p03" not in read(team, "/cohort")
+
+
+def test_who_has_not_begun_has_a_page(tmp_path):
+    time = Time()
+    trial = begun(tmp_path / "new.db", time, protocol=agreed(), warm=False)
+    app = create_app(trial, name="walks", limits=LIMITS, clock=time, interval=0, threads=2)
+    enrol(trial, "p01")
+    with TestClient(app, raise_server_exceptions=False) as client:
+        one = Visitor(client, trial)
+        one.log_in("operator", "analyst")
+        assert "Green" in read(one)
+        assert "No decision has been made yet" in read(one, "/participants/p01")
+        for path in ("/participants", "/cohort", "/policies", "/incidents", "/data"):
+            read(one, path)
+    trial.close()
+
+
+def test_a_model_that_is_missing_keeps_no_page_from_being_shown(team, life, monkeypatch):
+    trial, _ = life
+    monkeypatch.setattr(trial, "followed", broken)
+    monkeypatch.setattr(trial, "model", broken)
+    assert "decisions come from a fallback" in read(team, "/participants/p01")
+
+
+def test_the_cohort_in_words(team):
+    text = read(team, "/cohort")
+    for words in (
+        "Probabilities of sending",
+        "No version of the policy differs from its probabilities by more than chance makes",
+        "policy 1",
+        "policy 2",
+        "Messages a day",
+        "Of the outcomes that should be there",
+        "of the outcomes lay in the 90 % interval",
+        "Which descriptions fit participants?",
+    ):
+        assert words in text, words
+    assert "Outcome by action" not in text
+
+
+def test_outcomes_by_action_are_shown_to_the_unblinded_and_each_look_is_recorded(visitor, life):
+    trial, _ = life
+    key = visitor.key("monitor", "unblinded")
+    visitor.log_in(token=key.token)
+    before = len(trial.snapshot().looks)
+    assert "Student's t" not in read(visitor, "/cohort")
+    assert len(trial.snapshot().looks) == before  # the form alone is no look
+    assert visitor.send("/desk/cohort", reason="").status_code == 422
+    answer = visitor.send("/desk/cohort", reason="meeting of the board")
+    assert "Student's t over participants" in text_of(answer.text)
+    answer = visitor.send("/desk/participants/p01", reason="safety")
+    assert "triangles where a message was assigned" in text_of(answer.text)
+    looks = trial.snapshot().looks[before:]
+    assert [(each.by, each.payload["what"], each.payload["participant"], each.payload["reason"]) for each in looks] == [
+        (f"key {key.id}", "the cohort", None, "meeting of the board"),
+        (f"key {key.id}", "a participant", "p01", "safety"),
+    ]
+    assert "meeting of the board" in read(visitor, "/data")
+    assert visitor.send("/desk/participants/nobody", "/desk/participants/p01", reason="x").status_code == 404
+    assert visitor.send("/desk/participants/p03", "/desk/participants/p01", reason="x").status_code == 410
+    assert len(trial.snapshot().looks) == before + 2
+    assert trial.verify().sound
+
+
+def test_a_look_that_cannot_be_recorded_shows_nothing(visitor, life, monkeypatch):
+    visitor.log_in("monitor", "unblinded")
+    monkeypatch.setattr(life[0], "look", broken)
+    answer = visitor.send("/desk/cohort", reason="meeting")
+    assert answer.status_code == 500
+    assert "<h1>Kerneltrail made a mistake" in answer.text
+    assert "Student's t" not in answer.text
+
+
+def test_policies_incidents_and_proofs(tmp_path):
+    """What forms change, on a trial of their own."""
+    trial, time = lived(tmp_path / "own.db")
+    app = create_app(trial, name="walks", limits=LIMITS, clock=time, interval=0, threads=2)
+    with TestClient(app, raise_server_exceptions=False) as client:
+        team = Visitor(client, trial)
+        team.log_in("operator")
+        assert "Policy 3 serves now" in read(team, "/policies")
+        fields = {"version": "2", "serving": "3", "reason": "too many messages", "by": "Ann"}
+        stale = team.send("/desk/policies", **{**fields, "serving": "1"})
+        assert stale.status_code == 412
+        assert team.send("/desk/policies", **{**fields, "reason": ""}).status_code == 422
+        assert team.send("/desk/policies", **fields).headers["location"] == "/desk/policies?done=activated"
+        text = read(team, "/policies?done=activated")
+        assert "Policy 2 serves now" in text
+        assert "The policy was changed." in text
+        assert "too many messages, by Ann (key" in text
+        assert [each.version for each in trial.policies() if each.active] == ["2"]
+
+        incident = next(each for each in trial.incidents() if each.is_open)
+        done = team.send("/desk/incidents", incident=incident.id, by="Ann", note="called, the telephone was off")
+        assert done.headers["location"] == "/desk/incidents?done=acknowledged"
+        assert "called, the telephone was off" in read(team, "/incidents")
+        assert not trial.snapshot().incidents[incident.id].is_open
+        assert team.send("/desk/incidents", incident="none", by="Ann").status_code == 404
+
+        for kind, words in (("replay", "Equal"), ("verify", "Sound")):
+            team.send(f"/desk/data/{kind}", "/desk/data")
+            app.state.desk.jobs.wait(kind, 60)
+            assert words in read(team, "/data")
+        assert team.get("/desk/data/mrt.csv").status_code == 403
+
+        team.log_in("analyst")
+        csv = team.get("/desk/data/mrt.csv")
+        assert csv.headers["content-disposition"] == 'attachment; filename="mrt.csv"'
+        assert csv.text.startswith("id,decision_point,outcome,treatment")
+        assert team.get("/desk/data/secrets.csv").status_code == 422
+    trial.close()
+
+
+def test_jobs_run_one_at_a_time_and_say_what_failed():
+    jobs, time = Jobs(), Time()
+    assert jobs.get("replay") is None
+    jobs.start("replay", broken, time)
+    jobs.wait("replay", 10)
+    failed = jobs.get("replay")
+    assert not failed.good
+    assert "could not be done" in failed.words
+    assert "broken" not in failed.words
+    jobs.start("replay", lambda: (True, "equal"), lambda: time.now + timedelta(seconds=5))
+    jobs.wait("replay", 10)
+    assert (jobs.get("replay").good, jobs.get("replay").words) == (True, "equal")
+
+
+@pytest.mark.parametrize(("path", "kind"), [("desk.css", "text/css"), ("desk.js", "text/javascript")])
+def test_style_and_script_are_ours(visitor, path, kind):
+    answer = visitor.get(f"/desk/assets/{path}")
+    assert answer.headers["content-type"].startswith(kind)
+    assert "http:" not in answer.text
+    assert "https:" not in answer.text
