@@ -26,6 +26,7 @@ from kerneltrail.cli.series import series
 from kerneltrail.cli.show import show
 from kerneltrail.cli.tables import tables
 from kerneltrail.cli.trial import trial
+from kerneltrail.cli.trial_analysis import analyse, rerun
 from kerneltrail.cli.trial_service import demo as trial_demo
 from kerneltrail.cli.trial_service import openapi, serve
 from kerneltrail.errors import KerneltrailError
@@ -130,6 +131,8 @@ app.add_typer(series)
 trial.command()(serve)
 trial.command("demo")(trial_demo)
 trial.command()(openapi)
+trial.command()(analyse)
+trial.command()(rerun)
 app.add_typer(trial)
 
 if __name__ == "__main__":

@@ -212,7 +212,7 @@ def test_what_is_missing_is_left_out_counted_and_said():
     found = wcls(rows, controls=["z"])
     assert found.missing == {"outcome": 3, "z": 1}
     assert found.rows == len(open_) - 4
-    assert found.words()[-1].startswith("Left out: 3 rows without 'outcome', 1 row without 'z' and")
+    assert found.words()[-1].startswith("Left out: 3 rows without an outcome, 1 row without 'z' and")
 
 
 def test_the_effect_at_a_value_of_a_moderator_is_the_one_with_the_moderator_moved():

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+import numpy as np
+
 from kerneltrail.errors import TrialError
 from kerneltrail.kernels.phrases import counted, rounded
 from kerneltrail.progress import Progress, Tell
@@ -113,9 +115,7 @@ class Analysis:
         tables = [
             self._effect_table(),
             self._moderator_table(),
-            Table.of(
-                "flow", "Participants", [{"step": name, "participants": v} for name, v in vars(self.flow).items()]
-            ),
+            Table.of("flow", "Participants", self.flow.table()),
             Table.of(
                 "missing", "Missing outcomes, where somebody could act", [_gap(gap) for gap in self.gaps], [SHARE]
             ),
@@ -243,7 +243,7 @@ def _personal_tables(personal: Personalisation) -> list[Table]:
         {
             "measure": each.measure.name,
             "observed": each.observed,
-            "null_median": sorted(each.null)[len(each.null) // 2],
+            "null_median": float(np.median(each.null)),
             "against_the_null": each.measure.tail,
             "p_value": each.p_value,
             "p_lower": each.low,

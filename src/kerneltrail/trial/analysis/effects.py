@@ -153,12 +153,12 @@ def primary_words(effects: Effects, record: Record) -> list[str]:
 
 
 def _marginal(effect: Effect, record: Record, level: float) -> list[str]:
-    where = "On average over all decisions" if effect.name == EVERYBODY else f"Over decisions of the kind {effect.name}"
+    over = "On average over all decisions" if effect.name == EVERYBODY else f"Over decisions of the kind {effect.name}"
     if effect.fitted is None:
-        return [f"{where}, what acting changed could not be estimated: {effect.problem}."]
+        return [f"{over}, what acting changed could not be estimated: {effect.problem}."]
     each = effect.fitted["acting"]
     size = sized(each, record.unit, level)
-    lines = [f"{where} at which somebody could act, acting changed {record.outcome} by {size}: {verdict(each)}."]
+    lines = [f"{over} at which somebody could act, acting changed {record.outcome} by {size}: {verdict(each)}."]
     if effect.name == EVERYBODY:
         used = f"{counted(effect.fitted.n, 'participant')} and {counted(effect.fitted.rows, 'decision')}"
         lines.append(f"This rests on {used} with an outcome. {effect.fitted.left_out()}".strip())
@@ -174,7 +174,7 @@ def moderated_words(effect: Effect, record: Record, level: float) -> list[str]:
         changes = [f"{name}: {sized(effect.fitted[name], record.unit, level)}" for name in effect.moderators]
         return [f"By {effect.name}, beside the first level the effect of acting changes so: {listing(changes)}."]
     states = [
-        f"{_where(effect, place, record)}, acting changed {record.outcome} by "
+        f"{where(effect, place, record)}, acting changed {record.outcome} by "
         f"{sized(effect.at(place), record.unit, level)}"
         for place in effect.places
     ]
@@ -183,8 +183,10 @@ def moderated_words(effect: Effect, record: Record, level: float) -> list[str]:
     return [f"{first}; {states[1]}. The difference is {sized(change, record.unit, level)}: {sure}."]
 
 
-def _where(effect: Effect, place: float, record: Record) -> str:
+def where(effect: Effect, place: float, record: Record) -> str:
+    """A value of a moderator, in words."""
     if effect.moderators == (TIME,):
         return f"after {counted(round(place), 'day')}"
     section = record.protocol.covariates.get(effect.name)
-    return f"where {effect.name} is {quantity(place, section.unit if section is not None else '')}"
+    value = quantity(place, section.unit if section is not None else "").replace("-", "−")
+    return f"where {effect.name} is {value}"

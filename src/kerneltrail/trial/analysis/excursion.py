@@ -136,7 +136,7 @@ class ExcursionEffects:
 
     def left_out(self) -> str:
         """What was not used, in a sentence; empty if everything was."""
-        parts = [f"{counted(count, 'row')} without {name!r}" for name, count in self.missing.items() if count]
+        parts = [f"{counted(count, 'row')} without {_named(name)}" for name, count in self.missing.items() if count]
         if self.unavailable:
             parts.append(f"{counted(self.unavailable, 'row')} at which nobody could act")
         return f"Left out: {listing(parts)}." if parts else ""
@@ -162,6 +162,10 @@ class ExcursionEffects:
                 lines.append(f"Where {zero}, acting changed {outcome} by {size}.{sure}")
         lines.append(f"{counted(self.n, 'participant')}, {counted(self.rows, 'decision')} with an outcome.")
         return [*lines, *([self.left_out()] if self.left_out() else [])]
+
+
+def _named(column: str) -> str:
+    return "an outcome" if column == "outcome" else repr(column)
 
 
 def _p_values(values: Array, errors: Array, degrees: int) -> Array:
