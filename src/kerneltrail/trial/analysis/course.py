@@ -34,7 +34,7 @@ class Flow:
         paused: who paused at some time.
         withdrawn: who withdrew.
         removed: whose data were removed, which leaves nothing to analyse.
-        completed: who took part until their last day.
+        completed: who started, and did not leave until their last day.
         ongoing: who neither left nor reached their last day when the record ends.
         analysed: with at least one decision at which somebody could act and that has an outcome.
     """
@@ -94,7 +94,9 @@ def _end(person: Participant, record: Record) -> str:
     if facts.get("ends_on") is None:
         return "ongoing"
     today = record.until.astimezone(ZoneInfo(facts["timezone"])).date()
-    return "completed" if today >= date.fromisoformat(facts["ends_on"]) else "ongoing"
+    if today < date.fromisoformat(facts["ends_on"]):
+        return "ongoing"
+    return "completed" if person.decisions else "never started"
 
 
 @dataclass(frozen=True)
