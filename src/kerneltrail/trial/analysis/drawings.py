@@ -116,7 +116,7 @@ def flow_drawing(flow: Flow, width: float) -> Figure:
                 _box(ax, right, place, beside, bold=False)
         for place, (text, _), following in zip(places, steps, places[1:], strict=False):
             room = 0.14 * (1 + text.count("\n"))
-            _arrow(ax, (left, place + room), (left, following - (0.52 if following == places[2] else 0.22)))
+            _arrow(ax, (left, place + room), (left, following - (0.42 if following == places[2] else 0.2)))
     return figure
 
 
