@@ -10,13 +10,16 @@ import pytest
 
 from kerneltrail.errors import DataError
 from kerneltrail.trial.analysis.analysis import Settings, analyse, is_live
-from kerneltrail.trial.analysis.effects import EVERYBODY, estimate_effects, moderated_words
+from kerneltrail.trial.analysis.effects import EVERYBODY, estimate_effects, moderated_words, primary_words
+from kerneltrail.trial.analysis.page import analysis_page
 from kerneltrail.trial.analysis.record import TIME
 from kerneltrail.trial.analysis.tables import Table
 from kerneltrail.trial.analysis.wcls import wcls
 from kerneltrail.trial.export import table
+from kerneltrail.trial.folder import Folder
 
-from .study import read
+from ..running import BEGIN, Time, asked, enrol
+from .study import agreement, begun_in, read
 
 
 def read_csv(table):
@@ -73,6 +76,38 @@ def test_what_cannot_be_estimated_is_said_and_the_rest_goes_on(ended, record):
     assert "could not be estimated. 2 participants" in moderated_words(effects.moderated[0], two, 0.95)[0]
     with pytest.raises(DataError, match="'mood' is no covariate"):
         analyse(*read(ended), settings=Settings(moderators=("mood",)))
+
+
+def test_kinds_of_decisions_are_told_apart(record, ended):
+    kinds = tuple(replace(point, kind="rest" if point.day % 2 else "walk") for point in record.points)
+    both = replace(record, points=kinds)
+    effects = estimate_effects(both, [])
+    assert {each.name for each in effects.by_kind} == {"walk", "rest"}
+    for each in effects.by_kind:
+        rows = {name: column[[p.kind == each.name for p in kinds]] for name, column in record.columns().items()}
+        np.testing.assert_array_equal(each.fitted.estimates, wcls(rows).estimates)
+    assert any(line.startswith("Over decisions of the kind rest at which") for line in primary_words(effects, both))
+    assert estimate_effects(record, []).by_kind == ()
+    assert len(analyse(*read(ended), settings=Settings(kind="walk")).record.points) == len(record.points)
+
+
+@pytest.mark.parametrize("shut", [True, False])
+def test_a_trial_of_which_hardly_anything_is_there_is_still_described(tmp_path, shut):
+    """One participant with two decisions, at which nobody could act, or nobody has an outcome."""
+    time = Time(BEGIN)
+    trial = begun_in(tmp_path / "walks", agreement(), time)
+    enrol(trial, "p01")
+    for index in range(2):
+        reasons = ("driving",) if shut else ()
+        trial.decide(asked(index=index, at=time.go(hours=1), hour=9.0, available=not shut, reasons=reasons))
+    trial.close()
+    found = analyse(*read(Folder(tmp_path / "walks")), settings=Settings(resamples=5))
+    assert found.effects.primary.fitted is None
+    assert "could not be computed" in found.no_personal
+    assert (found.flow.started, found.flow.analysed, found.flow.ongoing) == (1, 0, 1)
+    assert "could not be estimated" in " ".join(found.words())
+    assert "<h2>What acting changed</h2>" in analysis_page(found)
+    assert all(table.csv() and table.markdown() and table.latex() for table in found.tables())
 
 
 def test_every_table_has_every_number(analysis):

@@ -298,7 +298,7 @@ def analyse(
     personal, problem = None, "Whether the policy personalised was not looked at: no simulated trials were asked for."
     if settings.resamples:
         try:
-            personal = _personal(whole, models, effects, settings, workers, folder, tell)
+            personal = _personal(whole, models, settings, workers, folder, tell)
         except TrialError as reason:
             problem = f"Whether the policy personalised could not be computed: {reason}."
     return Analysis(
@@ -318,27 +318,35 @@ def analyse(
 def _personal(
     whole: Record,
     models: Models | None,
-    effects: Effects,
     settings: Settings,
     workers: Any,
     folder: str | os.PathLike[str] | None,
     tell: Tell,
 ) -> Personalisation:
-    fitted = effects.primary.fitted
     if models is None:
         raise TrialError("the models of the trial are needed for that")
-    if fitted is None:
-        raise TrialError(f"the effect over all decisions could not be estimated: {effects.primary.problem}")
     return personalisation(
         whole,
         models,
-        fitted["acting"].value,
+        null_effect(whole, settings),
         resamples=settings.resamples,
         seed=settings.seed,
         workers=workers,
         folder=folder,
         tell=tell,
     )
+
+
+def null_effect(whole: Record, settings: Settings) -> float:
+    """The effect over all decisions, of whatever kind: what acting adds for everybody in simulated trials.
+
+    Raises:
+        TrialError: if it cannot be estimated.
+    """
+    found = estimate_effects(whole, (), controls=settings.controls, level=settings.level).primary
+    if found.fitted is None:
+        raise TrialError(f"the effect over all decisions could not be estimated: {found.problem}")
+    return found.fitted["acting"].value
 
 
 def is_live(record: Record, now: datetime) -> bool:

@@ -107,12 +107,13 @@ class Fidelity:
 
     def words(self) -> list[str]:
         """All of it in sentences."""
-        every = self.ratios[0]
         odd = [each for each in self.tenths if not each.agrees]
-        lines = [
-            f"{every.acted} of {every.decisions} draws came out as acting; {every.expected:.1f} were to be expected "
-            f"(p {every.p_value:.2g})."
-        ]
+        lines = ["Nobody could act at any decision, so nothing was drawn."] if not self.ratios else []
+        for every in self.ratios[:1]:
+            lines.append(
+                f"{every.acted} of {every.decisions} draws came out as acting; {every.expected:.1f} were to be "
+                f"expected (p {every.p_value:.2g})."
+            )
         if odd:
             where = listing(f"{each.low:g} to {each.high:g}" for each in odd)
             lines.append(f"The share that acted is off for probabilities of {where}.")

@@ -21,7 +21,7 @@ from kerneltrail.errors import ConfigError, LedgerError, TrialError
 from kerneltrail.kernels.phrases import counted
 from kerneltrail.progress import Progress, Tell
 from kerneltrail.trial.analysis import package
-from kerneltrail.trial.analysis.analysis import Analysis, Settings, analyse
+from kerneltrail.trial.analysis.analysis import Analysis, Settings, analyse, null_effect
 from kerneltrail.trial.analysis.draws import RecordedDraws
 from kerneltrail.trial.analysis.personal import STAGE, Personalisation, judged, measured, measures_of, recorded
 from kerneltrail.trial.analysis.record import read_record
@@ -211,9 +211,6 @@ def _personal(
     core: Core, analysis: Analysis, settings: Settings, path: Path, resamples: int, tell: Tell
 ) -> tuple[Personalisation, int]:
     """Whether it personalised, from the measures in the package; the first ones computed again."""
-    fitted = analysis.effects.primary.fitted
-    if fitted is None:
-        raise TrialError("the package has simulated trials, but no effect that they were made with")
     record = read_record(analysis.record.state, analysis.record.protocol)
     measures = measures_of(record.protocol.reward.features)
     observed = measured(recorded(record), measures)
@@ -222,12 +219,13 @@ def _personal(
         _, *lines = csv.reader(file)
     drawn = np.full((len(lines), len(measures)), np.nan)
     drawn[:, kept] = [[float(cell) for cell in line[1:]] for line in lines]
-    ground = ground_of(record.state, core.models, fitted["acting"].value, settings.seed)
+    effect = null_effect(record, settings)
+    ground = ground_of(record.state, core.models, effect, settings.seed)
     again = min(resamples, len(lines))
     for place in range(again):
         drawn[place] = measured(resampled(ground, place), measures)
         tell(Progress(STAGE, place + 1, again))
-    return judged(measures, observed, drawn, fitted["acting"].value, settings.seed), again
+    return judged(measures, observed, drawn, effect, settings.seed), again
 
 
 def compare_tables(folder: Path, made: Mapping[str, str]) -> dict[str, str]:
