@@ -1,7 +1,9 @@
 """The page: every section with its words, and what a browser makes of it, wide, narrow and on paper."""
 
 from dataclasses import replace
+from pathlib import Path
 
+import axe_core_python
 import numpy as np
 import pytest
 
@@ -65,4 +67,25 @@ def test_a_browser_shows_it_without_a_network(page, opened, width):
 def test_on_paper_what_is_behind_a_click_is_open(page, opened):
     opened.size(1280)
     opened.open(page)
-    assert opened.pdf()[:5] == b"%PDF-"
+    closed = opened.run("document.documentElement.scrollHeight")
+    opened.media("print")
+    try:
+        seen = "Array.from(document.querySelectorAll('details table')).every(each => each.checkVisibility())"
+        assert opened.run(seen)
+        assert opened.run("document.querySelectorAll('details table').length") >= 6
+        assert opened.run("document.documentElement.scrollHeight") > closed
+        opened.size(688)  # A4 less its margins
+        cut = "[...document.querySelectorAll('main *')].filter(e => e.getBoundingClientRect().right > 689)"
+        assert opened.run(f"{cut}.map(e => e.tagName + ' ' + e.textContent.slice(0, 40))") == []
+        assert opened.pdf(paperWidth=8.27, paperHeight=11.7).startswith(b"%PDF-")
+    finally:
+        opened.media()
+
+
+def test_tools_for_accessibility_have_nothing_to_say(page, opened):
+    axe = Path(axe_core_python.__file__).with_name("axe.min.js").read_text(encoding="utf-8")
+    opened.size(390)
+    opened.open(page)
+    opened.run(axe + ";0")
+    found = opened.run("axe.run().then(done => done.violations.map(each => each.id + ': ' + each.help))")
+    assert found == []
