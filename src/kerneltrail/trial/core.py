@@ -128,6 +128,7 @@ class Core:
                 updates=dict(state.updates),
                 incidents=dict(state.incidents),
                 keys=dict(state.keys),
+                looks=list(state.looks),
             )
 
     def protocol(self, state: State, hash: str | None = None) -> Protocol:

@@ -8,7 +8,7 @@ import pytest
 from kerneltrail.errors import DataError, TrialError
 from kerneltrail.trial.analysis import writing
 from kerneltrail.trial.analysis.analysis import Settings
-from kerneltrail.trial.analysis.writing import UNBLINDED, analyse_folder
+from kerneltrail.trial.analysis.writing import analyse_folder
 from kerneltrail.trial.ledger import verify
 
 from ..running import BEGIN
@@ -22,7 +22,7 @@ def quick(monkeypatch):
 
 
 def notes(folder):
-    return [each for each in read(folder)[0].incidents.values() if each.payload["kind"] == UNBLINDED]
+    return read(folder)[0].looks
 
 
 def test_everything_is_written_and_an_ended_trial_gets_no_note(copied, tmp_path):
@@ -52,9 +52,7 @@ def test_on_a_running_trial_it_is_noted_and_the_numbers_stay_the_same(copied, tm
             analyse_folder(copied, ledger, tmp_path / "three", Settings(), draws=copied.draws(), **options)
     assert first.flow.ongoing == 1
     assert "noted in its ledger" in lines[0]
-    assert [each.payload["words"] for each in notes(copied)] == [
-        "outcomes by action were looked at by A. Analyst while the trial was running (kerneltrail trial analyse)"
-    ] * 2
+    assert [(each.by, each.payload["what"]) for each in notes(copied)] == [("A. Analyst", "analysis")] * 2
     assert [table.csv() for table in first.tables()] == [table.csv() for table in second.tables()]
 
 

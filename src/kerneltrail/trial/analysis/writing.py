@@ -25,8 +25,8 @@ from kerneltrail.trial.models import Models
 from kerneltrail.trial.protocol import Protocol
 
 MARKDOWN, LATEX, KEPT = "tables.md", "tables.tex", "resamples"
-UNBLINDED = "unblinded"
-"""The kind of incident that says that somebody saw outcomes by action of a running trial."""
+NOBODY = "somebody at the command line"
+"""Who looked, where no name was given."""
 DRAWING = "drawing the page"
 
 
@@ -77,7 +77,7 @@ def analyse_folder(
             "somebody still takes part, and with the key of the draws everybody could compute the draws to come: "
             "publish it when the trial has ended"
         )
-    lines = [note_unblinding(ledger, by)] if live else []
+    lines = [note_look(ledger, by)] if live else []
     models = Models(study.path / MODELS)
     analysis = analyse(state, protocol, models, settings, workers=workers, folder=out / KEPT, tell=tell)
     tell(Progress(DRAWING))
@@ -93,14 +93,10 @@ def analyse_folder(
     return analysis, lines
 
 
-def note_unblinding(ledger: Ledger, by: str) -> str:
-    """Record that outcomes by action of a running trial were looked at; returns that in words."""
-    name = f"{UNBLINDED}/{uuid.uuid4().hex}"
-    who = f" by {by}" if by else ""
-    words = f"outcomes by action were looked at{who} while the trial was running (kerneltrail trial analyse)"
-    payload = {"kind": UNBLINDED, "severity": "info", "words": words, "by": by}
-    shown = {"incident": name, **payload, "participant": None}
-    ledger.append(Kind.INCIDENT, name, payload, response=canonical(shown))
+def note_look(ledger: Ledger, by: str) -> str:
+    """Record that outcomes by action of a running trial are about to be seen; returns that in words."""
+    payload = {"by": by or NOBODY, "what": "analysis", "participant": None, "reason": "kerneltrail trial analyse"}
+    ledger.append(Kind.LOOK, uuid.uuid4().hex, payload, response=canonical(payload))
     return "The trial is still running: that outcomes by action were looked at is noted in its ledger."
 
 

@@ -43,6 +43,7 @@ class Kind(StrEnum):
     ACKNOWLEDGEMENT = "acknowledgement"
     KEY_CREATED = "key-created"
     KEY_REVOKED = "key-revoked"
+    LOOK = "look"
 
 
 EVENTS = ("pause", "resume", "withdraw")
@@ -97,6 +98,7 @@ REQUIRED: Mapping[Kind, Mapping[str, Field]] = {
     Kind.INCIDENT: {"kind": Field("text")},
     Kind.ACKNOWLEDGEMENT: {"incident": Field("text")},
     Kind.KEY_CREATED: {"scopes": Field("any"), "sha256": Field("text")},
+    Kind.LOOK: {"by": Field("text"), "what": Field("text")},
 }
 """What folds and exports read of each kind, and therefore must be there; a payload may say more."""
 

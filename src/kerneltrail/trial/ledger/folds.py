@@ -82,6 +82,16 @@ class Key:
     revoked_at: str | None = None
 
 
+@dataclass(frozen=True)
+class Look:
+    """Somebody saw outcomes by action: when, with which key, of what, and why."""
+
+    sequence: int
+    received_at: str
+    by: str
+    payload: Mapping[str, Any]
+
+
 @dataclass
 class State:
     """A trial as its entries so far have it.
@@ -96,6 +106,7 @@ class State:
         updates: by identifier, in the order they were started.
         incidents: by identifier, in the order they were recorded.
         keys: by identifier.
+        looks: at outcomes by action, in the order they were recorded.
     """
 
     trial: str
@@ -107,6 +118,7 @@ class State:
     updates: dict[str, Update] = field(default_factory=dict)
     incidents: dict[str, Incident] = field(default_factory=dict)
     keys: dict[str, Key] = field(default_factory=dict)
+    looks: list[Look] = field(default_factory=list)
     # Acknowledgements of incidents that are not recorded yet.
     _early: dict[str, list[tuple[str, Mapping[str, Any]]]] = field(default_factory=dict)
 
@@ -177,6 +189,8 @@ class State:
                 self.keys[entry.key] = Key(entry.key, entry.received_at, payload)
             case Kind.KEY_REVOKED if entry.key in self.keys:
                 self.keys[entry.key] = replace(self.keys[entry.key], revoked_at=entry.received_at)
+            case Kind.LOOK:
+                self.looks.append(Look(*where, payload["by"], payload))
 
 
 def fold(trial: str, entries: Iterable[Entry], state: State | None = None) -> State:
