@@ -7,7 +7,7 @@ import axe_core_python
 import numpy as np
 import pytest
 
-from kerneltrail.trial.analysis.page import analysis_page
+from kerneltrail.trial.analysis.page import analysis_page, how_computed
 from kerneltrail.trial.analysis.personal import judged, measured, measures_of, recorded
 from report import browser
 
@@ -50,6 +50,13 @@ def test_without_simulated_trials_it_says_how_to_ask_for_them(analysis):
     text = analysis_page(analysis, "A heading of one's own")
     assert "<h1>A heading of one&#39;s own</h1>" in text
     assert "--resamples 200" in text
+
+
+def test_of_a_pooled_policy_it_says_that_errors_are_approximate(analysis):
+    stated = analysis.record.protocol.model_copy(update={"pooling": "pooled"})
+    pooled = replace(analysis, record=replace(analysis.record, protocol=stated))
+    assert not any("approximate" in text for text in how_computed(analysis))
+    assert "participants are not independent" in how_computed(pooled)[-1]
 
 
 @pytest.mark.parametrize("width", [1280, 390])

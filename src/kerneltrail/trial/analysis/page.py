@@ -37,7 +37,7 @@ def analysis_page(analysis: Analysis, title: str | None = None) -> str:
             Section("What is missing", _gaps(analysis, tables), "missing"),
             Section("Did the trial do what its protocol says?", _fidelity(analysis, tables), "fidelity"),
             Section("Kernels over time", _kernels(analysis, tables), "kernels"),
-            Section("How it was computed", [Paragraph(text) for text in _how(analysis)], "how"),
+            Section("How it was computed", [Paragraph(text) for text in how_computed(analysis)], "how"),
         ],
         footer=f"Written by kerneltrail {version('kerneltrail')}. The numbers are in the tables beside this file.",
     )
@@ -150,9 +150,14 @@ def _kernels(analysis: Analysis, tables: dict[str, Table]) -> list[Block]:
     return [Paragraph(words), drawn, Expert("The numbers", [_shown(tables["kernels"])])]
 
 
-def _how(analysis: Analysis) -> list[str]:
+def how_computed(analysis: Analysis) -> list[str]:
+    """How the numbers came about, and when they are right, in sentences."""
     effects = analysis.effects
     controls = f"the covariates {', '.join(effects.controls)}" if effects.controls else "no covariates"
+    pooled = (
+        "The policy learnt from everybody together, so participants are not independent. The estimates stay right, but "
+        "their errors leave that out: take the intervals for approximate.",
+    )
     return [
         "Effects are causal excursion effects: what acting at one decision changes at the outcome that follows it, "
         "averaged over the situations that participants were in. They are estimated by weighted and centred least "
@@ -163,4 +168,5 @@ def _how(analysis: Analysis) -> list[str]:
         "What was assigned counts as the treatment, whether or not it arrived. Decisions without an outcome are left "
         "out: that is right if, given the past, being missing has nothing to do with what the outcome would have "
         "been.",
+        *(pooled if analysis.record.protocol.pooling == "pooled" else ()),
     ]
