@@ -50,6 +50,13 @@ def test_p_values_are_shares_with_their_intervals():
     assert "what chance alone gives" in chance.words()[1]
 
 
+def test_a_simulated_trial_that_cannot_be_measured_makes_p_larger():
+    null = np.array([[0.0], [1.0], [np.nan]])
+    assert judged([Measure("probability")], [2.0], null, 0.0, 0).statistics[0].p_value == pytest.approx(2 / 4)
+    slopes = judged([Measure("probability", "hour", spread=False)], [2.0], null, 0.0, 0).statistics[0]
+    assert slopes.p_value == 1.0
+
+
 def test_the_measure_that_decides_is_the_first():
     first = measures_of(["hour"])[0]
     assert (first.quantity, first.feature, first.tail) == ("probability", None, "larger")

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from kerneltrail.errors import TrialError
+from kerneltrail.errors import NumericalError, TrialError
 from kerneltrail.trial.analysis.draws import NewDraws, RecordedDraws
 from kerneltrail.trial.analysis.personal import recorded
 from kerneltrail.trial.analysis.resampling import _Anew, ground_of, resampled
@@ -89,6 +89,16 @@ def test_what_did_not_arrive_does_not_arrive_again(ground, state):
 
 def _lost(person):
     return [each for several in person.deliveries.values() for each in several if each.action == 0]
+
+
+def test_a_state_that_cannot_be_computed_is_answered_for_by_the_prior(ground, state, monkeypatch):
+    def broken(*_):
+        raise NumericalError("broken")
+
+    monkeypatch.setattr(_Anew, "_state", broken)
+    anew = _Anew(ground, Versions(state), state.participants["p01"], 1, None)
+    assert anew.run() == []  # nothing of it was the participant's own policy
+    assert all(each.payload is not None for each in anew.person.decisions.values())
 
 
 def test_a_pooled_policy_is_refused_in_words(state, models):

@@ -243,7 +243,7 @@ def _personal_tables(personal: Personalisation) -> list[Table]:
         {
             "measure": each.measure.name,
             "observed": each.observed,
-            "null_median": float(np.median(each.null)),
+            "null_median": float(np.nanmedian(each.null)),
             "against_the_null": each.measure.tail,
             "p_value": each.p_value,
             "p_lower": each.low,

@@ -202,7 +202,13 @@ def null_drawing(statistics: Sequence[Statistic], width: float) -> Figure:
     with styled(width, 1.9 * rows + 0.5) as figure:
         axes = figure.subplots(rows, columns, squeeze=False)
         for each, ax in zip(statistics, axes.flat, strict=False):
-            ax.hist(each.null, bins=20, color=BLUE, alpha=0.5, label="simulated trials under the null")
+            ax.hist(
+                [value for value in each.null if np.isfinite(value)],
+                bins=20,
+                color=BLUE,
+                alpha=0.5,
+                label="simulated trials under the null",
+            )
             ax.axvline(each.observed, color=VERMILION, linewidth=2.0, label="this trial")
             ax.set_title(_title(each.measure.name, width), parse_math=False)
             ax.yaxis.set_major_locator(MaxNLocator(3, integer=True, steps=TICKS))

@@ -100,7 +100,7 @@ class Personalisation:
     def words(self) -> list[str]:
         """What was found, in sentences."""
         main = self.statistics[0]
-        middle = float(np.median(main.null))
+        middle = float(np.nanmedian(main.null))
         more = (
             f"In the trial, participants' mean probabilities of acting (second half of their decisions) had a standard "
             f"deviation of {number(main.observed)}. In {counted(self.resamples, 'simulated trial')} in which acting "
@@ -217,7 +217,8 @@ def _statistic(measure: Measure, observed: float, null: NDArray[np.float64]) -> 
     total = len(null)
     # Sums of the same numbers may differ in their last bits; those are ties, and ties speak for the null.
     near = 1e-12 * max(1.0, abs(observed))
-    above, below = int(np.sum(null >= observed - near)), int(np.sum(null <= observed + near))
+    # A trial that could not be measured counts as if it were as far out: that makes p larger, never smaller.
+    above, below = int(np.sum(~(null < observed - near))), int(np.sum(~(null > observed + near)))
     hits = above if measure.tail == "larger" else min(above, below)
     sides = 1.0 if measure.tail == "larger" else 2.0
     share = exact_share(hits, total, LEVEL)

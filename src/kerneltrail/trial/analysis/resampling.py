@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
-from kerneltrail.errors import TrialError
+from kerneltrail.errors import KerneltrailError, TrialError
 from kerneltrail.trajectory.graph import LearntGraph
 from kerneltrail.trial.analysis.draws import NewDraws
 from kerneltrail.trial.answer import Decision as Made
@@ -151,7 +151,12 @@ class _Anew:
         version = self.versions.get(record["policy_version"])
         model = self.ground.models[version.model_id]
         policy = Policy(version.version, model, version.model_id, protocol.rule)
-        state = None if rung == "group_prior" else self._state(version, model)
+        state = None
+        if rung != "group_prior":
+            try:
+                state = self._state(version, model)
+            except (KerneltrailError, ArithmeticError) as problem:  # as the ladder does it in a trial
+                rung, reason = "group_prior", str(problem)
         made = decide(protocol, policy, state, request, draws=draws, past=past, rung=rung, rung_reason=reason)
         return made.action, made
 
