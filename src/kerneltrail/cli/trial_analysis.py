@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from kerneltrail.cli.table_options import EngineName, Workers
 from kerneltrail.cli.trial import DIFFERENT, At, By, head_of
 from kerneltrail.cli.trial_service import check_packages
 
@@ -39,7 +40,8 @@ def analyse(
         int, typer.Option("--resamples", min=0, help="Simulated trials, to see whether the policy personalised.")
     ] = 0,
     seed: Annotated[int, typer.Option("--seed", min=0, help="Seed of the simulated trials.")] = 0,
-    workers: Annotated[int, typer.Option("--workers", min=1, help="Processes for simulated trials.")] = 1,
+    workers: Workers = None,
+    engine: EngineName = None,
     package: Annotated[
         Path | None, typer.Option("--package", help="Also write a zip with which others can run it again.")
     ] = None,
@@ -72,14 +74,16 @@ def analyse(
         first, simulating, last = STAGES
         stages = (*first, *(simulating if resamples else ()), *last)
         with show_progress(*stages) as display:
+            from kerneltrail.engines import engine_for
             from kerneltrail.trial.analysis.analysis import Settings
             from kerneltrail.trial.analysis.writing import analyse_folder
 
+            runner = engine_for(engine, workers=workers) if resamples else 1
             chosen = None if not moderator else tuple(moderator)
             controls = None if not control else tuple(control)
             settings = Settings(chosen, controls, kind, level, resamples, seed)
             analysis, lines = analyse_folder(
-                study, record, out, settings, workers=workers, package=package, draws=draws, title=title, by=by,
+                study, record, out, settings, workers=runner, package=package, draws=draws, title=title, by=by,
                 tell=display.show,
             )  # fmt: skip
     finally:
