@@ -191,7 +191,7 @@ Trial `{manifest["trial"]}`, {manifest["entries"]} entries of its ledger up to t
 Participants whose data were removed on request are removed here too: their entries have hashes and nothing else.
 All else that was recorded of participants is in `{LEDGER}`, under their study ids: **these are health data. Share this
 file only as consent and law allow.** Keys to the service are in it as SHA-256 hashes of random secrets, and the names
-of the machines that ran updates as they were.
+of the machines that ran updates as they were. The models hold the names of pilot users as their table had them.
 
 ## How to run it again
 
