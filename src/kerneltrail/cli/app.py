@@ -128,11 +128,11 @@ def _root(
 for _command in COMMANDS:
     app.command()(_command)
 app.add_typer(series)
+trial.command()(analyse)
+trial.command()(rerun)
 trial.command()(serve)
 trial.command("demo")(trial_demo)
 trial.command()(openapi)
-trial.command()(analyse)
-trial.command()(rerun)
 app.add_typer(trial)
 
 if __name__ == "__main__":
