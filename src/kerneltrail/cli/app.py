@@ -26,6 +26,7 @@ from kerneltrail.cli.series import series
 from kerneltrail.cli.show import show
 from kerneltrail.cli.tables import tables
 from kerneltrail.cli.trial import trial
+from kerneltrail.cli.trial_analysis import analyse, rerun
 from kerneltrail.cli.trial_service import demo as trial_demo
 from kerneltrail.cli.trial_service import openapi, serve
 from kerneltrail.errors import KerneltrailError
@@ -127,6 +128,8 @@ def _root(
 for _command in COMMANDS:
     app.command()(_command)
 app.add_typer(series)
+trial.command()(analyse)
+trial.command()(rerun)
 trial.command()(serve)
 trial.command("demo")(trial_demo)
 trial.command()(openapi)

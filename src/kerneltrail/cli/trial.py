@@ -14,7 +14,7 @@ import typer
 if TYPE_CHECKING:
     from kerneltrail.trial.conduct import Trial
     from kerneltrail.trial.folder import Folder
-    from kerneltrail.trial.ledger.ledger import Ledger
+    from kerneltrail.trial.ledger.ledger import Head, Ledger
 
 DIFFERENT = 1
 """Exit code where a record does not hold what it should."""
@@ -74,6 +74,18 @@ def _time(text: str | None, option: str) -> datetime | None:
         return instant(text)
     except ValueError as problem:
         raise typer.BadParameter(str(problem), param_hint=option) from None
+
+
+def head_of(text: str | None) -> Head | None:
+    """The end of a chain that was noted as number:hash."""
+    from kerneltrail.trial.ledger.ledger import Head
+
+    if text is None:
+        return None
+    number, _, digest = text.partition(":")
+    if not number.isdigit() or not digest:
+        raise typer.BadParameter(f"expected number:hash, got {text}", param_hint="--head")
+    return Head(int(number), digest)
 
 
 @trial.command()
@@ -224,14 +236,8 @@ def verify(
 ) -> None:
     """Walk the ledger's chain: was anything changed, cut out, moved or deleted since it was recorded?"""
     from kerneltrail.trial.ledger.chain import verify as walk
-    from kerneltrail.trial.ledger.ledger import Head
 
-    expected = None
-    if head is not None:
-        number, _, digest = head.partition(":")
-        if not number.isdigit() or not digest:
-            raise typer.BadParameter(f"expected number:hash, got {head}", param_hint="--head")
-        expected = Head(int(number), digest)
+    expected = head_of(head)
     with _record(folder, ledger) as record:
         verdict = walk(record, expected)
     typer.echo(f"{str(verdict)[0].upper()}{str(verdict)[1:]}.")

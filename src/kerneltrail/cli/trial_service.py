@@ -10,7 +10,7 @@ import typer
 from kerneltrail.cli.trial import At, Where
 
 
-def _check_packages() -> None:
+def check_packages() -> None:
     """Refuse where the packages for trials are not installed."""
     from importlib.util import find_spec
 
@@ -33,7 +33,7 @@ def serve(
     ] = 30.0,
 ) -> None:
     """Serve a trial over HTTP, until Ctrl-C. Several may serve the same ledger."""
-    _check_packages()
+    check_packages()
     from kerneltrail.cli.terminal import say
     from kerneltrail.trial.folder import Folder
     from kerneltrail.trial.service import address_of, create_app, listening, server_for, write_log
@@ -58,7 +58,7 @@ def openapi(
     out: Annotated[Path, typer.Option("--out", help="Where to write it.", dir_okay=False)] = Path("openapi.json"),
 ) -> None:
     """Write the description of the service in OpenAPI."""
-    _check_packages()
+    check_packages()
     from kerneltrail.cli.terminal import say
     from kerneltrail.store.atomic import write
     from kerneltrail.trial.service import openapi_text
@@ -81,7 +81,7 @@ def demo(
     seed: Annotated[int, typer.Option("--seed", min=0, help="Seed of the simulated people.")] = 0,
 ) -> None:
     """Serve a simulated study: twenty participants, decisions and outcomes as they come, updates every night."""
-    _check_packages()
+    check_packages()
     from kerneltrail.cli.terminal import say
     from kerneltrail.progress import show_progress
     from kerneltrail.store.atomic import check_writable

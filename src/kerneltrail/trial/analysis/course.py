@@ -1,0 +1,221 @@
+"""How a trial went for its participants: who took part, what is missing, how they fared, which kernels they had."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import date
+from zoneinfo import ZoneInfo
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kerneltrail.evaluation.intervals import DRAWS, Interval, over_users, share_over_users
+from kerneltrail.trial.analysis.record import Point, Record
+from kerneltrail.trial.ledger.participant import Participant
+
+WEEK = 7
+SHORT = 14
+"""Days up to which a study is shown day by day; a longer one is shown week by week."""
+QUARTER = 0.25
+NONE_YET = "none yet"
+OTHERS = "others"
+
+
+@dataclass(frozen=True)
+class Flow:
+    """How many participants there were at each step.
+
+    Attributes:
+        enrolled: of whom an entry says that they take part.
+        started: with at least one decision.
+        never_started: enrolled without any.
+        paused: who paused at some time.
+        withdrawn: who withdrew.
+        removed: whose data were removed, which leaves nothing to analyse.
+        completed: who started, and did not leave until their last day.
+        ongoing: who neither left nor reached their last day when the record ends.
+        analysed: with at least one decision at which somebody could act and that has an outcome.
+    """
+
+    enrolled: int
+    started: int
+    never_started: int
+    paused: int
+    withdrawn: int
+    removed: int
+    completed: int
+    ongoing: int
+    analysed: int
+
+    def table(self) -> list[dict[str, str | int]]:
+        """A row for each step."""
+        return [{"step": name.replace("_", " "), "participants": count} for name, count in vars(self).items()]
+
+    def words(self) -> str:
+        """All of it in a sentence or two."""
+        parts = [f"{self.enrolled} enrolled", f"{self.started} started", f"{self.completed} completed"]
+        parts += [f"{self.withdrawn} withdrew"] if self.withdrawn else []
+        parts += [f"the data of {self.removed} were removed"] if self.removed else []
+        parts += [f"{self.ongoing} had not reached their last day"] if self.ongoing else []
+        return f"Of the participants, {', '.join(parts)}; {self.analysed} are in the analysis."
+
+
+def flow_of(record: Record) -> Flow:
+    """The flow of participants by the end of the record."""
+    people = [
+        person
+        for person in record.state.participants.values()
+        if person.enrolled is not None or person.removed is not None
+    ]
+    usable = {point.participant for point in record.points if point.available and point.outcome is not None}
+    state = Counter(_end(person, record) for person in people)
+    started = sum(bool(person.decisions) for person in people)
+    return Flow(
+        enrolled=len(people),
+        started=started,
+        never_started=len(people) - started,
+        paused=sum(any(change.status == "paused" for change in person.changes) for person in people),
+        withdrawn=state["withdrawn"],
+        removed=state["removed"],
+        completed=state["completed"],
+        ongoing=state["ongoing"],
+        analysed=len(usable),
+    )
+
+
+def _end(person: Participant, record: Record) -> str:
+    if person.removed is not None:
+        return "removed"
+    if person.status() == "withdrawn":
+        return "withdrawn"
+    facts = person.enrolled or {}
+    if facts.get("ends_on") is None:
+        return "ongoing"
+    today = record.until.astimezone(ZoneInfo(facts["timezone"])).date()
+    if today < date.fromisoformat(facts["ends_on"]):
+        return "ongoing"
+    return "completed" if person.decisions else "never started"
+
+
+@dataclass(frozen=True)
+class Gap:
+    """Outcomes that are missing among some decisions.
+
+    Attributes:
+        group: of which decisions.
+        decisions: how many, at which somebody could act.
+        observed: with an outcome.
+        looked_for: of the others, how many were looked for and not found; of the rest nobody recorded anything.
+        share: of decisions without an outcome, with its interval over participants.
+    """
+
+    group: str
+    decisions: int
+    observed: int
+    looked_for: int
+    share: Interval
+
+
+def gaps_of(record: Record) -> list[Gap]:
+    """Missing outcomes: of all decisions, by what was assigned, and over time."""
+    points = [point for point in record.points if point.available]
+    groups: dict[str, list[Point]] = {
+        "all": points,
+        "assigned to act": [point for point in points if point.action],
+        "assigned not to act": [point for point in points if not point.action],
+    }
+    for name, several in by_period(points):
+        groups[name] = several
+    return [_gap(name, several) for name, several in groups.items() if several]
+
+
+def _gap(name: str, points: Sequence[Point]) -> Gap:
+    lost = [point for point in points if point.outcome is None]
+    return Gap(name, len(points), len(points) - len(lost), sum(point.looked_for for point in lost), share(points, lost))
+
+
+def share(points: Sequence[Point], hits: Sequence[Point]) -> Interval:
+    """The share of points that are hits, with an interval over participants."""
+    chosen = {id(point) for point in hits}
+    people: dict[str, list[bool]] = {}
+    for point in points:
+        people.setdefault(point.participant, []).append(id(point) in chosen)
+    return share_over_users([np.array(each) for each in people.values()])
+
+
+def by_period(points: Sequence[Point]) -> list[tuple[str, list[Point]]]:
+    """Points by day or week in the study, whichever is readable; days count from 1 there, as people count."""
+    if not points:
+        return []
+    short = max(point.day for point in points) < SHORT
+    length, noun = (1, "day") if short else (WEEK, "week")
+    periods: dict[int, list[Point]] = {}
+    for point in points:
+        periods.setdefault(point.day // length, []).append(point)
+    return [(f"{noun} {place + 1}", periods[place]) for place in sorted(periods)]
+
+
+@dataclass(frozen=True)
+class Fared:
+    """How participants fared: the mean and the 25th percentile of their own mean outcomes, each with an interval."""
+
+    mean: Interval
+    quarter: Interval
+
+
+def fared(record: Record, level: float = 0.95) -> Fared | None:
+    """How participants fared; None where nobody has an outcome."""
+    people: dict[str, list[float]] = {}
+    for point in record.points:
+        if point.outcome is not None:
+            people.setdefault(point.participant, []).append(point.outcome)
+    means = np.array([np.mean(each) for each in people.values()])
+    if not len(means):
+        return None
+    drawn = np.random.default_rng(0).integers(len(means), size=(DRAWS, len(means)))
+    quarters: NDArray[np.float64] = np.quantile(means[drawn], QUARTER, axis=1)
+    tail = (1.0 - level) / 2.0
+    low, high = np.quantile(quarters, [tail, 1.0 - tail])
+    quarter = Interval(float(np.quantile(means, QUARTER)), float(low), float(high), level, len(means))
+    return Fared(over_users(means, level=level), quarter)
+
+
+@dataclass(frozen=True)
+class Kernels:
+    """Which kernels participants had over time.
+
+    Attributes:
+        periods: days or weeks in the study.
+        names: kernels, the most frequent first; rare ones are together.
+        counts: participants by period and kernel: each with the kernel of their last decision in the period.
+    """
+
+    periods: tuple[str, ...]
+    names: tuple[str, ...]
+    counts: NDArray[np.int64]
+
+    @property
+    def shares(self) -> NDArray[np.float64]:
+        """Of participants in each period."""
+        return self.counts / self.counts.sum(axis=1, keepdims=True)
+
+
+def kernels_of(record: Record, most: int = 6) -> Kernels | None:
+    """Kernel frequencies over time; None where no policy has decided."""
+    points = [point for point in record.points if point.rung in ("policy", "last_good")]
+    last: list[tuple[str, Counter[str]]] = []
+    for period, several in by_period(points):
+        newest = {point.participant: point for point in sorted(several, key=lambda point: point.at)}
+        last.append((period, Counter(point.composition or NONE_YET for point in newest.values())))
+    if not last:
+        return None
+    total: Counter[str] = sum((counts for _, counts in last), Counter())
+    frequent = [name for name, _ in sorted(total.items(), key=lambda item: (-item[1], item[0]))]
+    names = frequent if len(frequent) <= most + 1 else [*frequent[:most], OTHERS]
+    counts = np.zeros((len(last), len(names)), dtype=np.int64)
+    for row, (_, each) in enumerate(last):
+        for name, count in each.items():
+            counts[row, names.index(name) if name in names else len(names) - 1] += count
+    return Kernels(tuple(period for period, _ in last), tuple(names), counts)

@@ -1,0 +1,172 @@
+"""The page about a trial after it: words first, then drawings, then the numbers; one file that fetches nothing."""
+
+from __future__ import annotations
+
+from functools import partial
+from importlib.metadata import version
+
+from kerneltrail.kernels.phrases import counted
+from kerneltrail.report.page import Block, Expert, Paragraph, Picture, Section, Sentences, page
+from kerneltrail.report.page import Table as Shown
+from kerneltrail.trial.analysis import drawings
+from kerneltrail.trial.analysis.analysis import Analysis
+from kerneltrail.trial.analysis.effects import moderated_words, primary_words
+from kerneltrail.trial.analysis.tables import Table
+
+GROUPS = ("all", "assigned to act", "assigned not to act")
+"""Of missing outcomes; the others are periods."""
+
+
+def analysis_page(analysis: Analysis, title: str | None = None) -> str:
+    """The page as HTML."""
+    record = analysis.record
+    tables = {table.name: table for table in analysis.tables()}
+    lead = (
+        f"{record.state.trial}: {counted(analysis.flow.analysed, 'participant')}, "
+        f"{counted(len(record.points), 'decision')}, recorded by {record.until:%Y-%m-%d %H:%M} UTC. The page shows "
+        "outcomes by action: it is not for people who must stay blinded."
+    )
+    return page(
+        title or f"{record.protocol.title}: after the trial",
+        lead,
+        [
+            Section("What acting changed", _effects(analysis, tables), "effects"),
+            Section("Did the policy personalise?", _personal(analysis, tables), "personal"),
+            Section("How participants fared", _fared(analysis, tables), "fared"),
+            Section("Who took part", _flow(analysis, tables), "flow"),
+            Section("What is missing", _gaps(analysis, tables), "missing"),
+            Section("Did the trial do what its protocol says?", _fidelity(analysis, tables), "fidelity"),
+            Section("Kernels over time", _kernels(analysis, tables), "kernels"),
+            Section("How it was computed", [Paragraph(text) for text in how_computed(analysis)], "how"),
+        ],
+        footer=f"Written by kerneltrail {version('kerneltrail')}. The numbers are in the tables beside this file.",
+    )
+
+
+def _shown(table: Table, *, words: bool = False) -> Block:
+    heads, cells = table.shown()
+    if not cells:
+        return Paragraph(f"{table.caption}: none.")
+    return Shown(table.caption, heads, cells, words=words)
+
+
+def _effects(analysis: Analysis, tables: dict[str, Table]) -> list[Block]:
+    effects, record, level = analysis.effects, analysis.record, analysis.settings.level
+    blocks: list[Block] = [Sentences("Over all decisions", primary_words(effects, record))]
+    if effects.moderated:
+        told = [line for effect in effects.moderated for line in moderated_words(effect, record, level)]
+        blocks.append(Sentences("When it changed more, and when less", told))
+    if effects.primary.fitted is not None:
+        caption = (
+            f"Dots are estimates, lines their {100 * level:g} % intervals; a hollow dot's interval contains 0. A "
+            "moderator is shown at its 10th and its 90th percentile."
+        )
+        alt = "Effects of acting with their intervals; the numbers are in the table below."
+        draw = partial(drawings.effects_drawing, effects, record)
+        blocks.append(Picture.of(lambda width: draw(width), alt, caption))
+    curves = [effect for effect in effects.moderated if effect.fitted is not None and effect.curve]
+    if curves:
+        alt = f"What acting changes along {', '.join(effect.name for effect in curves)}."
+        caption = f"Straight lines by assumption; the band holds the line's {100 * level:g} % interval at each value."
+        lines = partial(drawings.moderators_drawing, curves, record)
+        blocks.append(Picture.of(lambda width: lines(width), alt, caption))
+    return [*blocks, _shown(tables["effects"]), Expert("All coefficients", [_shown(tables["moderators"])])]
+
+
+def _personal(analysis: Analysis, tables: dict[str, Table]) -> list[Block]:
+    personal = analysis.personal
+    if personal is None:
+        more = "`kerneltrail trial analyse … --resamples 200` runs the trial anew 200 times to find out."
+        return [Paragraph(analysis.no_personal), *([] if analysis.settings.resamples else [Paragraph(more)])]
+    alt = "Histograms of measures in simulated trials, with this trial's values as lines; numbers in the table below."
+    caption = (
+        "Each simulated trial has the same people, contexts and calendar, new draws, and an effect of acting that is "
+        "the same for everybody at all times. The policy learns in it as it did in the trial."
+    )
+    return [
+        Sentences("Between participants", personal.words()),
+        Picture.of(lambda width: drawings.null_drawing(personal.statistics, width), alt, caption),
+        _shown(tables["personalisation"], words=True),
+        Paragraph(
+            "The first line was chosen beforehand as the one that decides. The others describe; with several lines, "
+            "one below 0.05 is no surprise."
+        ),
+    ]
+
+
+def _fared(analysis: Analysis, tables: dict[str, Table]) -> list[Block]:
+    words = analysis.fared_words()
+    first: Block = Sentences("Mean and lower quarter", words) if words else Paragraph("Nobody has an outcome.")
+    note = Paragraph("The intervals come from resampling participants. All outcomes count, whatever was assigned.")
+    return [first, _shown(tables["outcome"]), note]
+
+
+def _flow(analysis: Analysis, tables: dict[str, Table]) -> list[Block]:
+    alt = analysis.flow.words()
+    caption = "From enrolment to the analysis. Data that were removed on request are in no number but this one."
+    drawn = Picture.of(lambda width: drawings.flow_drawing(analysis.flow, width), alt, caption)
+    return [Paragraph(analysis.flow.words()), drawn, Expert("The numbers", [_shown(tables["flow"])])]
+
+
+def _gaps(analysis: Analysis, tables: dict[str, Table]) -> list[Block]:
+    gaps = {gap.group: gap for gap in analysis.gaps}
+    blocks: list[Block] = []
+    if "all" in gaps:
+        every = gaps["all"]
+        words = (
+            f"{every.decisions - every.observed} of {counted(every.decisions, 'decision')} at which somebody could act "
+            f"have no outcome ({100 * every.share.mean:.1f} %). Of these, {every.looked_for} were looked for and not "
+            "found; of the others nobody recorded anything."
+        )
+        arms = [f"{100 * gaps[name].share.mean:.1f} % where {name}" for name in GROUPS[1:] if name in gaps]
+        blocks = [Paragraph(words), Paragraph(f"Missing: {'; '.join(arms)}.")]
+    periods = [gap for name, gap in gaps.items() if name not in GROUPS]
+    if periods:
+        alt = "Share of decisions without an outcome over time; the numbers are in the table below."
+        blocks.append(
+            Picture.of(lambda width: drawings.gaps_drawing(periods, width), alt, "Missing outcomes over time.")
+        )
+    return [*blocks, Expert("The numbers", [_shown(tables["missing"])])]
+
+
+def _fidelity(analysis: Analysis, tables: dict[str, Table]) -> list[Block]:
+    fidelity = analysis.fidelity
+    blocks: list[Block] = [Sentences("In short", fidelity.words())]
+    if fidelity.tenths:
+        alt = "Share that acted against the probability of acting; the numbers are in the table below."
+        caption = "Decisions by tenth of their probability. Where an interval misses the line, the draws need a look."
+        blocks.append(Picture.of(lambda width: drawings.draws_drawing(fidelity.tenths, width), alt, caption))
+    more = [_shown(tables[name]) for name in ("draws", "versions", "conduct", "incidents")]
+    return [*blocks, Expert("The numbers", more)]
+
+
+def _kernels(analysis: Analysis, tables: dict[str, Table]) -> list[Block]:
+    kernels = analysis.kernels
+    if kernels is None:
+        return [Paragraph("No policy has decided, so nobody had a kernel.")]
+    words = "What the model took to shape each participant's outcome, at their last decision in each period."
+    alt = "Shares of participants with each kernel over time; the numbers are in the table below."
+    drawn = Picture.of(lambda width: drawings.kernels_drawing(kernels, width), alt, "")
+    return [Paragraph(words), drawn, Expert("The numbers", [_shown(tables["kernels"])])]
+
+
+def how_computed(analysis: Analysis) -> list[str]:
+    """How the numbers came about, and when they are right, in sentences."""
+    effects = analysis.effects
+    controls = f"the covariates {', '.join(effects.controls)}" if effects.controls else "no covariates"
+    pooled = (
+        "The policy learnt from everybody together, so participants are not independent. The estimates stay right, but "
+        "their errors leave that out: take the intervals for approximate.",
+    )
+    return [
+        "Effects are causal excursion effects: what acting at one decision changes at the outcome that follows it, "
+        "averaged over the situations that participants were in. They are estimated by weighted and centred least "
+        "squares from the probabilities that the trial recorded, so no model of the outcome has to be right.",
+        "Errors allow for the outcomes of one participant being alike, and are corrected for few participants. The "
+        f"outcome without acting was explained by {controls}, to make intervals narrower. Intervals and p values are "
+        "not adjusted for looking at several moderators.",
+        "What was assigned counts as the treatment, whether or not it arrived. Decisions without an outcome are left "
+        "out: that is right if, given the past, being missing has nothing to do with what the outcome would have "
+        "been.",
+        *(pooled if analysis.record.protocol.pooling == "pooled" else ()),
+    ]

@@ -1,0 +1,207 @@
+"""A trial's record as its analysis needs it: one point for each decision that is there, and columns for estimates."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import date, datetime
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kerneltrail.errors import DataError, TrialError
+from kerneltrail.names import nearest
+from kerneltrail.store.canonical import real
+from kerneltrail.trial.export import inputs
+from kerneltrail.trial.ledger.entries import instant
+from kerneltrail.trial.ledger.folds import State
+from kerneltrail.trial.protocol import Protocol
+from kerneltrail.trial.rows import context_of
+
+TIME = "days in the study"
+"""The moderator that every analysis has: days since the participant's first day, on their clock."""
+
+
+@dataclass(frozen=True)
+class Point:
+    """A decision with what came of it.
+
+    Attributes:
+        participant, kind, at, day: whose, of which kind, when on their clock, how many days after their first.
+        available: whether somebody could act.
+        action, probability: as assigned; `probability` is that of acting.
+        rung, version: what decided.
+        composition: the participant's kernel then; None before the first outcome.
+        advantage: its mean, in the outcome's unit; None where none was computed.
+        outcome: that counts; None where there is none.
+        looked_for: whether somebody recorded an outcome, be it that it is missing.
+        delivered: what reached the participant; None where nobody reported it.
+        context: covariates, what was filled in included; a level as its code.
+    """
+
+    participant: str
+    kind: str
+    at: datetime
+    day: int
+    available: bool
+    action: int
+    probability: float
+    rung: str
+    version: str | None
+    composition: str | None
+    advantage: float | None
+    outcome: float | None
+    looked_for: bool
+    delivered: int | None
+    context: Mapping[str, float]
+
+
+@dataclass(frozen=True)
+class Record:
+    """What is analysed.
+
+    Attributes:
+        state: all that the ledger comes to.
+        protocol: in force.
+        points: decisions in the order of participants and times, of one kind where one was asked for.
+        until: when the newest entry about a participant was recorded: the end of what is analysed.
+        covariates: columns of each covariate: itself, or one for each level but the first.
+    """
+
+    state: State
+    protocol: Protocol
+    points: tuple[Point, ...]
+    until: datetime
+    covariates: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        """Kinds of decisions that there are."""
+        return tuple(dict.fromkeys(point.kind for point in self.points))
+
+    @property
+    def outcome(self) -> str:
+        """What the outcome is called."""
+        return self.protocol.reward.outcome
+
+    @property
+    def unit(self) -> str:
+        """Of the outcome; empty where the name says it."""
+        unit = self.protocol.reward.unit
+        return "" if unit == self.outcome else unit
+
+    def of_kind(self, kind: str) -> Record:
+        """The decisions of one kind."""
+        points = tuple(point for point in self.points if point.kind == kind)
+        return Record(self.state, self.protocol, points, self.until, self.covariates)
+
+    def columns(self) -> dict[str, NDArray[Any]]:
+        """The points as columns for `wcls`: those of the table `mrt`, the time in the study, and the covariates."""
+        points = self.points
+        columns: dict[str, NDArray[Any]] = {
+            "id": np.array([point.participant for point in points], dtype=np.str_),
+            "outcome": _numbers(point.outcome for point in points),
+            "treatment": _numbers(point.action for point in points),
+            "rand_prob": _numbers(point.probability for point in points),
+            "availability": _numbers(point.available for point in points),
+            TIME: _numbers(point.day for point in points),
+        }
+        for name, several in self.covariates.items():
+            values = _numbers(point.context.get(name) for point in points)
+            if several == (name,):
+                columns[name] = values
+            for place, column in enumerate(several, 1):
+                if column != name:
+                    columns[column] = np.where(np.isnan(values), np.nan, values == place)
+        return columns
+
+    def moderator(self, name: str) -> tuple[str, ...]:
+        """The columns of a moderator: a covariate, or the time in the study, which may be called `time`.
+
+        Raises:
+            DataError: for another name.
+        """
+        if name in ("time", TIME):
+            return (TIME,)
+        if name not in self.covariates:
+            names = (*self.covariates, "time")
+            raise DataError(f"{name!r} is no covariate of the trial; {nearest(name, names, 'there are')}")
+        return self.covariates[name]
+
+
+def _numbers(values: Any) -> NDArray[np.float64]:
+    return np.array([np.nan if value is None else value for value in values], dtype=np.float64)
+
+
+def read_record(state: State, protocol: Protocol, kind: str | None = None) -> Record:
+    """What a ledger's state has for an analysis.
+
+    Args:
+        state: of the ledger.
+        protocol: in force.
+        kind: of decisions; all of them if None.
+
+    Raises:
+        TrialError: where no decision is there.
+        DataError: for a kind that is none.
+    """
+    points = []
+    for person, _, each, payload in inputs(state):
+        at = datetime.fromisoformat(payload["decided_at"])
+        first = date.fromisoformat((person.enrolled or {}).get("starts_on", at.date().isoformat()))
+        delivery = person.delivery(each.decision.key)
+        points.append(
+            Point(
+                participant=person.id,
+                kind=payload["kind"],
+                at=at,
+                day=(at.date() - first).days,
+                available=bool(payload["available"]),
+                action=int(payload["action"]),
+                probability=real(payload["probability"]),
+                rung=payload["rung"],
+                version=payload["policy_version"],
+                composition=payload["composition"],
+                advantage=(payload["advantage"] or {}).get("mean"),
+                outcome=None if each.outcome is None else each.outcome.value,
+                looked_for=each.outcome is not None,
+                delivered=None if delivery is None else delivery.action,
+                context=context_of(payload),
+            )
+        )
+    if not points:
+        raise TrialError(f"the trial {state.trial} has no decision whose data are there: there is nothing to analyse")
+    kinds = tuple(dict.fromkeys(point.kind for point in points))
+    if kind is not None and kind not in kinds:
+        raise DataError(f"there is no decision of the kind {kind!r}; {nearest(kind, kinds, 'there are')}")
+    covariates = {
+        name: (name,) if not section.levels else tuple(f"{name}: {level}" for level in section.levels[1:])
+        for name, section in protocol.covariates.items()
+    }
+    chosen = tuple(point for point in points if kind in (None, point.kind))
+    return Record(state, protocol, chosen, end_of(state), covariates)
+
+
+def end_of(state: State) -> datetime:
+    """When the newest entry about a participant was recorded; what was noted of the trial itself does not count."""
+    times: list[str] = []
+    for person in state.participants.values():
+        times += [each.received_at for each in person.decisions.values()]
+        times += [each.received_at for each in person.outcomes.values()]
+        times += [each.received_at for each in person.changes]
+        times += [person.enrolled_at] if person.enrolled_at is not None else []
+    return instant(max(times))
+
+
+def default_moderators(record: Record) -> tuple[str, ...]:
+    """What the policy's advantage may depend on, and the time in the study."""
+    return (*record.protocol.reward.features, "time")
+
+
+def chosen_moderators(record: Record, asked: Sequence[str] | None) -> tuple[str, ...]:
+    """Those asked for, checked; the default ones if None."""
+    names = default_moderators(record) if asked is None else tuple(dict.fromkeys(asked))
+    for name in names:
+        record.moderator(name)
+    return names

@@ -1,0 +1,126 @@
+"""Tables for a paper: the numbers as CSV, and rounded in Markdown and LaTeX."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from kerneltrail.evaluation.tables import csv_text
+from kerneltrail.kernels.phrases import number, rounded
+
+_OURS = re.compile("[a-z_]+")
+"""Names that are not a covariate's or a kernel's."""
+_TEX = {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "−": "$-$", "…": r"\dots{}"}
+_TEX |= {sign: f"\\{sign}" for sign in "&%$#_{}"}
+_GREEK = {"π": r"$\pi$", "β": r"$\beta$", "×": r"$\times$", "°": r"$^\circ$", "²": "$^2$"}
+
+
+@dataclass(frozen=True)
+class Table:
+    """Rows of numbers and texts.
+
+    Attributes:
+        name: of the file.
+        caption: above it.
+        columns: their names.
+        rows: values by column; None is missing.
+        intervals: columns that stand beside each other as one number with its limits: estimate, lower, upper.
+    """
+
+    name: str
+    caption: str
+    columns: tuple[str, ...]
+    rows: tuple[Mapping[str, Any], ...]
+    intervals: tuple[tuple[str, str, str], ...] = ()
+
+    @classmethod
+    def of(
+        cls,
+        name: str,
+        caption: str,
+        rows: Sequence[Mapping[str, Any]],
+        intervals: Sequence[tuple[str, str, str]] = (),
+        columns: Sequence[str] = (),
+    ) -> Table:
+        """A table of rows that all have the same columns; `columns` names those of one without rows."""
+        return cls(name, caption, tuple(rows[0]) if rows else tuple(columns), tuple(rows), tuple(intervals))
+
+    def csv(self) -> str:
+        """With every digit."""
+        return csv_text(self.columns, self.rows)
+
+    def shown(self) -> tuple[list[str], list[list[str]]]:
+        """Heads and cells for people: rounded, an estimate and its limits in two cells."""
+        inside = {name for _, *limits in self.intervals for name in limits}
+        limits = {value: (low, high) for value, low, high in self.intervals}
+        heads, cells = [], [list[str]() for _ in self.rows]
+        for column in self.columns:
+            if column in inside:
+                continue
+            heads.append(column.replace("_", " ") if _OURS.fullmatch(column) else column)
+            for row, line in zip(self.rows, cells, strict=True):
+                value, ends = row[column], limits.get(column)
+                width = 0.0
+                if ends is not None and row[ends[0]] is not None:
+                    width = row[ends[1]] - row[ends[0]]
+                line.append(_cell(value, width))
+            if column in limits:
+                heads.append("interval")
+                low, high = limits[column]
+                for row, line in zip(self.rows, cells, strict=True):
+                    line.append(_between(row[low], row[high]))
+        return heads, cells
+
+    def markdown(self) -> str:
+        """As a table of Markdown."""
+        heads, cells = self.shown()
+        lines = [heads, ["---", *["---:"] * (len(heads) - 1)], *cells]
+        body = "\n".join("| " + " | ".join(_piped(cell) for cell in line) + " |" for line in lines)
+        return f"**{self.caption}**\n\n{body}\n"
+
+    def latex(self) -> str:
+        """As a table of LaTeX, for the package booktabs."""
+        heads, cells = self.shown()
+        lines = [" & ".join(map(_tex, line)) + r" \\" for line in (heads, *cells)]
+        return "\n".join(
+            [
+                r"\begin{table}",
+                rf"\caption{{{_tex(self.caption)}}}",
+                rf"\label{{tab:{self.name}}}",
+                rf"\begin{{tabular}}{{l{'r' * (len(heads) - 1)}}}",
+                r"\toprule",
+                lines[0],
+                r"\midrule",
+                *lines[1:],
+                r"\bottomrule",
+                r"\end{tabular}",
+                r"\end{table}",
+                "",
+            ]
+        )
+
+
+def _cell(value: Any, width: float) -> str:
+    if value is None:
+        return "–"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, float):
+        return rounded(value, width) if width > 0 else number(value).replace("-", "−")
+    return str(value)
+
+
+def _between(low: Any, high: Any) -> str:
+    if low is None or high is None:
+        return "–"
+    return f"{rounded(low, high - low)} to {rounded(high, high - low)}"
+
+
+def _piped(text: str) -> str:
+    return text.replace("|", "\\|")
+
+
+def _tex(text: str) -> str:
+    return "".join(_TEX.get(sign, _GREEK.get(sign, sign)) for sign in text)

@@ -1,0 +1,112 @@
+"""An analysis from a trial's folder into files: the page, the tables, and the package for others."""
+
+from __future__ import annotations
+
+import json
+import uuid
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from kerneltrail.errors import TrialError
+from kerneltrail.progress import Progress, Tell
+from kerneltrail.store.atomic import write
+from kerneltrail.trial.analysis.analysis import Analysis, Settings, analyse, is_live
+from kerneltrail.trial.analysis.package import PAGE, SETTINGS, TABLES, write_package
+from kerneltrail.trial.analysis.page import analysis_page
+from kerneltrail.trial.analysis.record import chosen_moderators, read_record
+from kerneltrail.trial.draw import Draws
+from kerneltrail.trial.folder import MODELS, Folder
+from kerneltrail.trial.ledger import canonical
+from kerneltrail.trial.ledger.entries import Kind
+from kerneltrail.trial.ledger.folds import fold
+from kerneltrail.trial.ledger.ledger import Ledger
+from kerneltrail.trial.models import Models
+from kerneltrail.trial.protocol import Protocol
+
+MARKDOWN, LATEX, KEPT = "tables.md", "tables.tex", "resamples"
+NOBODY = "somebody at the command line"
+"""Who looked, where no name was given."""
+DRAWING = "drawing the page"
+
+
+def analyse_folder(
+    study: Folder,
+    ledger: Ledger,
+    out: Path,
+    settings: Settings,
+    *,
+    workers: Any = 1,
+    package: Path | None = None,
+    draws: Draws | None = None,
+    title: str | None = None,
+    by: str = "",
+    tell: Tell = lambda now: None,
+    now: datetime | None = None,
+) -> tuple[Analysis, list[str]]:
+    """Analyse a trial and write everything; returns the analysis, and what was written, in words.
+
+    Args:
+        study: the trial's folder.
+        ledger: of the trial.
+        out: folder for the page and the tables; simulated trials are kept in it, too.
+        settings: what is asked for.
+        workers: processes for simulated trials, or an engine.
+        package: a zip to write for others.
+        draws: whose key is published in it.
+        title: of the page.
+        by: who asks, for the note in the ledger of a running trial.
+        tell: hears how far it is.
+        now: the time; the machine's if None.
+
+    Raises:
+        TrialError: where there is nothing to analyse, or the key of a running trial would be published.
+        DataError: for a name that is none.
+    """
+    state = fold(ledger.trial, ledger.entries())
+    if state.protocol is None:
+        raise TrialError(f"the trial {ledger.trial} has no protocol yet, so there is nothing to analyse")
+    protocol = Protocol.from_json(state.protocol.payload["protocol"])
+    record = read_record(state, protocol, settings.kind)
+    chosen_moderators(record, settings.moderators)
+    for name in settings.controls or ():
+        record.moderator(name)
+    live = is_live(record, now or datetime.now(UTC))
+    if live and draws is not None:
+        raise TrialError(
+            "somebody still takes part, and with the key of the draws everybody could compute the draws to come: "
+            "publish it when the trial has ended"
+        )
+    lines = [note_look(ledger, by)] if live else []
+    models = Models(study.path / MODELS)
+    analysis = analyse(state, protocol, models, settings, workers=workers, folder=out / KEPT, tell=tell)
+    tell(Progress(DRAWING))
+    page = analysis_page(analysis, title)
+    written = write_files(out, analysis, page)
+    lines.append(f"Open {written}; the tables are in {out / TABLES}, {out / MARKDOWN} and {out / LATEX}.")
+    if package is not None:
+        manifest = write_package(package, analysis, ledger, models, page=page, draws=draws)
+        lines.append(
+            f"Wrote {package}: `kerneltrail trial rerun {package}` runs it again. It holds participants' data"
+            + (", and the key of the draws." if manifest["draw_key"] else "; the key of the draws is not in it.")
+        )
+    return analysis, lines
+
+
+def note_look(ledger: Ledger, by: str) -> str:
+    """Record that outcomes by action of a running trial are about to be seen; returns that in words."""
+    payload = {"by": by or NOBODY, "what": "analysis", "participant": None, "reason": "kerneltrail trial analyse"}
+    ledger.append(Kind.LOOK, uuid.uuid4().hex, payload, response=canonical(payload))
+    return "The trial is still running: that outcomes by action were looked at is noted in its ledger."
+
+
+def write_files(out: Path, analysis: Analysis, page: str) -> Path:
+    """Write the page and the tables; returns where the page is."""
+    tables = analysis.tables()
+    for table in tables:
+        write(out / TABLES / f"{table.name}.csv", table.csv())
+    paper = [table for table in tables if table.name != "personalisation_null"]
+    write(out / MARKDOWN, "\n".join(table.markdown() for table in paper))
+    write(out / LATEX, "\n".join(table.latex() for table in paper))
+    write(out / SETTINGS, json.dumps(analysis.settings.to_json(), indent=2) + "\n")
+    return write(out / PAGE, page)

@@ -1,0 +1,106 @@
+"""Flow, missing outcomes, kernels and outcomes of participants: each number by plain loops over exported tables."""
+
+from collections import Counter
+from datetime import UTC, datetime, timedelta
+
+import numpy as np
+import pytest
+
+from kerneltrail.trial.analysis.course import NONE_YET, OTHERS, by_period, fared, flow_of, gaps_of, kernels_of
+from kerneltrail.trial.analysis.record import Point, Record
+from kerneltrail.trial.export import table
+from kerneltrail.trial.standing import mean_outcomes
+
+
+def test_the_flow_of_participants(record):
+    """Of nine, p04 never started, p02 withdrew, p05's data were removed, p03 paused."""
+    flow = flow_of(record)
+    assert vars(flow) == {
+        "enrolled": 9,
+        "started": 8,
+        "never_started": 1,
+        "paused": 1,
+        "withdrawn": 1,
+        "removed": 1,
+        "completed": 6,
+        "ongoing": 0,
+        "analysed": 7,
+    }
+    assert "9 enrolled, 8 started, 6 completed, 1 withdrew, the data of 1 were removed; 7 are in" in flow.words()
+
+
+def test_before_their_last_day_people_still_take_part(record):
+    early = Record(record.state, record.protocol, record.points, min(point.at for point in record.points))
+    flow = flow_of(early)
+    assert (flow.completed, flow.ongoing) == (0, 7)
+
+
+def test_missing_outcomes(state, record):
+    gaps = {gap.group: gap for gap in gaps_of(record)}
+    rows = [row for row in table(state, "decisions")[1] if row["available"]]
+    for name, several in {
+        "all": rows,
+        "assigned to act": [row for row in rows if row["action"]],
+        "assigned not to act": [row for row in rows if not row["action"]],
+        "day 3": [row for row in rows if row["decided_at"][8:10] == "03"],
+    }.items():
+        assert gaps[name].decisions == len(several)
+        assert gaps[name].observed == sum(row["outcome"] is not None for row in several)
+        assert gaps[name].share.mean == pytest.approx(1 - gaps[name].observed / len(several))
+        assert gaps[name].share.low <= gaps[name].share.mean <= gaps[name].share.high
+    assert gaps["all"].looked_for == sum(
+        row["value"] is None and row["counts"] for row in table(state, "outcomes")[1]
+        if any(row["decision_id"] == each["decision_id"] for each in rows)
+    )  # fmt: skip
+    assert sum(f"day {number}" in gaps for number in range(1, 7)) == 6
+
+
+def point(participant, day, composition, at=0):
+    begin = datetime(2026, 3, 1, 8, tzinfo=UTC) + timedelta(days=day, hours=at)
+    return Point(participant, "walk", begin, day, True, 0, 0.5, "policy", "1", composition, 0.1, 1.0, True, None, {})
+
+
+def test_kernels_over_time(record):
+    kernels = kernels_of(record)
+    for place, period in enumerate(kernels.periods):
+        day = int(period.split()[1]) - 1
+        last = {}
+        for each in sorted(record.points, key=lambda each: each.at):
+            if each.day == day and each.rung == "policy":
+                last[each.participant] = each.composition or NONE_YET
+        assert dict(zip(kernels.names, kernels.counts[place].tolist(), strict=True)) == {
+            name: Counter(last.values())[name] for name in kernels.names
+        }
+    np.testing.assert_allclose(kernels.shares.sum(axis=1), 1.0)
+    assert kernels.counts[0, kernels.names.index(NONE_YET)] > 0
+
+
+def test_the_last_kernel_of_a_period_counts_and_rare_ones_are_together(record):
+    points = [point("a", 0, "SE[x]", 5), point("a", 0, "LIN[x]", 1)]
+    points += [point(name, 1, f"SE[{name}]") for name in "abcd"]
+    few = kernels_of(Record(record.state, record.protocol, tuple(points), record.until), most=2)
+    assert few.names == ("SE[a]", "SE[b]", OTHERS)
+    assert few.counts.tolist() == [[0, 0, 1], [1, 1, 2]]
+    assert kernels_of(Record(record.state, record.protocol, (), record.until)) is None
+
+
+def test_a_long_study_is_shown_by_weeks():
+    points = [point("a", day, None) for day in (0, 6, 7, 20)]
+    assert [(name, len(several)) for name, several in by_period(points)] == [
+        ("week 1", 2),
+        ("week 2", 1),
+        ("week 3", 1),
+    ]
+    assert [name for name, _ in by_period(points[:3])] == ["day 1", "day 7", "day 8"]
+    assert by_period([]) == []
+
+
+def test_how_participants_fared(state, record):
+    means = list(mean_outcomes(state).values())
+    found = fared(record)
+    assert found.mean.mean == pytest.approx(np.mean(means))
+    assert found.quarter.mean == pytest.approx(np.quantile(means, 0.25))
+    for each in (found.mean, found.quarter):
+        assert each.low < each.mean < each.high
+        assert each.users == 7
+    assert fared(Record(record.state, record.protocol, (), record.until)) is None

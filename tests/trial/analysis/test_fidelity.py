@@ -1,0 +1,91 @@
+"""Whether the trial did what its protocol says: counts by plain loops, and mistakes that must be seen."""
+
+from dataclasses import replace
+from datetime import timedelta
+
+import numpy as np
+import pytest
+import scipy.stats
+
+from kerneltrail.trial.analysis.fidelity import exact_share, fidelity_of
+from kerneltrail.trial.analysis.record import read_record
+from kerneltrail.trial.export import table
+from kerneltrail.trial.folder import Folder
+
+from ..running import Time, asked, enrol, outcome
+from .study import BEGIN, agreement, begun_in, read
+
+
+def test_shares_by_tenth_of_the_probability(state, record):
+    rows = [row for row in table(state, "decisions")[1] if row["available"]]
+    tenths = fidelity_of(record).tenths
+    assert sum(each.decisions for each in tenths) == len(rows)
+    for each in tenths:
+        inside = [row for row in rows if each.low <= row["probability"] < each.high]
+        assert each.decisions == len(inside)
+        assert each.realised.mean == pytest.approx(np.mean([row["action"] for row in inside]))
+        assert each.expected == pytest.approx(np.mean([row["probability"] for row in inside]))
+        test = scipy.stats.binomtest(sum(row["action"] for row in inside), len(inside)).proportion_ci()
+        assert (each.realised.low, each.realised.high) == pytest.approx((test.low, test.high))
+
+
+def test_all_draws_together_and_by_version(state, record):
+    every, *versions = fidelity_of(record).ratios
+    rows = [row for row in table(state, "decisions")[1] if row["available"]]
+    expected = sum(row["probability"] for row in rows)
+    spread = sum(row["probability"] * (1 - row["probability"]) for row in rows) ** 0.5
+    assert (every.acted, every.expected) == (sum(row["action"] for row in rows), pytest.approx(expected))
+    assert every.z == pytest.approx((every.acted - expected) / spread)
+    assert every.p_value == pytest.approx(2 * scipy.stats.norm.sf(abs(every.z)))
+    assert sum(each.decisions for each in versions) == every.decisions
+    assert [each.version for each in versions] == sorted({row["policy_version"] for row in rows}, key=int)
+
+
+def test_draws_that_do_not_follow_their_probabilities_are_seen(record):
+    always = tuple(replace(point, action=1) if point.available else point for point in record.points)
+    fidelity = fidelity_of(replace(record, points=always))
+    assert fidelity.ratios[0].p_value < 1e-6
+    assert not all(each.agrees for each in fidelity.tenths)
+    assert any("is off for probabilities of" in line for line in fidelity.words())
+
+
+def test_deliveries_rungs_and_updates(state, record):
+    fidelity = fidelity_of(record)
+    acted = [row for row in table(state, "decisions")[1] if row["action"]]
+    assert fidelity.acted == len(acted)
+    assert fidelity.undelivered == sum(row["delivered_action"] == 0 for row in acted) > 0
+    assert fidelity.unreported == 0
+    assert fidelity.rungs["policy"] + fidelity.rungs["unavailable"] == len(record.points)
+    assert fidelity.updates.states == {"done": 6}
+    assert (fidelity.updates.planned, fidelity.updates.late) == (5, 0)
+    assert fidelity.updates.rows_late > 0
+    assert fidelity.incidents == {}
+
+
+def test_an_update_that_came_late_or_never_is_counted(tmp_path):
+    time = Time(BEGIN)
+    trial = begun_in(tmp_path / "walks", agreement(), time)
+    enrol(trial, "p01")
+    for day in range(5):
+        time.now = BEGIN + timedelta(days=day)
+        answer = trial.decide(asked(index=day, at=time.now, hour=9.0))
+        trial.outcomes([outcome(answer, 1.0, name=f"o{day}")])
+        if day in (0, 2):  # in time after the first day, hours late after the third
+            time.now = BEGIN + timedelta(days=day, hours=19 if day == 0 else 23)
+            trial.update(reason="daily")
+    trial.incident("odd", "something is odd", severity="error")
+    time.now = BEGIN + timedelta(days=5)
+    trial.decide(asked(index=9, at=time.now, hour=9.0))
+    time.go(days=1)
+    trial.incident("later", "after the end of what is analysed")
+    trial.close()
+    fidelity = fidelity_of(read_record(*read(Folder(tmp_path / "walks"))))
+    assert (fidelity.updates.planned, fidelity.updates.late) == (5, 4)
+    assert fidelity.updates.states == {"done": 2}
+    assert fidelity.incidents == {("odd", "error"): 1}
+    assert "Incidents: 1, of which 1 were errors." in fidelity.words()
+
+
+def test_an_exact_share_at_its_ends():
+    assert (exact_share(0, 10).low, exact_share(10, 10).high) == (0.0, 1.0)
+    assert exact_share(0, 10).high == pytest.approx(1 - 0.025**0.1)

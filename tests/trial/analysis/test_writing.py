@@ -1,0 +1,66 @@
+"""From a folder to files: what is written, and the note in the ledger of a trial that still runs."""
+
+import json
+from datetime import date
+
+import pytest
+
+from kerneltrail.errors import DataError, TrialError
+from kerneltrail.trial.analysis import writing
+from kerneltrail.trial.analysis.analysis import Settings
+from kerneltrail.trial.analysis.writing import analyse_folder
+from kerneltrail.trial.ledger import verify
+
+from ..running import BEGIN
+from .study import read
+
+
+@pytest.fixture(autouse=True)
+def quick(monkeypatch):
+    """Pages are drawn elsewhere."""
+    monkeypatch.setattr(writing, "analysis_page", lambda analysis, title: f"<h1>{title}</h1>")
+
+
+def notes(folder):
+    return read(folder)[0].looks
+
+
+def test_everything_is_written_and_an_ended_trial_gets_no_note(copied, tmp_path):
+    with copied.ledger() as ledger:
+        analysis, lines = analyse_folder(copied, ledger, tmp_path / "out", Settings())
+    names = {str(path.relative_to(tmp_path / "out")) for path in (tmp_path / "out").rglob("*") if path.is_file()}
+    assert names == {
+        "analysis.html", "settings.json", "tables.md", "tables.tex",
+        *(f"tables/{table.name}.csv" for table in analysis.tables()),
+    }  # fmt: skip
+    assert notes(copied) == []
+    assert lines[0].startswith("Open ")
+    assert json.loads((tmp_path / "out" / "settings.json").read_text())["level"] == 0.95
+    assert (tmp_path / "out" / "tables.tex").read_text().count(r"\begin{table}") == len(analysis.tables())
+
+
+def test_on_a_running_trial_it_is_noted_and_the_numbers_stay_the_same(copied, tmp_path):
+    trial = copied.open()
+    trial.enrol("p10", timezone="Europe/Zurich", starts_on=BEGIN.date(), ends_on=date(2100, 1, 1))
+    trial.close()
+    with copied.ledger() as ledger:
+        options = {"now": BEGIN, "by": "A. Analyst"}
+        first, lines = analyse_folder(copied, ledger, tmp_path / "one", Settings(), **options)
+        second, _ = analyse_folder(copied, ledger, tmp_path / "two", Settings(), **options)
+        assert verify(ledger).sound
+        with pytest.raises(TrialError, match="with the key of the draws everybody could compute the draws to come"):
+            analyse_folder(copied, ledger, tmp_path / "three", Settings(), draws=copied.draws(), **options)
+    assert first.flow.ongoing == 1
+    assert "noted in its ledger" in lines[0]
+    assert [(each.by, each.payload["what"]) for each in notes(copied)] == [("A. Analyst", "analysis")] * 2
+    assert [table.csv() for table in first.tables()] == [table.csv() for table in second.tables()]
+
+
+def test_a_wrong_name_is_refused_before_anything_is_noted(copied, tmp_path):
+    before = read(copied)[0].sequence
+    with copied.ledger() as ledger:
+        for settings in (Settings(moderators=("hours",)), Settings(controls=("step",)), Settings(kind="rest")):
+            with pytest.raises(DataError):
+                analyse_folder(copied, ledger, tmp_path / "out", settings, now=BEGIN)
+    assert read(copied)[0].sequence == before
+    assert not (tmp_path / "out").exists()
