@@ -33,7 +33,9 @@ class Brusher(Participant):
         # Whether they brush: constant, evening, brushing of late per minute, prompt, prompt × prompts of late.
         self._whether = np.array([0.6, 0.3, 0.5, 0.6, -0.9]) + np.array([0.6, 0.3, 0.2, 0.4, 0.2]) * rng.normal(size=5)
         # For how long: the same, on the logarithm of seconds.
-        self._length = np.array([4.4, 0.1, 0.1, 0.08, -0.1]) + np.array([0.3, 0.1, 0.05, 0.08, 0.05]) * rng.normal(size=5)
+        self._length = np.array([4.4, 0.1, 0.1, 0.08, -0.1]) + np.array([0.3, 0.1, 0.05, 0.08, 0.05]) * rng.normal(
+            size=5
+        )
         self._chance = rng.random(self.points)
         self._count = rng.standard_normal(self.points)
         self._recent, self._prompts = 60.0, 0.0

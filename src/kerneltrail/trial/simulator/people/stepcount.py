@@ -11,6 +11,7 @@ from typing import Any, ClassVar
 
 import gymnasium
 import numpy as np
+from numpy.typing import NDArray
 
 from kerneltrail.errors import DataError
 from kerneltrail.kernels import Array
@@ -31,6 +32,18 @@ def belief(x: float, sigma: float) -> float:
     if sigma <= 0.0:
         return float(x > 0.5)
     return float(1.0 / (1.0 + np.exp(-np.clip((x - 0.5) / sigma**2, -500.0, 500.0))))
+
+
+def contexts(points: int, sigma: float, rng: np.random.Generator) -> tuple[NDArray[np.int64], Array]:
+    """The contexts of a game and what is believed of them, P(c = 1).
+
+    As in the published code, the first context is 0 and nothing is seen of it; who guesses 0 on even odds guesses right.
+    """
+    drawn = rng.integers(0, 2, points)
+    seen = drawn + sigma * rng.standard_normal(points)
+    beliefs = np.array([belief(float(x), sigma) for x in seen])
+    drawn[0], beliefs[0] = 0, 0.5
+    return drawn, beliefs
 
 
 @dataclass
@@ -73,8 +86,7 @@ class StepCountGame(gymnasium.Env[Array, int]):
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Array, dict[str, Any]]:
         """Begin a game."""
         super().reset(seed=seed)
-        self._contexts = self.np_random.integers(0, 2, LENGTH + 1)
-        self._seen = self._contexts + self.sigma * self.np_random.standard_normal(LENGTH + 1)
+        self._contexts, self._beliefs = contexts(LENGTH + 1, self.sigma, self.np_random)
         self._wear, self._time = Wear(), 0
         return self._observed(), {}
 
@@ -87,8 +99,7 @@ class StepCountGame(gymnasium.Env[Array, int]):
         return self._observed(), steps, self._wear.gone, self._time >= LENGTH, {}
 
     def _observed(self) -> Array:
-        guess = belief(float(self._seen[self._time]), self.sigma)
-        return np.array([guess, self._wear.habituation, self._wear.disengagement])
+        return np.array([self._beliefs[self._time], self._wear.habituation, self._wear.disengagement])
 
 
 class StepCountParticipant(Participant):
@@ -99,9 +110,7 @@ class StepCountParticipant(Participant):
         self.sigma, self.effect = float(sigma), effect
 
     def _begin(self, rng: np.random.Generator) -> None:
-        self._contexts = rng.integers(0, 2, self.points)
-        seen = self._contexts + self.sigma * rng.standard_normal(self.points)
-        self._beliefs = np.array([belief(float(x), self.sigma) for x in seen])
+        self._contexts, self._beliefs = contexts(self.points, self.sigma, rng)
         self._wear = Wear()
 
     def _sent(self, point: int) -> int:
