@@ -28,6 +28,7 @@ from kerneltrail.cli.tables import tables
 from kerneltrail.cli.trial import trial
 from kerneltrail.cli.trial_service import demo as trial_demo
 from kerneltrail.cli.trial_service import openapi, serve
+from kerneltrail.cli.trial_simulate import simulate
 from kerneltrail.errors import KerneltrailError
 
 COMMANDS: tuple[Callable[..., None], ...] = (
@@ -130,6 +131,7 @@ app.add_typer(series)
 trial.command()(serve)
 trial.command("demo")(trial_demo)
 trial.command()(openapi)
+trial.command()(simulate)
 app.add_typer(trial)
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""When things happen in a simulated trial: decision points on each participant's clock, and ticks at which updates run."""
+"""When things happen in a simulated trial: decision points on each participant's clock, and looks for updates."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Designs of a trial that are compared: a protocol with other limits, slopes, rhythms, and numbers of people and days."""
+"""Designs that are compared: a protocol with other limits, slopes, rhythms, and numbers of people and days."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from kerneltrail.errors import DataError
 from kerneltrail.names import nearest
 from kerneltrail.trial.protocol import Protocol
 
-KEYS = ("participants", "days", "clip", "slope", "updates", "delta", "per_dose")
+KEYS = ("participants", "days", "rule", "clip", "slope", "updates", "delta", "per_dose")
 """What may vary in a grid."""
 
 
@@ -21,6 +21,7 @@ class Design:
 
     Attributes:
         participants, days: how many.
+        rule: of allocation, or a preset, by name.
         clip: the least and the largest probability.
         slope: of a smooth allocation, per noise standard deviation.
         updates: ``daily``, ``weekly``, ``never``, or a number of outcomes.
@@ -30,6 +31,7 @@ class Design:
 
     participants: int
     days: int
+    rule: str | None = None
     clip: tuple[float, float] | None = None
     slope: float | None = None
     updates: str | None = None
@@ -40,6 +42,8 @@ class Design:
     def label(self) -> str:
         """What people read."""
         parts = [f"{self.participants} people", f"{self.days} days"]
+        if self.rule is not None:
+            parts.append(self.rule)
         if self.clip is not None:
             parts.append(f"limits {self.clip[0]:g}–{self.clip[1]:g}")
         if self.slope is not None:
@@ -56,6 +60,8 @@ class Design:
         """The protocol of the design, committed to the key of a simulated trial."""
         stored = base.to_json()
         stored["draw"] = {**stored["draw"], "commitment": commitment}
+        if self.rule is not None:
+            stored["allocation"] |= {"rule": self.rule, "parameters": {}}
         if self.clip is not None:
             lower, upper = self.clip
             stored["limits"] = {"lower": lower, "upper": upper}
@@ -65,6 +71,7 @@ class Design:
                     max(stored["allocation"]["parameters"]["p"], lower), upper
                 )
         if self.slope is not None:
+            stored = Protocol.from_json(stored).to_json()
             if "slope" not in stored["allocation"]["parameters"]:
                 raise DataError(f"the rule {stored['allocation']['rule']} has no slope that a grid could vary")
             stored["allocation"]["parameters"] |= {"slope": self.slope, "per": "noise sd"}
@@ -117,7 +124,7 @@ def _value(key: str, text: str) -> Any:
         if key == "clip":
             lower, upper = map(float, text.split(":"))
             return lower, upper
-        return text.strip() if key == "updates" else float(text)
+        return text.strip() if key in ("updates", "rule") else float(text)
     except ValueError:
         expected = {"clip": "two numbers such as 0.2:0.8", "participants": "a whole number", "days": "a whole number"}
         raise DataError(f"{key} in a grid is {expected.get(key, 'a number')}, got {text!r}") from None

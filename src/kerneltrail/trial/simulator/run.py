@@ -61,8 +61,9 @@ class Record:
     @classmethod
     def empty(cls, people: int, points: int) -> Record:
         """With nothing in it."""
-        columns = [np.full((people, points), np.nan) for _ in range(8)]
-        return cls(*columns, *(np.full((people, points), "", dtype="U12") for _ in range(2)))
+        a, b, c, d, e, f, g, h = (np.full((people, points), np.nan) for _ in range(8))
+        rung, bound = (np.full((people, points), "", dtype="U12") for _ in range(2))
+        return cls(a, b, c, d, e, f, g, h, rung, bound)
 
     def count(self, what: str, number: int = 1) -> None:
         """Count what went wrong, or what came of it."""
@@ -223,7 +224,7 @@ class TrialRun:
             self.drive.outcomes(outcomes)
 
     def _interruption(self, now: datetime, begins: bool) -> None:
-        """An outage begins, or ends: then what the app drew is reported, what waited is sent, updates are made up for."""
+        """An outage begins, or ends: then what was drawn is reported, what waited is sent, updates are made."""
         if begins:
             self.record.count("outages")
             self.drive.interrupt(True)

@@ -1,4 +1,4 @@
-"""What goes wrong in trials: outcomes that never come, come late or are corrected, prompts that do not arrive, outages."""
+"""What goes wrong in trials: outcomes that are missing, late or corrected, prompts that do not arrive, outages."""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
 """How a simulated trial is driven: what an app and its operator would call, behind one interface.
 
 The same calls go to a policy alone (`quick`), to a `Trial` with its ledger (`recorded`), or to the service over HTTP
-(`served`). Decisions are the same, bit for bit; what differs is how much of the machinery is tried, and how long it takes.
+(`served`). Decisions are the same, bit for bit; what differs is how much of the machinery is tried, and how long that
+takes.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """People who brush their teeth twice a day, or not: seconds that are often 0, and else a count.
 
 In the spirit of the simulations by which Oralytics was planned, not a copy: the numbers are ours. Whether somebody
-brushes at all is a logistic regression, for how long is a count around a mean; both depend on the time of the day, on how
-they brushed of late, and on the prompt, whose effect wears off as prompts accumulate.
+brushes at all is a logistic regression, for how long is a count around a mean; both depend on the time of the day, on
+how they brushed of late, and on the prompt, whose effect wears off as prompts accumulate.
 """
 
 from __future__ import annotations

@@ -133,7 +133,7 @@ class Participant(gymnasium.Env[Array, int], ABC):
     def _available(self, point: int) -> bool:
         return True
 
-    def _follow(self, action: int, outcome: float) -> None:  # noqa: B027  most participants are not changed by it
+    def _follow(self, action: int, outcome: float) -> None:
         """Be changed by what was done and what came of it."""
 
     def _left(self) -> bool:
@@ -199,7 +199,7 @@ class Population(ABC):
         return person
 
 
-POPULATIONS: Registry[type[Population]] = Registry("kind of participants", DataError, subclass_of(Population))
+POPULATIONS: Registry[type[Population]] = Registry("kind of people", DataError, subclass_of(Population))
 """Kinds of participants by name."""
 
 
@@ -219,5 +219,5 @@ def population_of(text: str, source: Source | None = None, effect: float | None 
         except ValueError:
             equals = ""
         if not equals:
-            raise DataError(f"participants are written as NAME:parameter=number,…; {part!r} is no such parameter")
+            raise DataError(f"people are written as NAME:parameter=number,…; {part!r} is no such parameter")
     return POPULATIONS[name].of(source or Source(), effect, **parameters)

@@ -18,7 +18,7 @@ from kerneltrail.kernels import Array
 from kerneltrail.trial.simulator.people.participant import POPULATIONS, Participant, Population, Potential
 
 LEAST, GENERIC, TAILORED = 0.1, 50.0, 200.0
-"""Steps without a prompt; what a generic prompt adds to somebody who is not used to any, and what the right one adds."""
+"""Steps without a prompt; what a generic prompt adds to somebody who is used to none, and what the right one adds."""
 USED, FORGOTTEN = 0.05, 0.9
 """By how much a prompt makes habituation grow, and what is left of it when none comes."""
 BORED, PLEASED = 0.4, 0.9
@@ -37,7 +37,8 @@ def belief(x: float, sigma: float) -> float:
 def contexts(points: int, sigma: float, rng: np.random.Generator) -> tuple[NDArray[np.int64], Array]:
     """The contexts of a game and what is believed of them, P(c = 1).
 
-    As in the published code, the first context is 0 and nothing is seen of it; who guesses 0 on even odds guesses right.
+    As in the published code, the first context is 0 and nothing is seen of it; who guesses 0
+    on even odds guesses right.
     """
     drawn = rng.integers(0, 2, points)
     seen = drawn + sigma * rng.standard_normal(points)

@@ -1,7 +1,7 @@
 """Policies that are compared: each says with which probability to act, and learns when the trial's policy would.
 
-A policy is one class, registered once under its name. It sees what a trial's policy would see: contexts, what was assigned
-with which probability, and the outcomes that have arrived. `oracle` alone looks at the truth.
+A policy is one class, registered once under its name. It sees what a trial's policy would see: contexts, what was
+assigned with which probability, and the outcomes that have arrived. `oracle` alone looks at the truth.
 """
 
 from __future__ import annotations
@@ -74,8 +74,9 @@ class Book:
     @classmethod
     def empty(cls, points: int, covariates: int, a_day: int) -> Book:
         """With nothing in it."""
-        columns = [np.full(points, np.nan) for _ in range(4)]
-        return cls(np.full((points, covariates), np.nan), *columns, np.arange(points) // a_day)
+        action, probability, available, outcome = (np.full(points, np.nan) for _ in range(4))
+        rows = np.full((points, covariates), np.nan)
+        return cls(rows, action, probability, available, outcome, np.arange(points) // a_day)
 
     def decided(self, asked: Asked, action: int, probability: float) -> None:
         """Write down a decision."""

@@ -1,8 +1,8 @@
 """The Bayesian linear regression that the field's policies rest on, with what the pilot users say as its prior.
 
-Outcomes less the population mean are regressed on [g(s), π·φ(s), (a - π)·φ(s)], with g = [1, covariates]: action-centred,
-so that a baseline that is wrong does not leak into the effect. All of them begin with the same prior, made from the same
-model that the trial's own policy follows people on; they differ in what they pool, and in how they allocate.
+Outcomes less the population mean are regressed on [g(s), π·φ(s), (a - π)·φ(s)], with g = [1, covariates]:
+action-centred, so that a baseline that is wrong does not leak into the effect. All of them begin with the same prior,
+made from the same model that the trial's own policy follows people on; they differ in what they pool and how they allocate.
 """
 
 from __future__ import annotations
@@ -111,6 +111,5 @@ class Regression:
     def advantage(self, context: Array, mean: Array, covariance: Array) -> NormalMixture:
         """What acting adds in a context, in the outcome's units."""
         phi, scale = self.contexts(context[None, :])[0], self.model.scaler.scale
-        return NormalMixture(
-            [1.0], [[scale * float(phi @ mean)]], [[scale**2 * max(float(phi @ covariance @ phi), 0.0)]]
-        )
+        variance = scale**2 * max(float(phi @ covariance @ phi), 0.0)
+        return NormalMixture(np.ones(1), np.array([[scale * float(phi @ mean)]]), np.array([[variance]]))

@@ -1,8 +1,8 @@
 """Oralytics' and MiWaves' policies: one Bayesian linear regression for everybody, and a smooth logistic allocation.
 
 Slopes were published per unit of those trials' rewards. Where the outcome is in seconds, as in Oralytics, that slope is
-taken as it is; elsewhere it would mean nothing, and a slope of 10 per standard deviation of the noise stands for it. What
-distinguishes the two otherwise is the odds against acting where nothing is gained: 3 and 5.
+taken as it is; elsewhere it would mean nothing, and a slope of 10 per standard deviation of the noise stands for it.
+What distinguishes the two otherwise is the odds against acting where nothing is gained: 3 and 5.
 """
 
 from __future__ import annotations
