@@ -69,6 +69,9 @@ def simulate(
     allocation: Annotated[
         str, typer.Option("--allocation", help="Without a protocol: the allocation rule or preset.")
     ] = "default",
+    times: Annotated[
+        str | None, typer.Option("--times", help="Without a protocol: times of the decisions, such as 09:00,18:00.")
+    ] = None,
     pilot: Annotated[
         Path | None, typer.Option("--pilot", help="The pilot users' table, for --people pilot.", dir_okay=False)
     ] = None,
@@ -94,7 +97,9 @@ def simulate(
         cache = Cache.at(out / RUNS)
         designs = designs_of(participants, days, grid or ())
         numbers = _seeds(seeds)
-        study = _study(protocol, people, effect, pilot, trouble, drive, features, allocation, out, display.show)
+        study = _study(
+            protocol, people, effect, pilot, trouble, drive, (features, times, allocation), out, display.show
+        )
         jobs = engine_for(engine, workers=workers)
         runs = run_all(study, designs, numbers, policy or EVERYBODY, cache=cache, engine=jobs, tell=display.show)
         summary = write_study(out, study, runs)
@@ -137,8 +142,7 @@ def _study(
     pilot: Path | None,
     trouble: str,
     drive: str,
-    features: str | None,
-    allocation: str,
+    made: tuple[str | None, str | None, str],
     out: Path,
     tell: Tell,
 ) -> Study:
@@ -156,9 +160,11 @@ def _study(
     if trouble not in TROUBLES:
         raise typer.BadParameter(nearest(trouble, tuple(TROUBLES), "there are"), param_hint="--trouble")
     if protocol is None:
+        features, times, allocation = made
         chosen = None if features is None else tuple(filter(None, features.split(",")))
+        clocks = tuple(filter(None, (times or "").split(",")))
         population = population_of(people, effect=effect)
-        agreed, learnt = made_for(population, out, features=chosen, allocation=allocation, tell=tell)
+        agreed, learnt = made_for(population, out, features=chosen, allocation=allocation, times=clocks, tell=tell)
         return Study(agreed, learnt, population, TROUBLES[trouble], drive)
     file = protocol / PROTOCOL if protocol.is_dir() else protocol
     agreed = read_protocol(file)

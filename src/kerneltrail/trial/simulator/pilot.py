@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC
 from pathlib import Path
@@ -99,8 +100,10 @@ def pilot_model(
         )  # fmt: skip
 
 
-def pilot_protocol(population: Population, model: TrajectoryModel, allocation: str = "default") -> Protocol:
-    """The protocol that the model leads to, with the population's times and daily updates."""
+def pilot_protocol(
+    population: Population, model: TrajectoryModel, allocation: str = "default", times: Sequence[str] = ()
+) -> Protocol:
+    """The protocol that the model leads to, with the population's times unless others are given, and daily updates."""
     return Protocol.from_model(
         model,
         trial=TRIAL,
@@ -108,7 +111,7 @@ def pilot_protocol(population: Population, model: TrajectoryModel, allocation: s
         allocation=allocation,
         title="A simulated trial",
         covariates={name: {"unit": population.units.get(name, "")} for name in population.covariates},
-        decisions={KIND: {"times": list(population.times)}},
+        decisions={KIND: {"times": list(times or population.times)}},
         updates={"daily": "03:00"},
         deadline_ms=2000,
     )
@@ -122,6 +125,7 @@ def made_for(
     seed: int = 0,
     features: tuple[str, ...] | None = None,
     allocation: str = "default",
+    times: Sequence[str] = (),
     tell: Tell = lambda now: None,
 ) -> tuple[Protocol, TrajectoryModel]:
     """A protocol and a model for people without either; kept in the folder, so that the next run begins at once."""
@@ -136,4 +140,4 @@ def made_for(
         model = pilot_model(replace(population, effect=None), size, seed, features=chosen, tell=tell)
         folder.mkdir(parents=True, exist_ok=True)
         model.save(file)
-    return pilot_protocol(population, model, allocation), model
+    return pilot_protocol(population, model, allocation, times), model

@@ -108,16 +108,21 @@ class Study:
         )
 
     def key(self, design: Design, policy: str) -> str:
-        """A digest of all that runs of a design and a policy depend on, the seed aside."""
-        setting, _ = self.setting(design, 0)
+        """A digest of all that runs of a design and a policy depend on, the seed aside.
+
+        Policies that are compared have allocations of their own, so designs that differ in the trial's share runs.
+        """
+        stored = self.setting(design, 0)[0].protocol.to_json()
+        if policy != OURS:
+            stored |= {"allocation": stored["allocation"]["noise_sd"], "burden": None}
         outside = [outside_code(kind) for kind in (*POLICIES.outside.values(), *POPULATIONS.outside.values())]
         people: list[Any] = [self.population.name, self.population.parameters]
         if self.population.source.pilot is not None:
             people.append(self.population.source.pilot)
         drive = self.drive if policy == OURS else "quick"
         return digest(
-            setting.protocol.to_json(), people, self.trouble, drive, design, policy, self.begin.isoformat(), self.zone,
-            own_code(), outside,
+            stored, people, self.trouble, drive, design.participants, design.days, policy, self.begin.isoformat(),
+            self.zone, own_code(), outside,
         )[:KEY]  # fmt: skip
 
 
@@ -160,17 +165,20 @@ def simulate(
         tell(Progress(STAGE, len(done), len(wanted), f"{designs[job[0]].label}: {job[1]}, seed {job[2]}"))
 
     tell(Progress(STAGE, 0, len(wanted), "looking for what is done"))
-    missing = []
+    missing: dict[str, list[tuple[int, str, int]]] = {}
     for job in wanted:
-        entry = None if cache is None else cache.get(f"{names[job[:2]]}/{job[2]}", JSON)
+        name = f"{names[job[:2]]}/{job[2]}"
+        entry = None if cache is None or name in missing else cache.get(name, JSON)
         if entry is None:
-            missing.append((job, (designs[job[0]], job[1], job[2])))
+            missing.setdefault(name, []).append(job)
         else:
             keep(job, entry.value, float(entry.facts.get("seconds", 0.0)))
-    for job, (values, seconds) in results(engine or Serial(), _job, missing, study):
+    jobs = [(name, (designs[same[0][0]], *same[0][1:])) for name, same in missing.items()]
+    for name, (values, seconds) in results(engine or Serial(), _job, jobs, study):
         if cache is not None:
-            values = cache.put(f"{names[job[:2]]}/{job[2]}", values, JSON, seconds=seconds)
-        keep(job, values, seconds)
+            values = cache.put(name, values, JSON, seconds=seconds)
+        for job in missing[name]:
+            keep(job, values, seconds)
     return [done[job] for job in wanted]
 
 

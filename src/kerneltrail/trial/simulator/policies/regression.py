@@ -2,7 +2,8 @@
 
 Outcomes less the population mean are regressed on [g(s), π·φ(s), (a - π)·φ(s)], with g = [1, covariates]:
 action-centred, so that a baseline that is wrong does not leak into the effect. All of them begin with the same prior,
-made from the same model that the trial's own policy follows people on; they differ in what they pool and how they allocate.
+made from the same model that the trial's own policy follows people on; they differ in what they pool and how they
+allocate.
 """
 
 from __future__ import annotations
