@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from textwrap import fill
 
 import numpy as np
 from matplotlib.figure import Figure
@@ -57,7 +58,7 @@ def designs(lines: Sequence[Line], *, width: float = WIDE) -> Figure:
     """The chance to find the effect, by design, for each policy that randomises."""
     labels = list(dict.fromkeys(line.design for line in lines))
     names = list(dict.fromkeys(line.policy for line in lines if line.finding is not None))
-    with styled(width, 0.9 + 0.42 * len(labels)) as figure:
+    with styled(width, 0.9 + (0.75 if width < 6 else 0.5) * len(labels)) as figure:
         ax = figure.subplots()
         for number, name in enumerate(names):
             for place, label in enumerate(labels):
@@ -72,7 +73,7 @@ def designs(lines: Sequence[Line], *, width: float = WIDE) -> Figure:
                     [power.mean], [at], color=colour, marker=MARKERS[number % len(MARKERS)], markersize=4.5,
                     linestyle="none", label=name if place == 0 else None,
                 )  # fmt: skip
-        ax.set_yticks(range(len(labels)), labels)
+        ax.set_yticks(range(len(labels)), [fill(label, 22 if width < 6 else 60) for label in labels])
         ax.set(xlim=(0, 1), ylim=(len(labels) - 0.5, -0.5), xlabel="share of trials with p below 0.05")
         ax.grid(axis="x", color="#DDDDDD", linewidth=0.6)
         ax.tick_params(axis="y", color=INK, length=0)

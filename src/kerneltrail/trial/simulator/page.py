@@ -14,6 +14,12 @@ from kerneltrail.trial.simulator.summary import MEASURES, Average, Line, Pair, S
 
 SHOWN = ("mean", "p25", "regret", "probability", "at_limit", "doses")
 SHARES = ("probability", "at_limit", "fallback")
+VERBS = {
+    "better": "does better than",
+    "worse": "does worse than",
+    "no difference found": "cannot be told from",
+}
+"""What is said of a policy beside others."""
 
 
 def study_page(study: Study, summary: Summary) -> str:
@@ -52,29 +58,26 @@ def _in_short(summary: Summary, study: Study) -> list[str]:
     words = []
     for design in summary.designs:
         ours = next((line for line in summary.of(design) if line.policy == OURS), None)
-        head = f"{design}: " if len(summary.designs) > 1 else ""
+        parts = []
         pairs = [pair for pair in summary.pairs if pair.design == design and pair.measure == "mean"]
-        for verdict, verb in (
-            ("better", "does better than"),
-            ("worse", "does worse than"),
-            ("no difference found", "cannot be told from"),
-        ):
+        for verdict, verb in VERBS.items():
             names = [pair.other for pair in pairs if pair.verdict == verdict]
             if names:
-                words.append(f"{head}by the mean outcome, the trial's policy {verb} {listing(names)}.")
+                parts.append(f"{verb} {listing(names)}")
+        if parts:
+            words.append(f"{_head(summary, design)}By the mean outcome, the trial's policy {'; it '.join(parts)}.")
         if ours is not None and ours.finding is not None:
             found = ours.finding
             words.append(
-                f"{head}the mean effect of {study.protocol.reward.action} is {found.truth:.3g}; it is found (p below "
-                f"0.05) in {100 * found.power.mean:.0f} % of trials, and the 95 % interval holds it in "
-                f"{100 * found.coverage.mean:.1f} %."
+                f"{_head(summary, design)}The mean effect of {study.protocol.reward.action} is {found.truth:.3g}. With "
+                f"the trial's policy it is found (p below 0.05) in {100 * found.power.mean:.0f} % of trials, and the "
+                f"95 % interval holds it in {100 * found.coverage.mean:.1f} %."
             )
-        if ours is not None and "fallback" in ours.averages:
-            words.append(
-                f"{head}{100 * ours.averages['fallback'].mean:.1f} % of decisions are made by a fallback, not by the "
-                "policy."
-            )
-    return [f"{word[:1].upper()}{word[1:]}" for word in words] or ["Nothing was simulated."]
+    return words or ["Nothing can be said of the trial's own policy: it was not simulated."]
+
+
+def _head(summary: Summary, design: str) -> str:
+    return f"{design}: " if len(summary.designs) > 1 else ""
 
 
 def _gains(summary: Summary, study: Study, unit: str) -> list[Block]:
@@ -192,7 +195,8 @@ def _trouble(summary: Summary, study: Study) -> list[Block]:
         took = line.averages
         blocks.append(
             Paragraph(
-                f"A decision took {took['median_ms'].mean:.2g} ms in the middle, and at least "
+                f"{100 * took['fallback'].mean:.1f} % of decisions are made by a fallback, not by the policy. A "
+                f"decision took {took['median_ms'].mean:.2g} ms in the middle, and at least "
                 f"{took['p95_ms'].mean:.2g} ms for the slowest twentieth, driven by {study.drive}."
             )
         )

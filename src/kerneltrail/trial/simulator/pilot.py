@@ -104,7 +104,7 @@ def pilot_protocol(
     population: Population, model: TrajectoryModel, allocation: str = "default", times: Sequence[str] = ()
 ) -> Protocol:
     """The protocol that the model leads to, with the population's times unless others are given, and daily updates."""
-    return Protocol.from_model(
+    made = Protocol.from_model(
         model,
         trial=TRIAL,
         commitment=Draws(bytes(32)).commitment,
@@ -114,7 +114,9 @@ def pilot_protocol(
         decisions={KIND: {"times": list(times or population.times)}},
         updates={"daily": "03:00"},
         deadline_ms=2000,
-    )
+    ).to_json()
+    made["reward"]["action"] = "a prompt"
+    return Protocol.from_json(made)
 
 
 def made_for(
