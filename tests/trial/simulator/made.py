@@ -12,7 +12,7 @@ from kerneltrail.trial.simulator.study import Study
 from kerneltrail.trial.simulator.trouble import Outage, Trouble
 
 SMALL = PilotSize(users=5, days=6, sweeps=12)
-TROUBLE = Trouble(0.1, 0.1, 0.1, 0.1, 0.1, (Outage(1, "10:00", "16:00"),))
+TROUBLE = Trouble(0.1, 0.1, 0.1, 0.5, 0.1, (Outage(1, "10:00", "16:00"),))
 
 
 @cache

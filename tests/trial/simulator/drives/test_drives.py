@@ -15,7 +15,8 @@ RHYTHMS = {"daily": {"daily": "03:00"}, "counted": {"every": 10}}
 
 @cache
 def record(drive, rhythm="daily"):
-    known: Study = study(drive=drive, deadline_ms=60000, updates=RHYTHMS[rhythm])
+    burden = {"delta": 0.02, "per_dose": 0.05}  # so that what was delivered matters
+    known: Study = study(drive=drive, deadline_ms=60000, updates=RHYTHMS[rhythm], burden=burden)
     return known.run(design(2, 4), "ours", 5)
 
 

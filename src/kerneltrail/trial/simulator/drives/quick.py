@@ -120,7 +120,7 @@ class QuickDrive(Drive):
 
     def report(self, asked: Asked, action: int, probability: float) -> Decided:
         """As the app drew."""
-        past = self._past(asked.participant)
+        past = self._past(asked.participant, keep=False)  # what became of earlier ones is reported after them
         given = context_fields(self.protocol, asked, self.setting.model.covariates)
         arrived = read_context(self.protocol, given, past, needed=asked.available).arrived
         return self._written(asked, arrived, action, probability, "fixed" if asked.available else "unavailable", "none")
@@ -149,14 +149,15 @@ class QuickDrive(Drive):
         person.decisions[key] = Decision(self._next(), key, "", payload)
         return Decided(action, probability, rung, bound, key)
 
-    def _past(self, participant: str) -> Past:
+    def _past(self, participant: str, *, keep: bool = True) -> Past:
         """The participant's past, folded on from where it stood at the last decision."""
         person, (past, folded) = self._people[participant], self._pasts[participant]
         for decision in list(person.decisions.values())[folded:]:
             record = decision.payload or {}
             slot = slot_of(self.protocol, record["kind"], datetime.fromisoformat(record["decided_at"]))
             past = past.after(self.protocol, slot, record["arrived"], reached(person, decision, self._sequence))
-        self._pasts[participant] = (past, len(person.decisions))
+        if keep:
+            self._pasts[participant] = (past, len(person.decisions))
         return past
 
     def deliver(self, asked: Asked, decided: Decided, action: int, when: datetime) -> None:
