@@ -7,7 +7,9 @@ import pytest
 from typer.testing import CliRunner
 
 from kerneltrail.cli.app import app
+from kerneltrail.trial.folder import make_folder
 from kerneltrail.trial.simulator import pilot
+from trial.study import centred_model
 
 RUNNER = CliRunner()
 
@@ -34,6 +36,31 @@ def test_a_study_without_a_protocol_and_then_again_from_what_is_kept(tmp_path, m
     again = called(*words, "--policy", "ours", "--policy", "fixed")
     assert again.exit_code == 0, again.output
     assert json.loads((tmp_path / "results.json").read_text()) == results
+
+
+def test_a_trials_folder_is_simulated_with_people_drawn_from_its_model(tmp_path):
+    centred_model().save(tmp_path / "pilot.trail")
+    make_folder(tmp_path / "walks", tmp_path / "pilot.trail", trial="walks")
+    words = (
+        "--participants",
+        3,
+        "--days",
+        3,
+        "--seeds",
+        1,
+        "--workers",
+        1,
+        "--drive",
+        "conduct",
+        "--out",
+        tmp_path / "out",
+    )
+    answer = called(tmp_path / "walks", *words, "--policy", "ours", "--policy", "oracle")
+    assert answer.exit_code == 0, answer.output
+    assert not (tmp_path / "walks" / "ledger.db").exists()  # nothing is written into the trial's own ledger
+    assert "1 replayed with every decision" in (tmp_path / "out" / "index.html").read_text()
+    refused = called(tmp_path / "walks", *words, "--people", "pilot")
+    assert "name their table with --pilot" in " ".join((refused.output + refused.stderr).split())
 
 
 @pytest.mark.parametrize(

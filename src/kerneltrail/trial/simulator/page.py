@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from importlib.metadata import version
 
 from kerneltrail.kernels.phrases import counted, listing, rounded
@@ -14,6 +14,10 @@ from kerneltrail.trial.simulator.summary import MEASURES, Average, Line, Pair, S
 
 SHOWN = ("mean", "p25", "regret", "probability", "at_limit", "doses")
 SHARES = ("probability", "at_limit", "fallback")
+GOT = ("mean outcome", "25th percentile", "regret", "probability", "at a limit", "doses a day")
+ESTIMATES = ("true effect", "bias", "coverage", "its 95 % interval", "power", "its 95 % interval", "width")
+FEW = 2
+"""Designs that are shown in full."""
 VERBS = {
     "better": "does better than",
     "worse": "does worse than",
@@ -51,33 +55,30 @@ def _shown(average: Average, *, share: bool = False) -> str:
         return f"{average.mean:.2f}"
     if average.error is None:
         return f"{average.mean:.4g}"
-    return f"{rounded(average.mean, 4.0 * average.error)} ± {average.error:.2g}"
+    return f"{rounded(average.mean, 4.0 * average.error)}\u00a0±\u00a0{average.error:.2g}"
 
 
 def _in_short(summary: Summary, study: Study) -> list[str]:
     words = []
     for design in summary.designs:
         ours = next((line for line in summary.of(design) if line.policy == OURS), None)
-        parts = []
         pairs = [pair for pair in summary.pairs if pair.design == design and pair.measure == "mean"]
+        parts = []
         for verdict, verb in VERBS.items():
             names = [pair.other for pair in pairs if pair.verdict == verdict]
             if names:
                 parts.append(f"{verb} {listing(names)}")
-        if parts:
-            words.append(f"{_head(summary, design)}By the mean outcome, the trial's policy {'; it '.join(parts)}.")
+        said = [f"By the mean outcome, the trial's policy {'; it '.join(parts)}."] if parts else []
         if ours is not None and ours.finding is not None:
             found = ours.finding
-            words.append(
-                f"{_head(summary, design)}The mean effect of {study.protocol.reward.action} is {found.truth:.3g}. With "
-                f"the trial's policy it is found (p below 0.05) in {100 * found.power.mean:.0f} % of trials, and the "
-                f"95 % interval holds it in {100 * found.coverage.mean:.1f} %."
+            said.append(
+                f"The mean effect of {study.protocol.reward.action} is {found.truth:.3g}: with the trial's policy it "
+                f"is found (p below 0.05) in {100 * found.power.mean:.0f} % of trials, and the 95 % interval holds it "
+                f"in {100 * found.coverage.mean:.1f} %."
             )
+        if said:
+            words.append(f"{f'{design}: ' if len(summary.designs) > 1 else ''}{' '.join(said)}")
     return words or ["Nothing can be said of the trial's own policy: it was not simulated."]
-
-
-def _head(summary: Summary, design: str) -> str:
-    return f"{design}: " if len(summary.designs) > 1 else ""
 
 
 def _gains(summary: Summary, study: Study, unit: str) -> list[Block]:
@@ -90,19 +91,34 @@ def _gains(summary: Summary, study: Study, unit: str) -> list[Block]:
             "truth were known."
         )
     ]
-    for design in summary.designs:
-        rows = []
-        for line in summary.of(design):
-            cells = [_shown(line.averages[name], share=name in SHARES) for name in SHOWN]
-            rows.append([line.policy, *cells])
-        heads = ("policy", "mean outcome", "25th percentile", "regret", "probability", "at a limit", "doses a day")
-        marked = [i for i, line in enumerate(summary.of(design)) if line.policy == OURS]
-        blocks.append(Table(design, heads, rows, marked))
-        pairs = [pair for pair in summary.pairs if pair.design == design]
-        if any(pair.difference.users > 1 for pair in pairs):
-            blocks.append(_picture(pairs, unit, design))
-            blocks.append(Expert("These differences in numbers", [_pairs(pairs, design)]))
+    ours = [line for line in summary.lines if line.policy == OURS]
+    if len(ours) > 1:
+        rows = [[line.design, *_got(line)] for line in ours]
+        blocks.append(Table("The trial's policy, by design", ("design", *GOT), rows))
+    return [*blocks, *_by_design(summary, lambda design: _policies(summary, design, unit))]
+
+
+def _got(line: Line) -> list[str]:
+    return [_shown(line.averages[name], share=name in SHARES) for name in SHOWN]
+
+
+def _policies(summary: Summary, design: str, unit: str) -> list[Block]:
+    lines = summary.of(design)
+    marked = [i for i, line in enumerate(lines) if line.policy == OURS]
+    blocks: list[Block] = [Table(design, ("policy", *GOT), [[line.policy, *_got(line)] for line in lines], marked)]
+    pairs = [pair for pair in summary.pairs if pair.design == design]
+    if any(pair.difference.users > 1 for pair in pairs):
+        blocks.append(_picture(pairs, unit, design))
+        blocks.append(Expert("These differences in numbers", [_pairs(pairs, design)]))
     return blocks
+
+
+def _by_design(summary: Summary, blocks_of: Callable[[str], list[Block]]) -> list[Block]:
+    """What is to be said of each design; behind a click where there are many."""
+    designs = summary.designs
+    if len(designs) <= FEW:
+        return [block for design in designs for block in blocks_of(design)]
+    return [Expert(design, blocks_of(design)) for design in designs]
 
 
 def _picture(pairs: Sequence[Pair], unit: str, design: str) -> Picture:
@@ -130,31 +146,17 @@ def _findings(summary: Summary) -> list[Block]:
     known = [line for line in summary.lines if line.finding is not None]
     if not known:
         return [Paragraph("No policy here randomises, so no effect can be estimated.")]
-    rows = []
-    for line in known:
-        found = line.finding
-        assert found is not None
-        rows.append(
-            [
-                f"{line.policy}; {line.design}" if len(summary.designs) > 1 else line.policy,
-                f"{found.truth:.3g}",
-                _shown(found.bias),
-                f"{100 * found.coverage.mean:.1f} %",
-                f"{100 * found.coverage.low:.0f}–{100 * found.coverage.high:.0f} %",
-                f"{100 * found.power.mean:.0f} %",
-                f"{100 * found.power.low:.0f}–{100 * found.power.high:.0f} %",
-                f"{found.length:.3g}",
-            ]
-        )
-    heads = ("policy", "true effect", "bias", "coverage", "its 95 % interval", "power", "its 95 % interval", "width")
     blocks: list[Block] = [
         Paragraph(
             "After each trial the effect of being assigned is estimated by weighted and centred least squares, as one "
             "would from the exported table. Coverage should be 95 %. Power is the share of trials with p below 0.05; "
             "without an effect it should be 5 %."
-        ),
-        Table("Estimates of the mean effect, over simulated trials", heads, rows),
+        )
     ]
+    ours = [line for line in known if line.policy == OURS]
+    if len(ours) > 1:
+        rows = [[line.design, *_estimates(line)] for line in ours]
+        blocks.append(Table("The trial's policy, by design", ("design", *ESTIMATES), rows))
     if len(summary.designs) > 1:
         blocks.append(
             Picture.of(
@@ -163,32 +165,47 @@ def _findings(summary: Summary) -> list[Block]:
                 "Share of trials in which the effect is found, with 95 % intervals.",
             )
         )
-    return blocks
+
+    def each(design: str) -> list[Block]:
+        lines = [line for line in known if line.design == design]
+        marked = [i for i, line in enumerate(lines) if line.policy == OURS]
+        return [Table(design, ("policy", *ESTIMATES), [[line.policy, *_estimates(line)] for line in lines], marked)]
+
+    return [*blocks, *_by_design(summary, each)]
+
+
+def _estimates(line: Line) -> list[str]:
+    found = line.finding
+    assert found is not None
+    return [
+        f"{found.truth:.3g}",
+        _shown(found.bias),
+        f"{100 * found.coverage.mean:.1f} %",
+        f"{100 * found.coverage.low:.0f}–{100 * found.coverage.high:.0f} %",
+        f"{100 * found.power.mean:.0f} %",
+        f"{100 * found.power.low:.0f}–{100 * found.power.high:.0f} %",
+        f"{found.length:.3g}",
+    ]
 
 
 def _probabilities(summary: Summary) -> list[Block]:
-    blocks: list[Block] = [
-        Paragraph(
-            "Decisions are put into tenths by their recorded probability. If draws are sound, dots lie on the line."
-        )
-    ]
-    for design in summary.designs:
+    def each(design: str) -> list[Block]:
         lines = [line for line in summary.of(design) if line.policy == OURS or POLICIES[line.policy].randomised]
-        if lines:
-            blocks.append(
-                Picture.of(
-                    lambda width, lines=lines: figures.realised(lines, width=width),  # type: ignore[misc]
-                    f"Recorded probabilities and realised shares: {design}",
-                    f"{design}. Bars: within which 95 % of such shares lie if the probabilities are right.",
-                )
-            )
-    return blocks
+        picture = Picture.of(
+            lambda width: figures.realised(lines, width=width),
+            f"Recorded probabilities and realised shares: {design}",
+            f"{design}. Bars: within which 95 % of such shares lie if the probabilities are right.",
+        )
+        return [picture] if lines else []
+
+    words = "Decisions are put into tenths by their recorded probability. If draws are sound, dots lie on the line."
+    return [Paragraph(words), *_by_design(summary, each)]
 
 
 def _trouble(summary: Summary, study: Study) -> list[Block]:
-    lines = [line for line in summary.lines if line.policy == OURS] or list(summary.lines[:1])
-    blocks: list[Block] = []
-    for line in lines:
+    def each(design: str) -> list[Block]:
+        blocks: list[Block] = []
+        line = next((one for one in summary.of(design) if one.policy == OURS), summary.of(design)[0])
         rows = [[what, f"{count:.4g}"] for what, count in line.counts.items()]
         blocks.append(Table(f"{line.design}: per trial, on average", ("what", "how often"), rows))
         blocks.extend(_facts(line))
@@ -200,7 +217,9 @@ def _trouble(summary: Summary, study: Study) -> list[Block]:
                 f"{took['p95_ms'].mean:.2g} ms for the slowest twentieth, driven by {study.drive}."
             )
         )
-    return blocks
+        return blocks
+
+    return _by_design(summary, each)
 
 
 def _facts(line: Line) -> list[Block]:
