@@ -61,9 +61,22 @@ class Record:
     @classmethod
     def empty(cls, people: int, points: int) -> Record:
         """With nothing in it."""
-        a, b, c, d, e, f, g, h = (np.full((people, points), np.nan) for _ in range(8))
-        rung, bound = (np.full((people, points), "", dtype="U12") for _ in range(2))
-        return cls(a, b, c, d, e, f, g, h, rung, bound)
+
+        def nothing() -> Array:
+            return np.full((people, points), np.nan)
+
+        return cls(
+            probability=nothing(),
+            action=nothing(),
+            delivered=nothing(),
+            available=nothing(),
+            effect=nothing(),
+            outcome=nothing(),
+            reported=nothing(),
+            milliseconds=nothing(),
+            rung=np.full((people, points), "", dtype="U12"),
+            bound=np.full((people, points), "", dtype="U12"),
+        )
 
     def count(self, what: str, number: int = 1) -> None:
         """Count what went wrong, or what came of it."""

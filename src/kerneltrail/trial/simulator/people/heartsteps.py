@@ -31,18 +31,18 @@ class Walker(Participant):
         self.population, self.slots = population, slots
 
     def _begin(self, rng: np.random.Generator) -> None:
-        p, rows, days = self.population, self.points, -(-self.points // self.slots)
+        population, rows, days = self.population, self.points, -(-self.points // self.slots)
         kernel = mobile_health.TRUE_KERNELS[int(rng.integers(2))].draw(rng)
         hour = np.clip(self.hours + rng.uniform(-0.5, 0.5, rows), 0.0, 24.0)
         warm = mobile_health.temperature(np.resize(hour, days * self.slots), days, rng, self.slots)[:rows]
         self._rows = np.column_stack([hour, mobile_health.steps_before(rows, rng), warm])
         self._could = rng.random(rows) < AVAILABLE
         main, slope = rng.standard_normal(2)
-        noise = draw_target(kernel, self._rows, HeartSteps.covariates, rng)
-        self._without = BASE + noise
+        self._without = BASE + draw_target(kernel, self._rows, HeartSteps.covariates, rng)
         steps = self._rows[:, 1] - MIDDLE
-        effects = p.main + p.main_sd * main + (p.slope + p.slope_sd * slope) * steps
-        self._effects = effects if p.effect is None else np.full(rows, p.effect)
+        here = population.main + population.main_sd * main
+        effects = here + (population.slope + population.slope_sd * slope) * steps
+        self._effects = effects if population.effect is None else np.full(rows, population.effect)
 
     def _context(self, point: int) -> Array:
         return self._rows[point]

@@ -208,7 +208,7 @@ def population_of(text: str, source: Source | None = None, effect: float | None 
 
     >>> from kerneltrail.trial.simulator.people import population_of
     >>> population_of("stepcount:sigma=0.4").parameters
-    {'effect': None, 'sigma': 0.4}
+    {'effect': None, 'sigma': 0.4, 'noise': 0.0}
     """
     name, _, rest = text.partition(":")
     parameters: dict[str, float] = {}

@@ -106,12 +106,13 @@ class StepCountGame(gymnasium.Env[Array, int]):
 class StepCountParticipant(Participant):
     """The same game with two actions: nothing, or the prompt that is made for the likelier context."""
 
-    def __init__(self, sigma: float, effect: float | None, hours: Array) -> None:
+    def __init__(self, sigma: float, noise: float, effect: float | None, hours: Array) -> None:
         super().__init__(StepCount.covariates, (0.5, 0.0, 0.0), (1.0, 1.0, 1.0), hours)
-        self.sigma, self.effect = float(sigma), effect
+        self.sigma, self.noise, self.effect = float(sigma), float(noise), effect
 
     def _begin(self, rng: np.random.Generator) -> None:
         self._contexts, self._beliefs = contexts(self.points, self.sigma, rng)
+        self._more = self.noise * rng.standard_normal(self.points)
         self._wear = Wear()
 
     def _sent(self, point: int) -> int:
@@ -124,12 +125,13 @@ class StepCountParticipant(Participant):
 
     def _potential(self, point: int) -> Potential:
         context, message = int(self._contexts[point]), self._sent(point)
-        without = self._wear.after(0, context).steps(0, context)
+        more = float(self._more[point])
+        without = self._wear.after(0, context).steps(0, context) + more
         if self.effect is not None:
             return Potential(without, without + self.effect, self.effect)
         after = self._wear.after(message, context)
         expected = self._context(point)[0] * (1.0 - after.habituation) * TAILORED
-        return Potential(without, after.steps(message, context), float(expected))
+        return Potential(without, after.steps(message, context) + more, float(expected))
 
     def _follow(self, action: int, outcome: float) -> None:
         self._wear = self._wear.after(self._sent(self.point) if action else 0, int(self._contexts[self.point]))
@@ -148,9 +150,11 @@ class StepCount(Population):
 
     Attributes:
         sigma: how badly the context is known; 0 for exactly.
+        noise: standard deviation of steps that come by chance; 0 as published.
     """
 
     sigma: float = 0.4
+    noise: float = 0.0
 
     name: ClassVar[str] = "stepcount"
     covariates: ClassVar[tuple[str, ...]] = ("certainty", "habituation", "disengagement")
@@ -160,9 +164,9 @@ class StepCount(Population):
     sums: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        if self.sigma < 0.0:
-            raise DataError(f"sigma of the participants stepcount must not be below 0, got {self.sigma}")
+        if min(self.sigma, self.noise) < 0.0:
+            raise DataError(f"sigma and noise of stepcount must not be below 0, got {self.sigma} and {self.noise}")
 
     def participant(self, hours: Array, slots: int) -> StepCountParticipant:
         """Somebody who plays the game for as many points as there are."""
-        return StepCountParticipant(self.sigma, self.effect, hours)
+        return StepCountParticipant(self.sigma, self.noise, self.effect, hours)
