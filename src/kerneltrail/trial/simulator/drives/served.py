@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from contextlib import ExitStack
+import logging
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from time import monotonic, sleep
@@ -13,6 +14,7 @@ from kerneltrail.errors import CallRefused, NotRecorded, TrialError
 from kerneltrail.trial.client import Client
 from kerneltrail.trial.results import Item
 from kerneltrail.trial.service import CallLimits, create_app, in_thread
+from kerneltrail.trial.service.logs import LOGGER
 from kerneltrail.trial.service.served import Served
 from kerneltrail.trial.simulator.drives.drive import Decided
 from kerneltrail.trial.simulator.drives.recorded import RecordedDrive
@@ -24,6 +26,17 @@ LONGEST = 300.0
 """Seconds that an update may take."""
 
 
+@contextmanager
+def _in_silence() -> Iterator[None]:
+    """Keep the server's log from the terminal: the failures in it are meant to happen."""
+    nobody = logging.NullHandler()
+    LOGGER.addHandler(nobody)
+    try:
+        yield
+    finally:
+        LOGGER.removeHandler(nobody)
+
+
 @dataclass
 class ServedDrive(RecordedDrive):
     """A trial behind its service."""
@@ -31,6 +44,7 @@ class ServedDrive(RecordedDrive):
     def begin(self, start: datetime) -> None:
         """Freeze the protocol, serve it, and enrol everybody."""
         self._stack = ExitStack()
+        self._stack.enter_context(_in_silence())
         super().begin(start)
 
     def _enrol(self) -> None:
