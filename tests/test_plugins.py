@@ -15,7 +15,7 @@ class Thing:
 @pytest.mark.parametrize("kind", REGISTRIES)
 def test_every_kind_refuses_a_name_that_is_taken(kind):
     taken = {"atom": "SE", "evidence": "laplace", "move": "seat", "method": "mean", "study": "synthetic"}
-    taken["allocation"] = "fixed"
+    taken |= {"allocation": "fixed", "people": "brushing", "policy": "fixed"}
     with pytest.raises(KerneltrailError, match="registered already"):
         register(kind, taken[kind], None)
 

@@ -17,17 +17,20 @@ REGISTRIES.add("evidence", "kerneltrail.trajectory.evidence:EVIDENCES")
 REGISTRIES.add("move", "kerneltrail.trajectory.sampler.moves:MOVES")
 REGISTRIES.add("method", "kerneltrail.methods:METHODS")
 REGISTRIES.add("allocation", "kerneltrail.trial.allocation:ALLOCATIONS")
+REGISTRIES.add("people", "kerneltrail.trial.simulator.people:POPULATIONS")
+REGISTRIES.add("policy", "kerneltrail.trial.simulator.policies:POLICIES")
 REGISTRIES.add("study", "kerneltrail.studies.experiments:EXPERIMENTS")
 
 
 def register(kind: str, name: str, thing: Any) -> Any:
-    """Add an atom, an evidence, a move, a method, an allocation or a study; it is then found like a built-in one.
+    """Add an atom, an evidence, a move, a method or the like; it is then found like a built-in one.
 
     Args:
-        kind: ``atom``, ``evidence``, ``move``, ``method``, ``allocation`` or ``study``.
+        kind: ``atom``, ``evidence``, ``move``, ``method``, ``allocation``, ``people``, ``policy`` or ``study``.
         name: what people write for it: in a kernel's text, in settings, on the command line.
-        thing: an `AtomKind`, an evidence class, a move class, a method's builder, an allocation class, or an
-            experiment. The file of any built-in one is an example (docs/developing.md).
+        thing: an `AtomKind`, an evidence class, a move class, a method's builder, an allocation class, a class of
+            simulated participants or of policies to compare, or an experiment. The file of any built-in one is an
+            example (docs/developing.md).
 
     Returns:
         The thing itself.

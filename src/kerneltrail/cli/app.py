@@ -29,6 +29,7 @@ from kerneltrail.cli.trial import trial
 from kerneltrail.cli.trial_analysis import analyse, rerun
 from kerneltrail.cli.trial_service import demo as trial_demo
 from kerneltrail.cli.trial_service import openapi, serve
+from kerneltrail.cli.trial_simulate import simulate
 from kerneltrail.errors import KerneltrailError
 
 COMMANDS: tuple[Callable[..., None], ...] = (
@@ -133,6 +134,7 @@ trial.command()(rerun)
 trial.command()(serve)
 trial.command("demo")(trial_demo)
 trial.command()(openapi)
+trial.command()(simulate)
 app.add_typer(trial)
 
 if __name__ == "__main__":

@@ -27,6 +27,17 @@ def checked(
     protocol: Protocol, policy: Policy, participant: str, new: NewUser, old: NewUser, contexts: Array
 ) -> list[Check]:
     """What is found of a new state at a participant's newest contexts: (m, d), in the model's order of covariates."""
+    checks = believed(protocol, participant, new, contexts)
+    if all(check.passed for check in checks):
+        shift = shift_of(policy, new, old, contexts)
+        most = protocol.updates.largest_shift
+        words = f"the probability of {participant} moves by {shift:.2f} at most, and {most:.2f} is usual"
+        checks.append(Check("shift", shift <= most, words, participant))
+    return checks
+
+
+def believed(protocol: Protocol, participant: str, new: NewUser, contexts: Array) -> list[Check]:
+    """The checks that a new state must pass to decide: finite numbers, variances that are none, and no giant effect."""
     name = participant
     try:
         weights = np.array(list(new.probabilities.values()))
@@ -45,11 +56,6 @@ def checked(
     largest, bound = float(np.abs(parts.mean).max()), BOUND * protocol.allocation.noise_sd
     words = f"the largest advantage is {largest:.3g}, and {bound:.3g} at most is believed"
     checks.append(Check("bounded", largest <= bound, words, name))
-    if largest <= bound:
-        shift = shift_of(policy, new, old, contexts)
-        most = protocol.updates.largest_shift
-        words = f"the probability of {name} moves by {shift:.2f} at most, and {most:.2f} is usual"
-        checks.append(Check("shift", shift <= most, words, name))
     return checks
 
 

@@ -24,7 +24,7 @@ _SLOTS = np.array([8.5, 12.5, 15.5, 18.5, 21.0])
 
 # Half of the users follow the clock, the others the weather; all keep moving when they move already. Amplitudes are
 # variances of the log step count, whose noise in HeartSteps is large: a standard deviation of about 2.6.
-_TRUE_KERNELS = tuple(
+TRUE_KERNELS = tuple(
     TrueKernel(
         parse(f"LIN[log_steps30pre] + SE[{name}]"),
         {
@@ -62,7 +62,7 @@ def mhealth(
     drawn: dict[str, Hyperparameters] = {}
     advantages: dict[str, Mapping[str, float]] = {}
     for label, size in (("train", train), ("test", test)):
-        for name, kernel, stream in draw_group(rng, _TRUE_KERNELS, label, size):
+        for name, kernel, stream in draw_group(rng, TRUE_KERNELS, label, size):
             drawn[name] = kernel
             # A prompt helps most those who sit still, and users differ in how much.
             advantages[name] = FrozenDict({"1": 0.8 + 0.2 * stream.standard_normal(), "log_steps30pre": -0.1})
@@ -83,7 +83,7 @@ def _user(
 ) -> User:
     rows = days * len(_SLOTS)
     hour = np.tile(_SLOTS, days) + rng.uniform(-0.5, 0.5, rows)
-    X = np.column_stack([hour, _steps_before(rows, rng), _temperature(hour, days, rng)])
+    X = np.column_stack([hour, steps_before(rows, rng), temperature(hour, days, rng)])
     availability = (rng.random(rows) < 0.8).astype(np.float64)
     probability = _PROBABILITY * availability
     action = (rng.random(rows) < probability).astype(np.float64)
@@ -103,17 +103,17 @@ def _user(
     )
 
 
-def _steps_before(rows: int, rng: np.random.Generator) -> Array:
+def steps_before(rows: int, rng: np.random.Generator) -> Array:
     """log(steps + 0.5) of the 30 minutes before: a third of the time none, else a few dozen to a thousand."""
     steps = np.where(rng.random(rows) < 0.35, 0.0, np.round(np.exp(4.5 + 1.2 * rng.standard_normal(rows))))
     return np.log(steps + 0.5)
 
 
-def _temperature(hour: Array, days: int, rng: np.random.Generator) -> Array:
+def temperature(hour: Array, days: int, rng: np.random.Generator, slots: int = len(_SLOTS)) -> Array:
     """°C: days that resemble the day before, and a wave with its top in the afternoon."""
     level = np.empty(days)
     level[0] = 12.0 + 5.0 * rng.standard_normal()
     for day in range(1, days):
         level[day] = 12.0 + 0.8 * (level[day - 1] - 12.0) + 3.0 * rng.standard_normal()
     wave = 4.0 * np.cos(2.0 * np.pi * (hour - 15.0) / 24.0)
-    return np.round(np.repeat(level, len(_SLOTS)) + wave + 0.5 * rng.standard_normal(len(hour)), 1)
+    return np.round(np.repeat(level, slots) + wave + 0.5 * rng.standard_normal(len(hour)), 1)

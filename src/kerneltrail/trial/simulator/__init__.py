@@ -1,0 +1,1 @@
+"""The trial before the trial: designs and policies tried on simulated participants (``kerneltrail[simulate]``)."""

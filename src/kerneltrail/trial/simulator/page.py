@@ -1,0 +1,266 @@
+"""The page about a trial that has not begun: what to expect of each design, in words, tables and pictures."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from importlib.metadata import version
+
+from kerneltrail.kernels.phrases import counted, listing, rounded
+from kerneltrail.report.page import Block, Expert, Paragraph, Picture, Section, Sentences, Table, page
+from kerneltrail.trial.simulator import figures
+from kerneltrail.trial.simulator.policies import OURS, POLICIES
+from kerneltrail.trial.simulator.study import Study
+from kerneltrail.trial.simulator.summary import MEASURES, Average, Line, Pair, Summary
+
+SHOWN = ("mean", "p25", "regret", "probability", "at_limit", "doses")
+SHARES = ("probability", "at_limit", "fallback")
+GOT = ("mean outcome", "25th percentile", "regret", "probability", "at a limit", "doses a day")
+ESTIMATES = ("true effect", "bias", "coverage", "its 95 % interval", "power", "its 95 % interval", "width")
+FEW = 2
+"""Designs that are shown in full."""
+VERBS = {
+    "better": "does better than",
+    "worse": "does worse than",
+    "no difference found": "cannot be told from",
+}
+"""What is said of a policy beside others."""
+
+
+def study_page(study: Study, summary: Summary) -> str:
+    """The whole page; it fetches nothing."""
+    unit = study.protocol.reward.unit
+    sections = [
+        Section("In short", [Sentences("What these simulations say", _in_short(summary, study))], "short"),
+        Section("What people get", _gains(summary, study, unit), "gains"),
+        Section("Will the effect be found?", _findings(summary), "effect"),
+        Section("Are the probabilities what they say?", _probabilities(summary), "probabilities"),
+        Section("What goes wrong, and what comes of it", _trouble(summary, study), "trouble"),
+        Section("How it was computed", _how(summary, study), "how"),
+    ]
+    seeds = max((line.seeds for line in summary.lines), default=0)
+    lead = (
+        f"{counted(seeds, 'simulated trial')} of each design, with people of the kind {study.population.name}, before "
+        f"anybody takes part. Outcome: {study.protocol.reward.outcome}. After ±: standard errors over trials."
+    )
+    return page(
+        f"Before the trial: {study.protocol.title}",
+        lead,
+        sections,
+        footer=f"Written by kerneltrail {version('kerneltrail')}.",
+    )
+
+
+def _shown(average: Average, *, share: bool = False) -> str:
+    if share:
+        return f"{average.mean:.2f}"
+    if average.error is None:
+        return f"{average.mean:.4g}"
+    return f"{rounded(average.mean, 4.0 * average.error)}\u00a0±\u00a0{average.error:.2g}"
+
+
+def _in_short(summary: Summary, study: Study) -> list[str]:
+    words = []
+    for design in summary.designs:
+        ours = next((line for line in summary.of(design) if line.policy == OURS), None)
+        pairs = [pair for pair in summary.pairs if pair.design == design and pair.measure == "mean"]
+        parts = []
+        for verdict, verb in VERBS.items():
+            names = [pair.other for pair in pairs if pair.verdict == verdict]
+            if names:
+                parts.append(f"{verb} {listing(names)}")
+        said = [f"By the mean outcome, the trial's policy {'; it '.join(parts)}."] if parts else []
+        if ours is not None and ours.finding is not None:
+            found = ours.finding
+            said.append(
+                f"The mean effect of {study.protocol.reward.action} is {found.truth:.3g}: with the trial's policy it "
+                f"is found (p below 0.05) in {100 * found.power.mean:.0f} % of trials, and the 95 % interval holds it "
+                f"in {100 * found.coverage.mean:.1f} %."
+            )
+        if said:
+            words.append(f"{f'{design}: ' if len(summary.designs) > 1 else ''}{' '.join(said)}")
+    return words or ["Nothing can be said of the trial's own policy: it was not simulated."]
+
+
+def _gains(summary: Summary, study: Study, unit: str) -> list[Block]:
+    what = "sum" if study.population.sums else "mean"
+    blocks: list[Block] = [
+        Paragraph(
+            f"Each participant's {what} of outcomes is one number; a trial's is their mean, and their 25th percentile, "
+            "below which a quarter of the people lie: a policy can be good on average and leave some behind. Regret is "
+            "what the best probability within the limits would gain at the next outcome, for each decision, if the "
+            "truth were known."
+        )
+    ]
+    ours = [line for line in summary.lines if line.policy == OURS]
+    if len(ours) > 1:
+        rows = [[line.design, *_got(line)] for line in ours]
+        blocks.append(Table("The trial's policy, by design", ("design", *GOT), rows))
+    return [*blocks, *_by_design(summary, lambda design: _policies(summary, design, unit))]
+
+
+def _got(line: Line) -> list[str]:
+    return [_shown(line.averages[name], share=name in SHARES) for name in SHOWN]
+
+
+def _policies(summary: Summary, design: str, unit: str) -> list[Block]:
+    lines = summary.of(design)
+    marked = [i for i, line in enumerate(lines) if line.policy == OURS]
+    blocks: list[Block] = [Table(design, ("policy", *GOT), [[line.policy, *_got(line)] for line in lines], marked)]
+    pairs = [pair for pair in summary.pairs if pair.design == design]
+    if any(pair.difference.users > 1 for pair in pairs):
+        blocks.append(_picture(pairs, unit, design))
+        blocks.append(Expert("These differences in numbers", [_pairs(pairs, design)]))
+    return blocks
+
+
+def _by_design(summary: Summary, blocks_of: Callable[[str], list[Block]]) -> list[Block]:
+    """What is to be said of each design; behind a click where there are many."""
+    designs = summary.designs
+    if len(designs) <= FEW:
+        return [block for design in designs for block in blocks_of(design)]
+    return [Expert(design, blocks_of(design)) for design in designs]
+
+
+def _picture(pairs: Sequence[Pair], unit: str, design: str) -> Picture:
+    return Picture.of(
+        lambda width: figures.advantage(pairs, unit, width=width),
+        f"The trial's policy less each other policy: {design}",
+        "Ours less each other policy, on the same people with the same chances, with 95 % intervals over trials. To "
+        "the right of the line, ours is better. Hollow dots: the interval holds 0.",
+    )
+
+
+def _pairs(pairs: Sequence[Pair], design: str) -> Table:
+    rows = []
+    for pair in pairs:
+        gap = pair.difference
+        width = gap.high - gap.low
+        cells = [rounded(each, width) for each in (gap.mean, gap.low, gap.high)]
+        rows.append([f"{pair.other}, {MEASURES[pair.measure]}", *cells, str(gap.users), pair.verdict])
+    return Table(
+        f"Ours less the other: {design}", ("other policy", "difference", "from", "to", "trials", "verdict"), rows
+    )
+
+
+def _findings(summary: Summary) -> list[Block]:
+    known = [line for line in summary.lines if line.finding is not None]
+    if not known:
+        return [Paragraph("No policy here randomises, so no effect can be estimated.")]
+    blocks: list[Block] = [
+        Paragraph(
+            "After each trial the effect of being assigned is estimated by weighted and centred least squares, as one "
+            "would from the exported table. Coverage should be 95 %. Power is the share of trials with p below 0.05; "
+            "without an effect it should be 5 %."
+        )
+    ]
+    ours = [line for line in known if line.policy == OURS]
+    if len(ours) > 1:
+        rows = [[line.design, *_estimates(line)] for line in ours]
+        blocks.append(Table("The trial's policy, by design", ("design", *ESTIMATES), rows))
+    if len(summary.designs) > 1:
+        blocks.append(
+            Picture.of(
+                lambda width: figures.designs(known, width=width),
+                "Power of each design",
+                "Share of trials in which the effect is found, with 95 % intervals.",
+            )
+        )
+
+    def each(design: str) -> list[Block]:
+        lines = [line for line in known if line.design == design]
+        marked = [i for i, line in enumerate(lines) if line.policy == OURS]
+        return [Table(design, ("policy", *ESTIMATES), [[line.policy, *_estimates(line)] for line in lines], marked)]
+
+    return [*blocks, *_by_design(summary, each)]
+
+
+def _estimates(line: Line) -> list[str]:
+    found = line.finding
+    assert found is not None
+    return [
+        f"{found.truth:.3g}",
+        _shown(found.bias),
+        f"{100 * found.coverage.mean:.1f} %",
+        f"{100 * found.coverage.low:.0f}–{100 * found.coverage.high:.0f} %",
+        f"{100 * found.power.mean:.0f} %",
+        f"{100 * found.power.low:.0f}–{100 * found.power.high:.0f} %",
+        f"{found.length:.3g}",
+    ]
+
+
+def _probabilities(summary: Summary) -> list[Block]:
+    def each(design: str) -> list[Block]:
+        lines = [line for line in summary.of(design) if line.policy == OURS or POLICIES[line.policy].randomised]
+        picture = Picture.of(
+            lambda width: figures.realised(lines, width=width),
+            f"Recorded probabilities and realised shares: {design}",
+            f"{design}. Bars: within which 95 % of such shares lie if the probabilities are right.",
+        )
+        return [picture] if lines else []
+
+    words = "Decisions are put into tenths by their recorded probability. If draws are sound, dots lie on the line."
+    return [Paragraph(words), *_by_design(summary, each)]
+
+
+def _trouble(summary: Summary, study: Study) -> list[Block]:
+    def each(design: str) -> list[Block]:
+        blocks: list[Block] = []
+        line = next((one for one in summary.of(design) if one.policy == OURS), summary.of(design)[0])
+        rows = [[what, f"{count:.4g}"] for what, count in line.counts.items()]
+        blocks.append(Table(f"{line.design}: per trial, on average", ("what", "how often"), rows))
+        blocks.extend(_facts(line))
+        took = line.averages
+        blocks.append(
+            Paragraph(
+                f"{100 * took['fallback'].mean:.1f} % of decisions are made by a fallback, not by the policy. A "
+                f"decision took {took['median_ms'].mean:.2g} ms in the middle, and at least "
+                f"{took['p95_ms'].mean:.2g} ms for the slowest twentieth, driven by {study.drive}."
+            )
+        )
+        return blocks
+
+    return _by_design(summary, each)
+
+
+def _facts(line: Line) -> list[Block]:
+    if not line.facts:
+        return [Paragraph("Decisions were simulated without a ledger, so there is no record to replay (see --drive).")]
+    same = sum(bool(each.get("replays")) for each in line.facts)
+    sound = sum(bool(each.get("chain")) for each in line.facts)
+    incidents: dict[str, int] = {}
+    for each in line.facts:
+        for kind, count in each.get("incidents", {}).items():
+            incidents[kind] = incidents.get(kind, 0) + count
+    noted = ", ".join(f"{kind} {count}" for kind, count in sorted(incidents.items())) or "none"
+    return [
+        Paragraph(
+            f"Of {counted(len(line.facts), 'recorded trial')}, {same} replayed with every decision as recorded, and "
+            f"the chain of {sound} was whole. Incidents: {noted}."
+        )
+    ]
+
+
+def _how(summary: Summary, study: Study) -> list[Block]:
+    about = [[OURS, "the trial's own policy, by its protocol"]]
+    used = {line.policy for line in summary.lines}
+    about += [[name, kind.about] for name, kind in POLICIES.items() if name in used]
+    trouble = study.trouble
+    shares = ", ".join(
+        f"{100 * getattr(trouble, name):.0f} % {name}"
+        for name in ("missing", "late", "corrected", "undelivered", "repeated")
+    )
+    parameters = ", ".join(
+        f"{name} {value}" for name, value in study.population.parameters.items() if value is not None
+    )
+    seconds = ", ".join(
+        f"{line.policy} {line.seconds:.2g}" for line in summary.lines if line.design == summary.designs[0]
+    )
+    return [
+        Table("Policies", ("name", "what it does"), about, words=True),
+        Paragraph(
+            f"People: {study.population.name}{f' ({parameters})' if parameters else ''}. What goes wrong: {shares}, "
+            f"and {counted(len(trouble.outages), 'outage')}. All policies meet the same people, contexts, noise and "
+            "draws. Every policy but never, always, fixed and oracle starts from what the same pilot users taught."
+        ),
+        Paragraph(f"Processor seconds for each trial: {seconds}."),
+    ]

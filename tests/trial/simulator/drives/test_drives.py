@@ -1,0 +1,74 @@
+"""One trial driven in three ways: without a ledger, with one, and over HTTP. Decisions are the same to the last bit."""
+
+from functools import cache
+
+import numpy as np
+import pytest
+
+from kerneltrail.trial.simulator.study import Study
+
+from ..made import design, study
+
+SAME = ("probability", "action", "delivered", "available", "effect", "outcome", "reported", "rung", "bound")
+RHYTHMS = {"daily": {"daily": "03:00"}, "counted": {"every": 10}}
+
+
+@cache
+def record(drive, rhythm="daily"):
+    burden = {"delta": 0.02, "per_dose": 0.05}  # so that what was delivered matters
+    known: Study = study(drive=drive, deadline_ms=60000, updates=RHYTHMS[rhythm], burden=burden)
+    return known.run(design(2, 4), "ours", 5)
+
+
+@pytest.mark.parametrize("drive", ["conduct", "service"])
+def test_a_drive_with_a_ledger_decides_as_the_quick_one(drive):
+    quick, other = record("quick"), record(drive)
+    for name in SAME:
+        first, second = getattr(quick, name), getattr(other, name)
+        equal = first == second if first.dtype.kind == "U" else (first == second) | (np.isnan(first) & np.isnan(second))
+        assert equal.all(), name
+    assert quick.counts == other.counts
+
+
+def test_updates_after_so_many_outcomes_are_the_same_too():
+    quick, other = record("quick", "counted"), record("conduct", "counted")
+    assert np.array_equal(quick.probability, other.probability, equal_nan=True)
+    assert quick.counts["updates"] == other.counts["updates"] > 1
+
+
+def test_what_was_simulated_is_not_nothing():
+    quick = record("quick")
+    policy = quick.probability[quick.rung == "policy"]
+    assert len(np.unique(policy)) > 10
+    assert {"outages", "outcomes late", "outcomes corrected", "outcomes missing"} <= set(quick.counts)
+    assert (
+        quick.counts["decisions that the app drew in an outage"] == quick.counts["decisions reported after an outage"]
+    )
+
+
+@pytest.mark.parametrize("drive", ["conduct", "service"])
+def test_the_record_replays_and_its_export_is_what_happened(drive):
+    made = record(drive)
+    assert made.facts["replays"]
+    assert made.facts["chain"]
+    rows = made.rows()
+    exported = made.facts["mrt"]
+    assert len(exported) == len(rows["id"])
+    for i, row in enumerate(exported):
+        assert (row["treatment"], row["availability"]) == (rows["treatment"][i], rows["availability"][i])
+        assert row["rand_prob"] == rows["rand_prob"][i]
+        assert row["outcome"] == (None if np.isnan(rows["outcome"][i]) else rows["outcome"][i])
+
+
+def test_lost_answers_are_repeated_alike():
+    for drive in ("conduct", "service"):
+        counts = record(drive).counts
+        assert counts["answers lost and asked for again"] == counts["repeats answered alike"] > 0
+
+
+def test_decisions_during_an_outage_are_the_apps():
+    made = record("conduct")
+    drawn = made.rung == "fixed"
+    assert drawn.any()
+    assert (made.probability[drawn] == 0.5).all()
+    assert np.isnan(made.milliseconds[drawn]).all()

@@ -1,0 +1,72 @@
+import csv
+import json
+import re
+
+import numpy as np
+import pytest
+
+from kerneltrail.trial.simulator.outputs import write_study
+from kerneltrail.trial.simulator.study import Run, simulate
+from kerneltrail.trial.simulator.summary import summarised
+
+from .made import design, study
+
+
+@pytest.fixture(scope="module")
+def written(tmp_path_factory):
+    out, known = tmp_path_factory.mktemp("study"), study()
+    designs = [design(3, 3), design(3, 3, "clip=0.1:0.9")]
+    runs = simulate(known, designs, range(3), ("ours", "fixed", "never", "heartsteps"))
+    return out, runs, write_study(out, known, runs)
+
+
+def test_the_page_stands_alone_and_has_all_its_parts(written):
+    out, _, _ = written
+    page = (out / "index.html").read_text()
+    assert not re.findall(r"""(?:src|href|srcset)=["'](?!data:|#)""", page)
+    for heading in ("In short", "What people get", "Will the effect be found?", "What goes wrong"):
+        assert heading in page
+    assert "limits 0.1–0.9" in page
+    assert "nan" not in re.sub(r"data:image[^\"]*", "", page).lower().replace("nance", "")
+
+
+def table(out, name):
+    return list(csv.DictReader((out / "tables" / f"{name}.csv").read_text().splitlines()))
+
+
+def test_tables_have_a_row_for_each_design_and_policy(written):
+    out, runs, _ = written
+    rows = table(out, "designs")
+    assert len(rows) == 8
+    first = next(row for row in rows if row["policy"] == "ours")
+    values = [run.values["mean"] for run in runs if run.policy == "ours" and run.design.label == first["design"]]
+    assert float(first["mean"]) == pytest.approx(np.mean(values))
+    assert float(first["mean_se"]) == pytest.approx(np.std(values, ddof=1) / np.sqrt(3))
+    assert len(table(out, "runs")) == 24
+    assert json.loads((out / "results.json").read_text())["drive"] == "quick"
+
+
+def test_pairs_are_of_the_same_seeds(written):
+    _, runs, summary = written
+    pair = next(each for each in summary.pairs if each.other == "fixed" and each.measure == "mean")
+    of = {(run.policy, run.seed): run.values["mean"] for run in runs if run.design.label == pair.design}
+    gaps = [of["ours", seed] - of["fixed", seed] for seed in range(3)]
+    assert pair.difference.mean == pytest.approx(np.mean(gaps))
+    assert pair.difference.users == 3
+
+
+def run(seed, truth, estimate, error, p):
+    found = {"estimate": estimate, "error": error, "low": estimate - 2 * error, "high": estimate + 2 * error, "p": p}
+    names = ("mean", "p25", "regret", "at_limit", "doses", "probability", "fallback", "median_ms", "p95_ms")
+    values = {**dict.fromkeys(names, 1.0), "truth": truth, "wcls": found, "deciles": [[0, 0, 0]] * 10, "counts": {}}
+    return Run(design(), "ours", seed, {**values, "facts": {}}, 1.0)
+
+
+def test_bias_coverage_and_power_are_counted_against_the_mean_truth():
+    """The first interval holds its own trial's truth, but not that of all trials; the second the other way round."""
+    runs = [run(0, 0.4, 0.4, 0.05, 0.001), run(1, 0.0, 0.15, 0.05, 0.2), run(2, 0.2, 0.2, 0.05, 0.01)]
+    (line,) = summarised(runs).lines
+    assert line.finding.truth == pytest.approx(0.2)
+    assert line.finding.bias.mean == pytest.approx(0.05)
+    assert line.finding.coverage.mean == pytest.approx(2 / 3)
+    assert line.finding.power.mean == pytest.approx(2 / 3)
