@@ -89,6 +89,19 @@ def mean_over_users(values: ArrayLike, *, level: float = 0.9) -> Interval:
     return Interval(float(every.mean()), float(every.mean()) - reach, float(every.mean()) + reach, level, n)
 
 
+def exact_share(hits: int, rows: int, *, level: float = 0.95) -> Interval:
+    """A share with the interval of Clopper and Pearson, for rows that are independent: each counts as a user.
+
+    >>> found = exact_share(0, 10)
+    >>> found.low, round(found.high, 3)
+    (0.0, 0.308)
+    """
+    tail = (1.0 - level) / 2.0
+    low = float(scipy.stats.beta.ppf(tail, hits, rows - hits + 1)) if hits else 0.0
+    high = float(scipy.stats.beta.ppf(1.0 - tail, hits + 1, rows - hits)) if hits < rows else 1.0
+    return Interval(hits / rows, low, high, level, rows)
+
+
 def share_over_users(hits: Sequence[NDArray[np.bool_]], *, level: float = 0.95) -> Interval:
     """The share of rows that are hits, with an interval that allows for a user's rows being alike.
 
@@ -111,8 +124,8 @@ def share_over_users(hits: Sequence[NDArray[np.bool_]], *, level: float = 0.95) 
     if not users:
         raise ValueError("a share needs at least one row")
     share, tail = k / n, (1.0 - level) / 2.0
-    low = float(scipy.stats.beta.ppf(tail, k, n - k + 1)) if k else 0.0
-    high = float(scipy.stats.beta.ppf(1.0 - tail, k + 1, n - k)) if k < n else 1.0
+    exact = exact_share(k, n, level=level)
+    low, high = exact.low, exact.high
     if users > 1:
         # The share is a ratio of sums over users: linearised, its error is the mean of (hits - share·rows).
         error = float(np.sqrt(users / (users - 1) * np.sum((inside - share * rows) ** 2))) / n

@@ -120,7 +120,7 @@ def test_every_table_has_every_number(analysis):
     shares = [float(row["share"]) for row in read_csv(tables["missing"])]
     assert shares == [gap.share.mean for gap in analysis.gaps]
     draws = read_csv(tables["draws"])
-    assert [float(row["share_upper"]) for row in draws] == [each.realised.high for each in analysis.fidelity.tenths]
+    assert [float(row["share_upper"]) for row in draws] == [each.share.high for each in analysis.fidelity.tenths]
     conduct = {row["what"]: int(row["number"]) for row in read_csv(tables["conduct"])}
     assert conduct["decisions by policy"] == analysis.fidelity.rungs["policy"]
     kernels = read_csv(tables["kernels"])

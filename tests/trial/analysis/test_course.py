@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 from kerneltrail.trial.analysis.course import NONE_YET, OTHERS, by_period, fared, flow_of, gaps_of, kernels_of
-from kerneltrail.trial.analysis.record import Point, Record
+from kerneltrail.trial.analysis.record import Record
+from kerneltrail.trial.decided import Point
 from kerneltrail.trial.export import table
 from kerneltrail.trial.standing import mean_outcomes
 
@@ -57,7 +58,8 @@ def test_missing_outcomes(state, record):
 
 def point(participant, day, composition, at=0):
     begin = datetime(2026, 3, 1, 8, tzinfo=UTC) + timedelta(days=day, hours=at)
-    return Point(participant, "walk", begin, day, True, 0, 0.5, "policy", "1", composition, 0.1, 1.0, True, None, {})
+    made = (0, 0.5, None, "policy", "1", composition)
+    return Point(participant, 1, "walk", begin, day, True, *made, None, False, 1.0, True, {})
 
 
 def test_kernels_over_time(record):

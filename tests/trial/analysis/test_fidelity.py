@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 import scipy.stats
 
-from kerneltrail.trial.analysis.fidelity import exact_share, fidelity_of
+from kerneltrail.evaluation.intervals import exact_share
+from kerneltrail.trial.analysis.fidelity import fidelity_of
 from kerneltrail.trial.analysis.record import read_record
 from kerneltrail.trial.export import table
 from kerneltrail.trial.folder import Folder
@@ -21,30 +22,31 @@ def test_shares_by_tenth_of_the_probability(state, record):
     tenths = fidelity_of(record).tenths
     assert sum(each.decisions for each in tenths) == len(rows)
     for each in tenths:
-        inside = [row for row in rows if each.low <= row["probability"] < each.high]
+        inside = [row for row in rows if each.low <= row["probability"] <= each.high]
         assert each.decisions == len(inside)
-        assert each.realised.mean == pytest.approx(np.mean([row["action"] for row in inside]))
-        assert each.expected == pytest.approx(np.mean([row["probability"] for row in inside]))
+        assert each.share.mean == pytest.approx(np.mean([row["action"] for row in inside]))
+        assert each.mean == pytest.approx(np.mean([row["probability"] for row in inside]))
         test = scipy.stats.binomtest(sum(row["action"] for row in inside), len(inside)).proportion_ci()
-        assert (each.realised.low, each.realised.high) == pytest.approx((test.low, test.high))
+        assert (each.share.low, each.share.high) == pytest.approx((test.low, test.high))
 
 
 def test_all_draws_together_and_by_version(state, record):
-    every, *versions = fidelity_of(record).ratios
+    ratios = fidelity_of(record).ratios
+    every = ratios["all"]
     rows = [row for row in table(state, "decisions")[1] if row["available"]]
     expected = sum(row["probability"] for row in rows)
     spread = sum(row["probability"] * (1 - row["probability"]) for row in rows) ** 0.5
-    assert (every.acted, every.expected) == (sum(row["action"] for row in rows), pytest.approx(expected))
-    assert every.z == pytest.approx((every.acted - expected) / spread)
-    assert every.p_value == pytest.approx(2 * scipy.stats.norm.sf(abs(every.z)))
-    assert sum(each.decisions for each in versions) == every.decisions
-    assert [each.version for each in versions] == sorted({row["policy_version"] for row in rows}, key=int)
+    assert (every.sent, every.expected) == (sum(row["action"] for row in rows), pytest.approx(expected))
+    assert every.p == pytest.approx(2 * scipy.stats.norm.sf(abs(every.sent - expected) / spread), abs=0.1)
+    assert sum(each.decisions for each in ratios.values()) == 2 * every.decisions
+    policies = {row["policy_version"] for row in rows if row["rung"] == "policy"}
+    assert {name for name in ratios if name.startswith("policy")} == {f"policy {version}" for version in policies}
 
 
 def test_draws_that_do_not_follow_their_probabilities_are_seen(record):
     always = tuple(replace(point, action=1) if point.available else point for point in record.points)
     fidelity = fidelity_of(replace(record, points=always))
-    assert fidelity.ratios[0].p_value < 1e-6
+    assert fidelity.ratios["all"].p < 1e-6
     assert not all(each.agrees for each in fidelity.tenths)
     assert any("is off for probabilities of" in line for line in fidelity.words())
 

@@ -10,15 +10,15 @@ from kerneltrail.report.page import Paragraph
 from kerneltrail.trial.alarms import WAIT
 from kerneltrail.trial.dashboard import by_action, cohort, people, person
 from kerneltrail.trial.dashboard.contact import contact_of
-from kerneltrail.trial.dashboard.facts import points_of, present, updates_at
 from kerneltrail.trial.dashboard.foresight import Foreseen, Foresight, foresee, interval
+from kerneltrail.trial.decided import points_of, present, updates_at
 from kerneltrail.trial.export import table
 from kerneltrail.trial.rows import arrays, rows_of
 from kerneltrail.trial.versions import Versions
 
 from ..study import centred_model
+from ..test_ratio import point
 from .living import NASTY
-from .test_ratio import point
 
 
 @pytest.fixture(scope="module")

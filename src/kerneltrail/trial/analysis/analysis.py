@@ -205,16 +205,16 @@ def _gap(gap: Gap) -> dict[str, Any]:
 def _fidelity_tables(fidelity: Fidelity) -> list[Table]:
     tenths = [
         {
-            "probability": f"{each.low:g} to {each.high:g}",
+            "probability": f"{each.low:.3g} to {each.high:.3g}",
             "decisions": each.decisions,
-            "expected": each.expected,
-            "share": each.realised.mean,
-            "share_lower": each.realised.low,
-            "share_upper": each.realised.high,
+            "expected": each.mean,
+            "share": each.share.mean,
+            "share_lower": each.share.low,
+            "share_upper": each.share.high,
         }
         for each in fidelity.tenths
     ]
-    ratios = [vars(each) for each in fidelity.ratios]
+    ratios = [{"version": name, **vars(each)} for name, each in fidelity.ratios.items()]
     incidents = [
         {"incident": kind, "severity": severity, "number": count}
         for (kind, severity), count in fidelity.incidents.items()

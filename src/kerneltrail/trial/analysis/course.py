@@ -12,7 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kerneltrail.evaluation.intervals import DRAWS, Interval, over_users, share_over_users
-from kerneltrail.trial.analysis.record import Point, Record
+from kerneltrail.trial.analysis.record import Record
+from kerneltrail.trial.decided import Point
 from kerneltrail.trial.ledger.participant import Participant
 
 WEEK = 7

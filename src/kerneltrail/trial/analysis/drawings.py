@@ -30,9 +30,9 @@ from kerneltrail.report.forest import ForestPanel, forest
 from kerneltrail.trial.analysis.course import NONE_YET, Flow, Gap, Kernels
 from kerneltrail.trial.analysis.effects import Effect, Effects, where
 from kerneltrail.trial.analysis.excursion import Estimate
-from kerneltrail.trial.analysis.fidelity import Tenth
 from kerneltrail.trial.analysis.personal import Statistic
 from kerneltrail.trial.analysis.record import Record
+from kerneltrail.trial.ratio import Tenth
 
 COLOURS = (BLUE, ORANGE, GREEN, PURPLE, VERMILION, "#56B4E9", "#F0E442")
 SPARE = "#CFCFCF"
@@ -137,9 +137,9 @@ def draws_drawing(tenths: Sequence[Tenth], width: float) -> Figure:
     with styled(width, 3.2) as figure:
         ax = figure.subplots()
         ax.plot([0.0, 1.0], [0.0, 1.0], color=FAINT, linewidth=1.2, label="as the probabilities say")
-        x = [each.expected for each in tenths]
-        y = np.array([each.realised.mean for each in tenths])
-        low, high = (np.array([getattr(each.realised, name) for each in tenths]) for name in ("low", "high"))
+        x = [each.mean for each in tenths]
+        y = np.array([each.share.mean for each in tenths])
+        low, high = (np.array([getattr(each.share, name) for each in tenths]) for name in ("low", "high"))
         ax.errorbar(
             x, y, yerr=[y - low, high - y], color=BLUE, marker="o", linestyle="none", capsize=3,
             label="share that acted, 95% interval",

@@ -6,62 +6,16 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from math import sqrt
 
-import scipy
-
-from kerneltrail.evaluation.intervals import Interval
 from kerneltrail.kernels.phrases import counted, listing
 from kerneltrail.trial.alarms import GRACE
 from kerneltrail.trial.analysis.record import Record
 from kerneltrail.trial.ledger.entries import instant
+from kerneltrail.trial.ratio import Ratio, Tenth, by_version, ratio_of, tenths
 from kerneltrail.trial.rhythm import last_planned
 
-TENTHS = 10
 UNDONE = ("failed", "killed", "superseded")
 """States of an update that did not do what was due."""
-
-
-@dataclass(frozen=True)
-class Tenth:
-    """Decisions whose probability lies in one tenth of the scale.
-
-    Attributes:
-        low, high: of the tenth.
-        decisions: how many.
-        expected: the mean of their probabilities.
-        realised: the share of them that acted, with an exact interval: given the probabilities, draws are independent.
-    """
-
-    low: float
-    high: float
-    decisions: int
-    expected: float
-    realised: Interval
-
-    @property
-    def agrees(self) -> bool:
-        """Whether the interval of what was realised contains what was to be expected."""
-        return self.realised.low <= self.expected <= self.realised.high
-
-
-@dataclass(frozen=True)
-class Ratio:
-    """All draws of one policy version, or of all: how many acted, how many were to be expected.
-
-    Attributes:
-        version: of the policy; `all` for everything.
-        decisions, acted, expected: the counts.
-        z: the difference in standard deviations, and
-        p_value: its two-sided p value, by the Normal approximation.
-    """
-
-    version: str
-    decisions: int
-    acted: int
-    expected: float
-    z: float
-    p_value: float
 
 
 @dataclass(frozen=True)
@@ -87,7 +41,7 @@ class Fidelity:
 
     Attributes:
         tenths: realised shares by tenth of the probability.
-        ratios: of all draws, then of each policy version.
+        ratios: the check of all draws, then of each policy version and fallback.
         rungs: decisions by what decided.
         incidents: how many there were, by kind and severity.
         updates: of the policy.
@@ -97,7 +51,7 @@ class Fidelity:
     """
 
     tenths: tuple[Tenth, ...]
-    ratios: tuple[Ratio, ...]
+    ratios: Mapping[str, Ratio]
     rungs: dict[str, int]
     incidents: dict[tuple[str, str], int]
     updates: Updates
@@ -109,13 +63,14 @@ class Fidelity:
         """All of it in sentences."""
         odd = [each for each in self.tenths if not each.agrees]
         lines = ["Nobody could act at any decision, so nothing was drawn."] if not self.ratios else []
-        for every in self.ratios[:1]:
+        if self.ratios:
+            every = self.ratios["all"]
             lines.append(
-                f"{every.acted} of {every.decisions} draws came out as acting; {every.expected:.1f} were to be "
-                f"expected (p {every.p_value:.2g})."
+                f"{every.sent} of {every.decisions} draws came out as acting; {every.expected:.1f} were to be "
+                f"expected, and chance makes {every.low} to {every.high} in 95 of 100 trials (p {every.p:.2g})."
             )
         if odd:
-            where = listing(f"{each.low:g} to {each.high:g}" for each in odd)
+            where = listing(f"{each.low:.2g} to {each.high:.2g}" for each in odd)
             lines.append(f"The share that acted is off for probabilities of {where}.")
         open_ = {rung: count for rung, count in self.rungs.items() if rung != "unavailable"}
         total, other = sum(open_.values()), sum(count for rung, count in open_.items() if rung != "policy")
@@ -146,22 +101,10 @@ def _counts(counts: Mapping[str, int], before: str = "") -> str:
 def fidelity_of(record: Record) -> Fidelity:
     """Compute it from the record."""
     drawn = [point for point in record.points if point.available]
-    tenths = []
-    for place in range(TENTHS):
-        low, high = place / TENTHS, (place + 1) / TENTHS
-        inside = [each for each in drawn if min(int(each.probability * TENTHS + 1e-9), TENTHS - 1) == place]
-        if inside:
-            acted = sum(each.action for each in inside)
-            mean = sum(each.probability for each in inside) / len(inside)
-            tenths.append(Tenth(low, high, len(inside), mean, exact_share(acted, len(inside))))
-    versions = sorted({each.version for each in drawn if each.version is not None}, key=int)
-    groups = [("all", drawn), *((name, [each for each in drawn if each.version == name]) for name in versions)]
     acting = [each for each in drawn if each.action]
     return Fidelity(
-        tenths=tuple(tenths),
-        ratios=tuple(
-            _ratio(name, [(each.probability, each.action) for each in several]) for name, several in groups if several
-        ),
+        tenths=tuple(tenths(drawn)) if drawn else (),
+        ratios={"all": ratio_of(drawn), **by_version(drawn)} if drawn else {},
         rungs=dict(Counter(point.rung for point in record.points).most_common()),
         incidents=_incidents(record),
         updates=_updates(record),
@@ -169,21 +112,6 @@ def fidelity_of(record: Record) -> Fidelity:
         unreported=sum(each.delivered is None for each in acting),
         acted=len(acting),
     )
-
-
-def exact_share(hits: int, rows: int, level: float = 0.95) -> Interval:
-    """A share with the interval of Clopper and Pearson, for rows that are independent."""
-    tail = (1.0 - level) / 2.0
-    low = float(scipy.stats.beta.ppf(tail, hits, rows - hits + 1)) if hits else 0.0
-    high = float(scipy.stats.beta.ppf(1.0 - tail, hits + 1, rows - hits)) if hits < rows else 1.0
-    return Interval(hits / rows, low, high, level, rows)
-
-
-def _ratio(name: str, draws: list[tuple[float, int]]) -> Ratio:
-    acted, expected = sum(action for _, action in draws), sum(chance for chance, _ in draws)
-    spread = sqrt(sum(chance * (1.0 - chance) for chance, _ in draws))
-    z = (acted - expected) / spread if spread else 0.0
-    return Ratio(name, len(draws), acted, expected, z, float(2.0 * scipy.special.ndtr(-abs(z))))
 
 
 def _incidents(record: Record) -> dict[tuple[str, str], int]:

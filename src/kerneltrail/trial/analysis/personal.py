@@ -15,11 +15,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kerneltrail.engines import engine_for, results
+from kerneltrail.evaluation.intervals import exact_share
 from kerneltrail.kernels.phrases import counted, number
 from kerneltrail.progress import Progress, Tell
 from kerneltrail.store.cache import JSON, KEY, Cache
 from kerneltrail.store.canonical import canonical
-from kerneltrail.trial.analysis.fidelity import exact_share
 from kerneltrail.trial.analysis.record import Record
 from kerneltrail.trial.analysis.resampling import POLICY, Followed, Ground, ground_of, resampled
 from kerneltrail.trial.models import Models
@@ -195,9 +195,9 @@ def personalisation(
 def recorded(record: Record) -> list[Followed]:
     """What the policy made of every decision, as recorded."""
     return [
-        Followed(point.participant, point.probability, point.advantage, point.context)
+        Followed(point.participant, point.probability, point.gain, point.context)
         for point in record.points
-        if point.available and point.rung in POLICY and point.advantage is not None
+        if point.available and point.rung in POLICY and point.gain is not None
     ]
 
 
@@ -221,7 +221,7 @@ def _statistic(measure: Measure, observed: float, null: NDArray[np.float64]) -> 
     above, below = int(np.sum(~(null < observed - near))), int(np.sum(~(null > observed + near)))
     hits = above if measure.tail == "larger" else min(above, below)
     sides = 1.0 if measure.tail == "larger" else 2.0
-    share = exact_share(hits, total, LEVEL)
+    share = exact_share(hits, total, level=LEVEL)
     p_value = min(1.0, sides * (1 + hits) / (1 + total))  # method (77)
     low, high = min(1.0, sides * share.low), min(1.0, sides * share.high)
     return Statistic(measure, float(observed), tuple(null.tolist()), p_value, low, high)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import date, datetime
+from datetime import datetime
 from typing import Any
 
 import numpy as np
@@ -12,49 +12,13 @@ from numpy.typing import NDArray
 
 from kerneltrail.errors import DataError, TrialError
 from kerneltrail.names import nearest
-from kerneltrail.store.canonical import real
-from kerneltrail.trial.export import inputs
+from kerneltrail.trial.decided import Point, points_of
 from kerneltrail.trial.ledger.entries import instant
 from kerneltrail.trial.ledger.folds import State
 from kerneltrail.trial.protocol import Protocol
-from kerneltrail.trial.rows import context_of
 
 TIME = "days in the study"
 """The moderator that every analysis has: days since the participant's first day, on their clock."""
-
-
-@dataclass(frozen=True)
-class Point:
-    """A decision with what came of it.
-
-    Attributes:
-        participant, kind, at, day: whose, of which kind, when on their clock, how many days after their first.
-        available: whether somebody could act.
-        action, probability: as assigned; `probability` is that of acting.
-        rung, version: what decided.
-        composition: the participant's kernel then; None before the first outcome.
-        advantage: its mean, in the outcome's unit; None where none was computed.
-        outcome: that counts; None where there is none.
-        looked_for: whether somebody recorded an outcome, be it that it is missing.
-        delivered: what reached the participant; None where nobody reported it.
-        context: covariates, what was filled in included; a level as its code.
-    """
-
-    participant: str
-    kind: str
-    at: datetime
-    day: int
-    available: bool
-    action: int
-    probability: float
-    rung: str
-    version: str | None
-    composition: str | None
-    advantage: float | None
-    outcome: float | None
-    looked_for: bool
-    delivered: int | None
-    context: Mapping[str, float]
 
 
 @dataclass(frozen=True)
@@ -146,30 +110,7 @@ def read_record(state: State, protocol: Protocol, kind: str | None = None) -> Re
         TrialError: where no decision is there.
         DataError: for a kind that is none.
     """
-    points = []
-    for person, _, each, payload in inputs(state):
-        at = datetime.fromisoformat(payload["decided_at"])
-        first = date.fromisoformat((person.enrolled or {}).get("starts_on", at.date().isoformat()))
-        delivery = person.delivery(each.decision.key)
-        points.append(
-            Point(
-                participant=person.id,
-                kind=payload["kind"],
-                at=at,
-                day=(at.date() - first).days,
-                available=bool(payload["available"]),
-                action=int(payload["action"]),
-                probability=real(payload["probability"]),
-                rung=payload["rung"],
-                version=payload["policy_version"],
-                composition=payload["composition"],
-                advantage=(payload["advantage"] or {}).get("mean"),
-                outcome=None if each.outcome is None else each.outcome.value,
-                looked_for=each.outcome is not None,
-                delivered=None if delivery is None else delivery.action,
-                context=context_of(payload),
-            )
-        )
+    points = [point for person in state.participants.values() for point in points_of(person)]
     if not points:
         raise TrialError(f"the trial {state.trial} has no decision whose data are there: there is nothing to analyse")
     kinds = tuple(dict.fromkeys(point.kind for point in points))

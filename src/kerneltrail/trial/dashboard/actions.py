@@ -10,8 +10,8 @@ from fastapi.responses import RedirectResponse
 
 from kerneltrail.trial.dashboard.access import PEOPLE, Desk, DeskRoute, desk_of, needs, shown, unblinded
 from kerneltrail.trial.dashboard.by_action import by_action_section
-from kerneltrail.trial.dashboard.facts import points_of, present
 from kerneltrail.trial.dashboard.pages import cohort_values, person_page, seen
+from kerneltrail.trial.decided import points_of, present
 from kerneltrail.trial.export import export
 from kerneltrail.trial.service.guard import ANALYST, OPERATOR, UNBLINDED, caller
 from kerneltrail.trial.service.looking import MEDIA, Format, Table

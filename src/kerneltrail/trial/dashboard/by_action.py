@@ -14,7 +14,7 @@ from kerneltrail.evaluation.intervals import mean_over_users
 from kerneltrail.kernels.phrases import counted, rounded, with_unit
 from kerneltrail.report.model_page.numbers import digits
 from kerneltrail.report.page import Paragraph, Section, Table
-from kerneltrail.trial.dashboard.facts import Point
+from kerneltrail.trial.decided import Point
 
 FEWEST = 2
 """Outcomes after each action that a participant needs to be counted."""

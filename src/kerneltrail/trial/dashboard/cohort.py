@@ -24,12 +24,12 @@ from kerneltrail.trial.dashboard.cohort_figures import (
     draw_series,
 )
 from kerneltrail.trial.dashboard.drawing import GALLERY, Shares, draw_shares, places
-from kerneltrail.trial.dashboard.facts import Point
-from kerneltrail.trial.dashboard.ratio import RARE, by_version, ratio, tenths, unlikely
 from kerneltrail.trial.dashboard.texts import day_of, moment, share
+from kerneltrail.trial.decided import Point
 from kerneltrail.trial.ledger.entries import instant
 from kerneltrail.trial.ledger.folds import State
 from kerneltrail.trial.protocol import Protocol
+from kerneltrail.trial.ratio import RARE, by_version, ratio, tenths, unlikely
 from kerneltrail.trial.versions import Versions
 
 MOST = 5

@@ -9,8 +9,8 @@ from zoneinfo import ZoneInfo
 
 from kerneltrail.kernels.phrases import counted
 from kerneltrail.trial.alarms import GRACE, SILENCE, WAIT
-from kerneltrail.trial.dashboard.facts import Point, points_of, present
 from kerneltrail.trial.dashboard.texts import age, moment
+from kerneltrail.trial.decided import Point, points_of, present
 from kerneltrail.trial.ledger.entries import instant
 from kerneltrail.trial.ledger.folds import State
 from kerneltrail.trial.ledger.participant import Participant

@@ -21,10 +21,10 @@ from kerneltrail.trial.dashboard import findings, people
 from kerneltrail.trial.dashboard import person as persons
 from kerneltrail.trial.dashboard.access import PEOPLE, Desk, DeskRoute, desk_of, may, needs, shown, unblinded
 from kerneltrail.trial.dashboard.contact import contact_of
-from kerneltrail.trial.dashboard.facts import Point, points_of, present, updates_at
 from kerneltrail.trial.dashboard.overview import data_values, incident_values, policy_values
 from kerneltrail.trial.dashboard.texts import moment
 from kerneltrail.trial.dashboard.today import today
+from kerneltrail.trial.decided import Point, points_of, present, updates_at
 from kerneltrail.trial.ledger.folds import State
 from kerneltrail.trial.ledger.participant import Participant
 from kerneltrail.trial.protocol import Protocol

@@ -11,8 +11,8 @@ import numpy as np
 
 from kerneltrail.report.model_page.numbers import NONE, fixed, percent
 from kerneltrail.trial.dashboard.contact import URGENCY, Contact, contact_of
-from kerneltrail.trial.dashboard.facts import points_of
 from kerneltrail.trial.dashboard.texts import age
+from kerneltrail.trial.decided import points_of
 from kerneltrail.trial.ledger.entries import instant
 from kerneltrail.trial.ledger.folds import State
 from kerneltrail.trial.ledger.participant import Participant

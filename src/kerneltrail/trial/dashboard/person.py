@@ -25,9 +25,9 @@ from kerneltrail.trial.dashboard.drawing import (
     draw_outcomes,
     places,
 )
-from kerneltrail.trial.dashboard.facts import Point
 from kerneltrail.trial.dashboard.foresight import Foreseen, interval
 from kerneltrail.trial.dashboard.texts import moment, share
+from kerneltrail.trial.decided import Point
 from kerneltrail.trial.protocol import Protocol
 
 GROUP = 3

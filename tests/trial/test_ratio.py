@@ -7,13 +7,15 @@ import numpy as np
 import pytest
 import scipy
 
-from kerneltrail.trial.dashboard.facts import Point
-from kerneltrail.trial.dashboard.ratio import EXACT, by_version, distribution, ratio, tenths, unlikely
+from kerneltrail.trial.decided import Point
+from kerneltrail.trial.ratio import EXACT, by_version, distribution, ratio, tenths, unlikely
 
 
 def point(probability, action, version="1", rung="policy"):
-    return Point("p", 1, datetime(2026, 3, 1, tzinfo=UTC), True, action, probability, None, rung, version, None, None,
-                 False, None, {})  # fmt: skip
+    at = datetime(2026, 3, 1, tzinfo=UTC)
+    return Point(
+        "p", 1, "walk", at, 0, True, action, probability, None, rung, version, None, None, False, None, False, {}
+    )
 
 
 def test_the_distribution_is_that_of_all_outcomes():

@@ -1,9 +1,10 @@
-"""What the pages read of a decision: one small value for each, taken from the record once."""
+"""Decisions with what came of them: one small value for each, which pages and analyses read."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import date, datetime
 from typing import Any
 
 from kerneltrail.gp.mixture import NormalMixture
@@ -13,6 +14,7 @@ from kerneltrail.trial.answer import AdvantageParts
 from kerneltrail.trial.ledger.entries import instant
 from kerneltrail.trial.ledger.folds import State
 from kerneltrail.trial.ledger.participant import Input, Participant
+from kerneltrail.trial.rows import context_of
 
 LOST = ("failed", "not_delivered")
 """Reports that say that a message did not arrive."""
@@ -25,7 +27,9 @@ class Point:
     Attributes:
         participant: whose.
         sequence: of its entry.
+        kind: of decision.
         at: when, on the participant's clock.
+        day: how many days after the participant's first.
         available: whether somebody could act.
         action: assigned, 1 or 0.
         probability: of the action being 1.
@@ -36,12 +40,15 @@ class Point:
         delivered: what reached the participant; None if nobody has said.
         lost: whether a report says that a message did not arrive.
         outcome: that counts; None if there is none, or it is missing.
+        looked_for: whether somebody recorded an outcome, be it that it is missing.
         record: all that was recorded.
     """
 
     participant: str
     sequence: int
+    kind: str
     at: datetime
+    day: int
     available: bool
     action: int
     probability: float
@@ -52,7 +59,13 @@ class Point:
     delivered: int | None
     lost: bool
     outcome: float | None
+    looked_for: bool
     record: Any
+
+    @property
+    def context(self) -> Mapping[str, float]:
+        """Covariates, what was filled in included; a level as its code."""
+        return context_of(self.record)
 
     def waits(self, now: datetime) -> bool:
         """Whether its outcome may still come: it is too early to call it missing."""
@@ -67,8 +80,14 @@ class Point:
         return self.outcome is None and self.is_due(now)
 
     @property
+    def gain(self) -> float | None:
+        """What acting was expected to add, in the outcome's unit; None where nothing was computed."""
+        mean: float | None = (self.record.get("advantage") or {}).get("mean")
+        return mean
+
+    @property
     def advantage(self) -> NormalMixture | None:
-        """What acting was expected to add, as it was recorded; None where nothing was computed."""
+        """The same as a distribution."""
         parts = self.record.get("advantage_parts")
         if parts is None:
             return None
@@ -84,10 +103,14 @@ def _point(person: Participant, each: Input) -> Point:
     record: Any = each.decision.payload
     reports = person.deliveries.get(each.decision.key, [])
     known = [report.action for report in reports if report.action is not None]
+    at = instant(record["decided_at"])
+    first = date.fromisoformat((person.enrolled or {}).get("starts_on", at.date().isoformat()))
     return Point(
         participant=person.id,
         sequence=each.decision.sequence,
-        at=instant(record["decided_at"]),
+        kind=record["kind"],
+        at=at,
+        day=(at.date() - first).days,
         available=record["available"],
         action=record["action"],
         probability=real(record["probability"]),
@@ -98,6 +121,7 @@ def _point(person: Participant, each: Input) -> Point:
         delivered=known[-1] if known else None,
         lost=bool(reports) and (reports[-1].status in LOST or (bool(known) and known[-1] < record["action"])),
         outcome=None if each.outcome is None else each.outcome.value,
+        looked_for=each.outcome is not None,
         record=record,
     )
 

@@ -13,8 +13,8 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-from kerneltrail.evaluation.intervals import Interval, share_over_users
-from kerneltrail.trial.dashboard.facts import Point
+from kerneltrail.evaluation.intervals import Interval, exact_share
+from kerneltrail.trial.decided import Point
 
 Array = NDArray[np.float64]
 EXACT = 2000
@@ -76,14 +76,32 @@ def ratio(probabilities: Sequence[float], sent: int) -> Ratio:
     return Ratio(len(chances), expected, sent, low, high, min(1.0, 2.0 * least))
 
 
+def ratio_of(points: Sequence[Point]) -> Ratio:
+    """The check of decisions at which somebody could act."""
+    return ratio([each.probability for each in points], sum(each.action for each in points))
+
+
 @dataclass(frozen=True)
 class Tenth:
-    """Decisions whose probabilities are alike: their mean probability beside the share that was sent."""
+    """Decisions whose probabilities are alike: their mean probability beside the share that was sent.
+
+    Attributes:
+        low, high: their smallest and largest probability.
+        decisions: how many.
+        mean: of their probabilities.
+        share: that was sent, with an exact interval: given the probabilities, draws are independent.
+    """
 
     low: float
     high: float
+    decisions: int
     mean: float
     share: Interval
+
+    @property
+    def agrees(self) -> bool:
+        """Whether the interval of what was sent contains what was to be expected."""
+        return self.share.low <= self.mean <= self.share.high
 
 
 def tenths(points: Sequence[Point]) -> list[Tenth]:
@@ -97,8 +115,8 @@ def tenths(points: Sequence[Point]) -> list[Tenth]:
         chosen = place == number
         if chosen.any():
             inside = chances[chosen]
-            share = share_over_users([sent[chosen]])  # draws are independent, so rows are counted
-            found.append(Tenth(float(inside.min()), float(inside.max()), float(inside.mean()), share))
+            share = exact_share(int(sent[chosen].sum()), len(inside))
+            found.append(Tenth(float(inside.min()), float(inside.max()), len(inside), float(inside.mean()), share))
     return found
 
 
@@ -108,10 +126,7 @@ def by_version(points: Sequence[Point]) -> dict[str, Ratio]:
     for each in points:
         name = f"policy {each.version}" if each.rung == "policy" else f"fallback: {each.rung}"
         groups.setdefault(name, []).append(each)
-    return {
-        name: ratio([each.probability for each in several], sum(each.action for each in several))
-        for name, several in groups.items()
-    }
+    return {name: ratio_of(several) for name, several in groups.items()}
 
 
 def unlikely(ratios: Sequence[Ratio]) -> list[bool]:
