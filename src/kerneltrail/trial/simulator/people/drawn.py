@@ -19,13 +19,18 @@ from kerneltrail.kernels import Array, Composition, Hyperparameters
 from kerneltrail.kernels.hyperparameters import layout_of
 from kerneltrail.trajectory.graph import LearntGraph
 from kerneltrail.trial.simulator.people.contexts import drawn_contexts
-from kerneltrail.trial.simulator.people.participant import AVAILABLE, POPULATIONS, Participant, Population, Potential
+from kerneltrail.trial.simulator.people.participant import (
+    AVAILABLE,
+    POPULATIONS,
+    Population,
+    ScriptedParticipant,
+)
 
 JITTER = 1e-8
 """Of a function's variance, added to its diagonal: kernels with few features are singular."""
 
 
-class DrawnParticipant(Participant):
+class DrawnParticipant(ScriptedParticipant):
     """Somebody new, as the graph draws them."""
 
     def __init__(self, model: LearntGraph, effect: float | None, hours: Array) -> None:
@@ -76,16 +81,6 @@ class DrawnParticipant(Participant):
                     kept[alone.text] = _drawn(covariance(part, scaled, model.covariates), rng)
                 total[batch] += kept[alone.text][batch]
         return total
-
-    def _context(self, point: int) -> Array:
-        return self._rows[point]
-
-    def _available(self, point: int) -> bool:
-        return bool(self._could[point])
-
-    def _potential(self, point: int) -> Potential:
-        without, effect = float(self._without[point]), float(self._effects[point])
-        return Potential(without, without + effect, effect)
 
 
 def _drawn(matrix: Array, rng: np.random.Generator) -> Array:

@@ -15,7 +15,12 @@ import numpy as np
 from kerneltrail.data.simulate import mobile_health
 from kerneltrail.data.simulate.truth import draw_target
 from kerneltrail.kernels import Array
-from kerneltrail.trial.simulator.people.participant import AVAILABLE, POPULATIONS, Participant, Population, Potential
+from kerneltrail.trial.simulator.people.participant import (
+    AVAILABLE,
+    POPULATIONS,
+    Population,
+    ScriptedParticipant,
+)
 
 BASE = 3.0
 """Log steps that everybody's function varies around."""
@@ -23,7 +28,7 @@ MIDDLE = 2.5
 """Log steps of the half hour before, at which the mean effect is stated."""
 
 
-class Walker(Participant):
+class Walker(ScriptedParticipant):
     """One person: a function of hour, weather and steps before, and an effect of prompts of their own."""
 
     def __init__(self, population: HeartSteps, hours: Array, slots: int) -> None:
@@ -43,16 +48,6 @@ class Walker(Participant):
         here = population.main + population.main_sd * main
         effects = here + (population.slope + population.slope_sd * slope) * steps
         self._effects = effects if population.effect is None else np.full(rows, population.effect)
-
-    def _context(self, point: int) -> Array:
-        return self._rows[point]
-
-    def _available(self, point: int) -> bool:
-        return bool(self._could[point])
-
-    def _potential(self, point: int) -> Potential:
-        without, effect = float(self._without[point]), float(self._effects[point])
-        return Potential(without, without + effect, effect)
 
 
 @POPULATIONS.named("heartsteps")

@@ -14,6 +14,7 @@ from typing import Any, ClassVar, Self
 
 import gymnasium
 import numpy as np
+from numpy.typing import NDArray
 
 from kerneltrail.data import Cohort
 from kerneltrail.errors import DataError
@@ -138,6 +139,29 @@ class Participant(gymnasium.Env[Array, int], ABC):
 
     def _left(self) -> bool:
         return False
+
+
+class ScriptedParticipant(Participant):
+    """Somebody whose contexts, availability and outcomes are drawn beforehand and do not depend on what was done.
+
+    `_begin` sets them, for all decision points: rows of covariates, whether somebody could act, the outcome without
+    acting, and what acting adds.
+    """
+
+    _rows: Array
+    _could: NDArray[np.bool_]
+    _without: Array
+    _effects: Array
+
+    def _context(self, point: int) -> Array:
+        return self._rows[point]
+
+    def _available(self, point: int) -> bool:
+        return bool(self._could[point])
+
+    def _potential(self, point: int) -> Potential:
+        without, effect = float(self._without[point]), float(self._effects[point])
+        return Potential(without, without + effect, effect)
 
 
 @dataclass(frozen=True)

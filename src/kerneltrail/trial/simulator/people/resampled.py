@@ -15,7 +15,7 @@ from kerneltrail.kernels import Array
 from kerneltrail.trajectory.graph import LearntGraph
 from kerneltrail.trajectory.new_user import NewUser
 from kerneltrail.trial.simulator.people.contexts import is_hour
-from kerneltrail.trial.simulator.people.participant import POPULATIONS, Participant, Population, Potential
+from kerneltrail.trial.simulator.people.participant import POPULATIONS, Population, ScriptedParticipant
 
 NEAR = 1.5
 """Hours of the clock within which a pilot user's row is like a decision point."""
@@ -56,7 +56,7 @@ def fitted(model: LearntGraph, user: User) -> Fitted:
     return Fitted(user.X, baseline, residuals - residuals.mean(), followed.advantage(user.X).mean, available)
 
 
-class ResampledParticipant(Participant):
+class ResampledParticipant(ScriptedParticipant):
     """Somebody who lives through rows of one pilot user, in another order and with other residuals."""
 
     def __init__(self, population: Resampled, model: LearntGraph, hours: Array) -> None:
@@ -80,16 +80,6 @@ class ResampledParticipant(Participant):
         self._without = person.baseline[chosen] + rng.choice(person.residuals, self.points)
         self._effects = person.effects[chosen] if effect is None else np.full(self.points, effect)
         self._could = person.available[chosen] > 0.0
-
-    def _context(self, point: int) -> Array:
-        return self._rows[point]
-
-    def _available(self, point: int) -> bool:
-        return bool(self._could[point])
-
-    def _potential(self, point: int) -> Potential:
-        without, effect = float(self._without[point]), float(self._effects[point])
-        return Potential(without, without + effect, effect)
 
 
 @POPULATIONS.named("pilot")
