@@ -130,6 +130,7 @@ def test_the_cohort_in_words(team):
         "No version of the policy differs from its probabilities by more than chance makes",
         "policy 1",
         "policy 2",
+        "How participants fare",
         "Messages a day",
         "Of the outcomes that should be there",
         "of the outcomes lay in the 90 % interval",

@@ -157,6 +157,23 @@ def test_kernels_over_time_are_those_of_the_decisions(life, state):
     assert found[0][2] == Counter(last.values())
 
 
+def test_how_participants_fare_is_the_mean_of_their_means(life, state):
+    trial, time = life
+    everybody = [points_of(each) for each in present(state)]
+    view = cohort.CohortView(state, trial.protocol, cohort.all_points(everybody), updates_at(state), "UTC", time.now)
+    means = [np.mean([each.outcome for each in points if each.outcome is not None]) for points in everybody]
+    words = cohort._outcomes(view).blocks[0].text
+    assert f"Over {len(means)} participants it is {np.mean(means):.2f}" in words
+    assert f"a quarter of them lie below {np.quantile(means, 0.25):.2f}" in words
+
+
+def test_a_pooled_model_is_said_to_flatter_itself(view, points):
+    known = [[each] for each in points if each.outcome is not None]
+    assert "flatters" not in person._inside(known, view)
+    pooled = replace(view, protocol=view.protocol.model_copy(update={"pooling": "pooled"}))
+    assert "flatters" in person._inside(known, pooled)
+
+
 def test_a_weighted_mean_is_that_of_a_loop(points):
     known = [each for each in points if each.available and each.outcome is not None]
     for action in (0, 1):
