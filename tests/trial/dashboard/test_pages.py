@@ -14,7 +14,7 @@ from kerneltrail.trial.service import create_app
 
 from ..running import Time, agreed, begun, broken, enrol
 from .conftest import LIMITS, TestClient
-from .living import Visitor, lived
+from .living import LONG, Visitor, lived
 
 
 def text_of(html):
@@ -32,9 +32,9 @@ def read(visitor, path=""):
 def test_today_says_who_needs_a_call_and_how_it_runs(team, life):
     text = read(team)
     assert "Yellow" in text
-    assert "Who needs a call (2)" in text
+    assert "Who needs a call (3)" in text
     calls = text[text.index("Who needs a call") : text.index("How it runs")]
-    assert calls.index("p02") < calls.index("p04")
+    assert calls.index(LONG) < calls.index("p02") < calls.index("p04")  # who never began has been silent longest
     assert "Silent." in calls
     assert "on holiday & <away>" in calls
     assert "p01" not in calls
@@ -62,14 +62,13 @@ def _with(today, light):
 def test_participants_are_listed_sorted_and_searched(team):
     html = team.get("/desk/participants").text
     assert 'aria-sort="ascending"' in html
-    assert "5 of 5 participants" in read(team, "/participants")
+    assert "6 of 6 participants" in read(team, "/participants")
     sorted_by = team.get("/desk/participants?sort=decisions").text
     order = findall(r'<th scope="row"><a href="/desk/participants/([^"]*)"', sorted_by)
-    assert order[0] == "p03"
-    assert order[1] == "p02"
+    assert order[:3] == [LONG, "p03", "p02"]
     turned = team.get("/desk/participants?sort=decisions&order=down").text
     assert 'aria-sort="descending"' in turned
-    assert "1 of 5 participants match “paused”" in read(team, "/participants?q=paused")
+    assert "1 of 6 participants match “paused”" in read(team, "/participants?q=paused")
     assert team.get("/desk/participants?sort=secrets&order=sideways").status_code == 200
     assert "removed" in read(team, "/participants?q=p03")
 
