@@ -12,7 +12,7 @@ from kerneltrail.trial.dashboard.jobs import Jobs
 from kerneltrail.trial.dashboard.today import LIGHTS
 from kerneltrail.trial.service import create_app
 
-from ..running import Time, agreed, begun, broken, enrol
+from ..running import Time, agreed, asked, begun, broken, enrol
 from .conftest import LIMITS, TestClient
 from .living import LONG, Visitor, lived
 
@@ -57,6 +57,28 @@ def test_a_light_for_every_state(team, life, monkeypatch):
 def _with(today, light):
     shape, name, words = LIGHTS[light]
     return replace(today, status=replace(today.status, light=light), shape=shape, light=name, words=words)
+
+
+def test_a_trial_whose_model_is_missing_is_red_and_names_the_fallback(tmp_path):
+    time = Time()
+    whole = begun(tmp_path / "red.db", time, protocol=agreed(), warm=False)
+    whole.close()
+    trial = begun(tmp_path / "red.db", time, models={}, protocol=None, warm=False)
+    enrol(trial, "p01")
+    for index in range(12):
+        trial.decide(asked("p01", index, kind="rest", at=time.go(minutes=1)))
+    app = create_app(trial, name="walks", limits=LIMITS, clock=time, interval=0, threads=2)
+    with TestClient(app, raise_server_exceptions=False) as client:
+        one = Visitor(client, trial)
+        one.log_in("monitor")
+        text = read(one)
+        assert "Red Something is broken" in text
+        assert "Fallbacks, 24 hours 12 of 12 (100 %)" in text
+        assert "a fixed probability 12 of 12 (100 %)" in text
+        assert "decided by a fixed probability" in read(one, "/participants/p01")
+        assert "fallback: fixed" in read(one, "/cohort")
+        assert read(one, "/participants").count("0 %") >= 1
+    trial.close()
 
 
 def test_participants_are_listed_sorted_and_searched(team):
