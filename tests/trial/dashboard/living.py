@@ -1,4 +1,4 @@
-"""A small trial after six days: who answers, who is silent, paused, removed, and whose name is a script."""
+"""A small trial after six days: who answers, is silent, paused, removed, or never began, and whose name is a script."""
 
 from datetime import timedelta
 from html import unescape
@@ -7,6 +7,7 @@ from re import findall
 from ..running import BEGIN, Time, agreed, asked, begun, enrol, outcome
 
 NASTY = "<script>alert(1)</script>"
+LONG = "a-name-that-has-no-end-" * 6
 DAYS = 6
 
 
@@ -14,7 +15,7 @@ def lived(location):
     """The trial and its clock, at the end of the sixth day."""
     time = Time()
     trial = begun(location, time, protocol=agreed(), warm=False)
-    enrol(trial, "p01", "p02", "p03", "p04", NASTY)
+    enrol(trial, "p01", "p02", "p03", "p04", NASTY, LONG)
     for index in range(2 * DAYS):
         time.now = BEGIN + timedelta(hours=12 * index)
         if index == 6:

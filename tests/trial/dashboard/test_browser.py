@@ -9,9 +9,18 @@ from kerneltrail.trial.service import create_app, in_thread
 from report.browser import Browser, needed
 
 from .conftest import LIMITS
-from .living import lived
+from .living import LONG, lived
 
-PAGES = ("", "/participants", "/participants/p01", "/cohort", "/policies", "/incidents", "/data")
+PAGES = (
+    "",
+    "/participants",
+    "/participants/p01",
+    f"/participants/{LONG}",
+    "/cohort",
+    "/policies",
+    "/incidents",
+    "/data",
+)
 WIDTHS = (1280, 390)
 AXE = Path(find_spec("axe_core_python").origin).with_name("axe.min.js")
 OVERFLOW = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
@@ -129,7 +138,7 @@ def test_the_keyboard_finds_the_content_first(team):
 
 def test_a_coordinator_finds_who_needs_a_call_and_acknowledges_the_incident(team):
     browser, _, trial = team
-    browser.follow("#calls ~ .wide tbody tr:first-child a")
+    browser.follow("#calls ~ .wide tbody tr:nth-child(2) a")
     assert "Needs a call: today" in browser.run("document.querySelector('main').innerText")
     browser.follow("nav a[href='/desk/incidents']")
     before = sum(each.is_open for each in trial.incidents())

@@ -12,9 +12,9 @@ from kerneltrail.trial.dashboard.jobs import Jobs
 from kerneltrail.trial.dashboard.today import LIGHTS
 from kerneltrail.trial.service import create_app
 
-from ..running import Time, agreed, begun, broken, enrol
+from ..running import Time, agreed, asked, begun, broken, enrol
 from .conftest import LIMITS, TestClient
-from .living import Visitor, lived
+from .living import LONG, Visitor, lived
 
 
 def text_of(html):
@@ -32,9 +32,9 @@ def read(visitor, path=""):
 def test_today_says_who_needs_a_call_and_how_it_runs(team, life):
     text = read(team)
     assert "Yellow" in text
-    assert "Who needs a call (2)" in text
+    assert "Who needs a call (3)" in text
     calls = text[text.index("Who needs a call") : text.index("How it runs")]
-    assert calls.index("p02") < calls.index("p04")
+    assert calls.index(LONG) < calls.index("p02") < calls.index("p04")  # who never began has been silent longest
     assert "Silent." in calls
     assert "on holiday & <away>" in calls
     assert "p01" not in calls
@@ -59,17 +59,38 @@ def _with(today, light):
     return replace(today, status=replace(today.status, light=light), shape=shape, light=name, words=words)
 
 
+def test_a_trial_whose_model_is_missing_is_red_and_names_the_fallback(tmp_path):
+    time = Time()
+    whole = begun(tmp_path / "red.db", time, protocol=agreed(), warm=False)
+    whole.close()
+    trial = begun(tmp_path / "red.db", time, models={}, protocol=None, warm=False)
+    enrol(trial, "p01")
+    for index in range(12):
+        trial.decide(asked("p01", index, kind="rest", at=time.go(minutes=1)))
+    app = create_app(trial, name="walks", limits=LIMITS, clock=time, interval=0, threads=2)
+    with TestClient(app, raise_server_exceptions=False) as client:
+        one = Visitor(client, trial)
+        one.log_in("monitor")
+        text = read(one)
+        assert "Red Something is broken" in text
+        assert "Fallbacks, 24 hours 12 of 12 (100 %)" in text
+        assert "a fixed probability 12 of 12 (100 %)" in text
+        assert "decided by a fixed probability" in read(one, "/participants/p01")
+        assert "fallback: fixed" in read(one, "/cohort")
+        assert read(one, "/participants").count("0 %") >= 1
+    trial.close()
+
+
 def test_participants_are_listed_sorted_and_searched(team):
     html = team.get("/desk/participants").text
     assert 'aria-sort="ascending"' in html
-    assert "5 of 5 participants" in read(team, "/participants")
+    assert "6 of 6 participants" in read(team, "/participants")
     sorted_by = team.get("/desk/participants?sort=decisions").text
     order = findall(r'<th scope="row"><a href="/desk/participants/([^"]*)"', sorted_by)
-    assert order[0] == "p03"
-    assert order[1] == "p02"
+    assert order[:3] == [LONG, "p03", "p02"]
     turned = team.get("/desk/participants?sort=decisions&order=down").text
     assert 'aria-sort="descending"' in turned
-    assert "1 of 5 participants match “paused”" in read(team, "/participants?q=paused")
+    assert "1 of 6 participants match “paused”" in read(team, "/participants?q=paused")
     assert team.get("/desk/participants?sort=secrets&order=sideways").status_code == 200
     assert "removed" in read(team, "/participants?q=p03")
 
@@ -130,6 +151,7 @@ def test_the_cohort_in_words(team):
         "No version of the policy differs from its probabilities by more than chance makes",
         "policy 1",
         "policy 2",
+        "How participants fare",
         "Messages a day",
         "Of the outcomes that should be there",
         "of the outcomes lay in the 90 % interval",

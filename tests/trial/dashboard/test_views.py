@@ -18,7 +18,7 @@ from kerneltrail.trial.versions import Versions
 
 from ..study import centred_model
 from ..test_ratio import point
-from .living import NASTY
+from .living import LONG, NASTY
 
 
 @pytest.fixture(scope="module")
@@ -63,12 +63,11 @@ def test_rows_are_sorted_and_searched(life, state):
     assert names == sorted(names)
     assert NASTY in names
     by_call = people.listed(state, trial.protocol, time.now, sort="last")
-    assert by_call[0].last is None  # nothing is known of who was removed
-    assert [row.id for row in by_call][1] == "p02"
+    assert [row.id for row in by_call][:3] == [LONG, "p03", "p02"]  # of the first two nothing is known
     up = [row.decisions for row in people.listed(state, trial.protocol, time.now, sort="decisions")]
     down = [row.decisions for row in people.listed(state, trial.protocol, time.now, sort="decisions", down=True)]
     assert up == down[::-1] == sorted(up)
-    assert people.listed(state, trial.protocol, time.now, sort="call")[0].id == "p02"
+    assert people.listed(state, trial.protocol, time.now, sort="call")[1].id == "p02"
     assert [row.id for row in people.listed(state, trial.protocol, time.now, search="P04")] == ["p04"]
     assert [row.id for row in people.listed(state, trial.protocol, time.now, search="paused")] == ["p04"]
     assert people.listed(state, trial.protocol, time.now, search="nobody") == []
@@ -155,6 +154,23 @@ def test_kernels_over_time_are_those_of_the_decisions(life, state):
     assert [version for version, *_ in found] == ["2"]  # the first knows nobody, the third has decided nothing yet
     last = {each.participant: each.composition for each in view.points if each.version == "2"}
     assert found[0][2] == Counter(last.values())
+
+
+def test_how_participants_fare_is_the_mean_of_their_means(life, state):
+    trial, time = life
+    everybody = [points_of(each) for each in present(state)]
+    view = cohort.CohortView(state, trial.protocol, cohort.all_points(everybody), updates_at(state), "UTC", time.now)
+    means = [np.mean([each.outcome for each in points if each.outcome is not None]) for points in everybody if points]
+    words = cohort._outcomes(view).blocks[0].text
+    assert f"Over {len(means)} participants it is {np.mean(means):.2f}" in words
+    assert f"a quarter of them lie below {np.quantile(means, 0.25):.2f}" in words
+
+
+def test_a_pooled_model_is_said_to_flatter_itself(view, points):
+    known = [[each] for each in points if each.outcome is not None]
+    assert "flatters" not in person._inside(known, view)
+    pooled = replace(view, protocol=view.protocol.model_copy(update={"pooling": "pooled"}))
+    assert "flatters" in person._inside(known, pooled)
 
 
 def test_a_weighted_mean_is_that_of_a_loop(points):

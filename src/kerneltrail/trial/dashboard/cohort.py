@@ -10,8 +10,8 @@ from zoneinfo import ZoneInfo
 
 import numpy as np
 
-from kerneltrail.evaluation.intervals import Interval, share_over_users
-from kerneltrail.kernels.phrases import counted, listing
+from kerneltrail.evaluation.intervals import Interval, mean_over_users, share_over_users
+from kerneltrail.kernels.phrases import counted, listing, rounded, with_unit
 from kerneltrail.report.model_page.numbers import fixed, percent
 from kerneltrail.report.page import Block, Expert, Paragraph, Section, Table
 from kerneltrail.trial.checks import LEVEL
@@ -30,6 +30,7 @@ from kerneltrail.trial.ledger.entries import instant
 from kerneltrail.trial.ledger.folds import State
 from kerneltrail.trial.protocol import Protocol
 from kerneltrail.trial.ratio import RARE, by_version, ratio, tenths, unlikely
+from kerneltrail.trial.standing import mean_outcomes
 from kerneltrail.trial.versions import Versions
 
 MOST = 5
@@ -78,6 +79,7 @@ def sections(cohort: CohortView, nouns: Mapping[str, str]) -> list[Section]:
     return [
         _probabilities(cohort),
         _ratio(cohort),
+        _outcomes(cohort),
         _doses(cohort),
         _missing(cohort),
         _calibration(cohort),
@@ -149,6 +151,24 @@ def _ratio(cohort: CohortView) -> Section:
         Expert("The numbers of the figure", [numbers]),
     ]
     return Section("Were messages sent as often as the probabilities say?", blocks, "ratio")
+
+
+def _outcomes(cohort: CohortView) -> Section:
+    """How participants fare, whatever was assigned: as a rule, and those who fare worst."""
+    heading, reward = "How participants fare", cohort.protocol.reward
+    means = list(mean_outcomes(cohort.state).values())
+    if len(means) < 2:
+        return Section(heading, [Paragraph("There are not yet outcomes of two participants.")], "outcomes")
+    unit = "" if reward.unit == reward.outcome else reward.unit
+    whole, quarter = mean_over_users(means, level=0.95), float(np.quantile(means, 0.25))
+    width = whole.high - whole.low
+    words = (
+        f"Each participant's mean {reward.outcome} is taken first. Over {counted(len(means), 'participant')} it is "
+        f"{with_unit(rounded(whole.mean, width), unit)} on average (95 % interval {rounded(whole.low, width)} to "
+        f"{rounded(whole.high, width)}); a quarter of them lie below {with_unit(rounded(quarter, width), unit)}. This "
+        "is over all decisions, whatever was assigned."
+    )
+    return Section(heading, [Paragraph(words)], "outcomes")
 
 
 def _by_day(cohort: CohortView) -> dict[date, list[Point]]:

@@ -266,11 +266,14 @@ def _inside(groups: Sequence[Sequence[Point]], person: PersonView) -> str:
     inside = sum(low <= _value(group) <= high for group, (low, high) in zip(groups, ends, strict=True))
     what = "outcomes" if max(map(len, groups)) == 1 else "means"
     last, (low, high) = _value(groups[-1]), ends[-1]
-    return (
+    words = (
         f"{inside} of {len(groups)} {what} lie in the 90 % interval that was predicted before they were seen. The last "
         f"is {with_unit(rounded(last, high - low), person.unit)}, predicted {rounded(low, high - low)} to "
         f"{rounded(high, high - low)}."
     )
+    if person.protocol.pooling == "pooled":  # predictions are made anew by the newest model, which has seen them all
+        words += " The model was learnt from everybody's outcomes, these among them, so this flatters it."
+    return words
 
 
 def _picture(groups: Sequence[Sequence[Point]], person: PersonView, *, by_action: bool) -> Picture:
