@@ -6,6 +6,9 @@ import pytest
 
 from kerneltrail.studies import trial_demo
 from kerneltrail.studies.trial_demo import Size
+from kerneltrail.trial.analysis.analysis import Settings
+from kerneltrail.trial.analysis.writing import analyse_folder
+from kerneltrail.trial.folder import Folder
 
 SMALL = Size(pilots=4, participants=3, pilot_days=8, days=2, sweeps=8)
 
@@ -36,6 +39,18 @@ def test_the_demonstration_runs_to_its_end_and_replays(folder):
     assert len(people) == 3
     kept = "\n".join(path.name for path in folder.rglob("*"))
     assert kept.count("ledger.db") >= 1
+
+
+def test_what_is_left_is_a_trials_folder_that_can_be_analysed(folder, tmp_path):
+    study = Folder(folder / "run-1")
+    assert (folder / "run-1" / "draw.key").stat().st_mode & 0o077 == 0
+    opened = study.open()
+    assert opened.replay("participant-01").same
+    opened.close()
+    with study.ledger() as ledger:
+        analysis, lines = analyse_folder(study, ledger, tmp_path / "results", Settings())
+    assert analysis.flow.started == 3
+    assert lines[-1].startswith("Open ")
 
 
 def test_the_model_is_kept_for_the_next_run(folder, monkeypatch):

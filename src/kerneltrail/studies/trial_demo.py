@@ -24,6 +24,7 @@ from kerneltrail.errors import TrialError
 from kerneltrail.gp import Reward, one_blas_thread
 from kerneltrail.kernels import Pool
 from kerneltrail.progress import Tell
+from kerneltrail.store.atomic import PRIVATE, write
 from kerneltrail.store.canonical import sha256_of
 from kerneltrail.trajectory.fit import fit
 from kerneltrail.trajectory.model import TrajectoryModel
@@ -31,8 +32,10 @@ from kerneltrail.trajectory.settings import Settings
 from kerneltrail.trial.client import Client, Decided
 from kerneltrail.trial.conduct import Trial
 from kerneltrail.trial.draw import Draws
+from kerneltrail.trial.folder import KEY, PROTOCOL
 from kerneltrail.trial.ledger import Ledger
 from kerneltrail.trial.protocol import Protocol
+from kerneltrail.trial.protocol_text import commented_text
 from kerneltrail.trial.results import Replayed
 from kerneltrail.trial.service import CallLimits, create_app, in_thread
 from kerneltrail.trial.service.served import Served
@@ -310,6 +313,7 @@ def demonstration(
         model,
         trial=TRIAL,
         commitment=draws.commitment,
+        file="models/pilot.trail",
         title="A demonstration with simulated participants",
         covariates=COVARIATES,
         decisions={KIND: {"times": list(SLOTS)}},
@@ -319,6 +323,8 @@ def demonstration(
     models = folder / f"run-{number}" / "models"
     models.mkdir(parents=True)
     model.save(models / "pilot.trail")
+    write(models.parent / PROTOCOL, commented_text(protocol))  # so that it is a trial's folder, for all commands
+    write(models.parent / KEY, f"{draws.key.hex()}\n", mode=PRIVATE)
     ledger = Ledger(folder / f"run-{number}" / "ledger.db", TRIAL, clock=clock)
     with one_blas_thread():
         trial = Trial.open(ledger, key=draws.key, models=models, protocol=protocol, clock=clock, warm=False)

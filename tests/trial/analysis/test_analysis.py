@@ -58,6 +58,38 @@ def test_effects_by_moderator(record, analysis):
     assert moderated_words(by_time, record, 0.95)[0].startswith("After 0 days, acting changed mood by")
 
 
+def levelled(record, *levels):
+    """The record with the hour as levels: morning and evening, or more."""
+    section = record.protocol.covariates["hour"].model_copy(update={"levels": list(levels)})
+    stated = record.protocol.model_copy(update={"covariates": {**record.protocol.covariates, "hour": section}})
+    points = tuple(
+        replace(point, context={**point.context, "hour": float(int(point.context["hour"]) % len(levels))})
+        for point in record.points
+    )
+    columns = {**record.covariates, "hour": tuple(f"hour: {level}" for level in levels[1:])}
+    return replace(record, protocol=stated, points=points, covariates=columns)
+
+
+def test_a_moderator_of_two_levels_is_told_by_their_names(record):
+    two = levelled(record, "early", "late")
+    (effect,) = estimate_effects(two, ["hour"]).moderated
+    assert effect.places == (0.0, 1.0)
+    words = moderated_words(effect, two, 0.95)[0]
+    assert words.startswith("Where hour is early, acting changed mood by")
+    assert "where hour is late, acting changed mood by" in words
+    late = [point for point in two.points if point.context["hour"] == 1]
+    alone = wcls(replace(two, points=tuple(late)).columns())
+    assert effect.at(1.0).value == pytest.approx(alone["acting"].value, abs=0.2)  # weights differ by p̃ alone
+
+
+def test_a_moderator_of_three_levels_is_told_beside_the_first(record):
+    three = levelled(record, "early", "noon", "late")
+    (effect,) = estimate_effects(three, ["hour"]).moderated
+    assert effect.fitted.names == ("acting", "hour: noon", "hour: late")
+    assert effect.change is None
+    assert moderated_words(effect, three, 0.95)[0].startswith("By hour, beside the first level")
+
+
 def test_controls_are_those_named_or_all_where_there_are_many_people(record):
     named = estimate_effects(record, [], controls=["steps"])
     assert named.controls == ("steps",)

@@ -267,6 +267,7 @@ def change(**columns):
         (change(outcome=np.full(108, np.nan)), (), "no row is left"),
         (change(availability=np.full(108, 0.5)), (), "availability is 1 or 0; in row 1 it is 0.5"),
         (change(), ("hour",), "no column 'hour'"),
+        (change(x=lambda r: np.where(np.arange(108) == 2, np.inf, r["x"])), ("x",), "'x' is infinite in row 3"),
         (np.zeros((3, 4)), (), "an array has no names"),
         ({"id": ["a", None], "outcome": [1, 2], "treatment": [0, 1], "rand_prob": [0.5, 0.5]}, (), "missing in row 2"),
     ],

@@ -64,7 +64,7 @@ def _line(estimate: Estimate) -> Line:
 def _broken(name: str) -> str:
     """A name for a narrow drawing: the value without its unit."""
     head, middle, tail = name.partition(" is ")
-    return f"{head} = {tail.split()[0]}" if middle else name
+    return f"{head} = {tail.split()[0]}" if middle and tail else name
 
 
 def moderators_drawing(effects: Sequence[Effect], record: Record, width: float) -> Figure:

@@ -104,6 +104,8 @@ def estimate_effects(
             return Effect(name, columns_of, problem=str(problem))
         if len(columns_of) != 1:
             return Effect(name, columns_of, found)
+        if columns_of[0] not in (name, TIME):  # one of two levels
+            return Effect(name, columns_of, found, "", (0.0, 1.0))
         used = rows[columns_of[0]][(rows["availability"] == 1) & ~np.isnan(rows["outcome"])]
         low, high = (float(value) for value in np.nanpercentile(used, [LOW, HIGH]))
         least, largest = float(np.nanmin(used)), float(np.nanmax(used))
@@ -188,5 +190,7 @@ def where(effect: Effect, place: float, record: Record) -> str:
     if effect.moderators == (TIME,):
         return f"after {counted(round(place), 'day')}"
     section = record.protocol.covariates.get(effect.name)
+    if section is not None and section.levels:
+        return f"where {effect.name} is {section.levels[round(place)]}"
     value = quantity(place, section.unit if section is not None else "").replace("-", "−")
     return f"where {effect.name} is {value}"

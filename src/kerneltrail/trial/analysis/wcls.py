@@ -148,7 +148,9 @@ def excursion_effects(
         name: int(np.sum(open_ & np.isnan(column))) for name, column in {outcome_name: y, **effects, **base}.items()
     }
     used = open_.copy()
-    for column in (y, *effects.values(), *base.values()):
+    for name, column in {outcome_name: y, **effects, **base}.items():
+        if np.isinf(column).any():
+            raise DataError(f"column {name!r} is infinite in row {int(np.flatnonzero(np.isinf(column))[0]) + 1}")
         used &= ~np.isnan(column)
     _check_assignment(whose, a, probability, open_)
     rows = np.flatnonzero(used)
