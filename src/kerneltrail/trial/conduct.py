@@ -7,7 +7,6 @@ dropped at any time, and several processes may work on one ledger.
 from __future__ import annotations
 
 import os
-import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, date, datetime
@@ -16,7 +15,7 @@ from typing import Any
 
 from kerneltrail.data import Cohort
 from kerneltrail.errors import UnknownName
-from kerneltrail.trial import agreement, alarms, deciding, enrolment, keys, reports, rerun, standing, updating
+from kerneltrail.trial import agreement, alarms, beside, deciding, enrolment, keys, reports, rerun, standing, updating
 from kerneltrail.trial.core import Clock, Core, folder_of_copies
 from kerneltrail.trial.draw import Draws
 from kerneltrail.trial.ledger import Head, Incident, Key, Ledger, Participant, State, Verdict, backup, verify
@@ -47,9 +46,8 @@ class Trial:
     it cannot be written; nothing is recorded then, and the same call may be repeated.
     """
 
-    def __init__(self, core: Core) -> None:
-        self._core = core
-        self._threads: list[threading.Thread] = []
+    def __init__(self, core: Core, again: beside.Again | None = None) -> None:
+        self._core, self._again = core, again
 
     @classmethod
     def open(
@@ -64,6 +62,7 @@ class Trial:
         states: str | os.PathLike[str] | None = None,
         clock: Clock = lambda: datetime.now(UTC),
         warm: bool = True,
+        again: beside.Again | None = None,
     ) -> Trial:
         """Open a trial.
 
@@ -78,13 +77,14 @@ class Trial:
             states: a folder that keeps followed participants, so that a restart is quick; it may be deleted any time.
             clock: what says what time it is.
             warm: compute every active participant's state now, so that the first decisions are in time.
+            again: opens this trial in another process, where `start_update` then computes; None for a thread.
 
         Raises:
             TrialError: if the ledger has another protocol in force, or the key is not the one that it commits to.
             ConfigError: if the protocol is to be frozen and does not fit the model.
         """
         copies = folder_of_copies(ledger, backups)
-        trial = cls(core := Core(ledger, Draws(key), Models(models), clock, copies, pilot, kept_in(states)))
+        trial = cls(core := Core(ledger, Draws(key), Models(models), clock, copies, pilot, kept_in(states)), again)
         with core.closed_on_failure():
             with core.reading() as state:
                 frozen = None if state.protocol is None else core.protocol(state)
@@ -289,15 +289,15 @@ class Trial:
             UpdateRunning: if another one is. One whose process has ended is recorded as killed, and does not count.
             TrialError: before a protocol is frozen. Whatever else fails is the update's state: `failed`, in words.
         """
-        return updating.run(self._core, updating.begin(self._core, reason, as_of, by, dry_run=dry_run))
+        return updating.update(self._core, reason, as_of, by, dry_run=dry_run)
 
     def start_update(self, *, reason: str, as_of: datetime | None = None, by: str = "") -> str:
-        """Start an update in a thread, and return its id for `updated`; raises as `update`."""
-        job = updating.begin(self._core, reason, as_of, by, dry_run=False)
-        thread = threading.Thread(target=updating.run_alone, args=(self._core, job), name=f"update {job.id}")
-        self._threads.append(thread)
-        thread.start()
-        return job.id
+        """Start an update beside decisions, and return its id for `updated`; raises as `update`."""
+        return beside.start(self._core, updating.begin(self._core, reason, as_of, by), self._again)
+
+    def complete(self, id: str) -> Updated:
+        """Do an update that was started, perhaps by another process, to its end."""
+        return updating.run(self._core, id)
 
     def updated(self, id: str) -> Updated:
         """An update by its id, running or finished; raises `UnknownName`."""
@@ -328,7 +328,7 @@ class Trial:
 
     def warm(self) -> int:
         """Compute the states of all active participants that are not in memory; their number."""
-        return updating.warm(self._core)
+        return beside.warm(self._core, self._again)
 
     # Looking after it ------------------------------------------------------------------------------------------------
 
@@ -395,6 +395,4 @@ class Trial:
 
     def close(self) -> None:
         """Wait for a running update, and give back connections."""
-        for thread in self._threads:
-            thread.join()
         self._core.close()

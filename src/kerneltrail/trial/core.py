@@ -77,6 +77,8 @@ class Core:
     flights: set[str] = field(default_factory=set)  # decisions that threads of this process are making
     working: set[str] = field(default_factory=set)  # updates that threads of this process are at
     landed: threading.Condition = field(default_factory=threading.Condition)
+    beside: list[threading.Thread] = field(default_factory=list)  # that work beside decisions, and
+    ending: threading.Event = field(default_factory=threading.Event)  # that they should come to an end
 
     def __post_init__(self) -> None:
         self._folded = Folded(self.ledger)
@@ -89,7 +91,10 @@ class Core:
         gp.compilation.ensure_compiled()
 
     def close(self) -> None:
-        """End threads, and give back connections."""
+        """Wait for a running update, end threads, and give back connections."""
+        self.ending.set()
+        for thread in self.beside:
+            thread.join()
         self.states.close()
         self.ledger.close()
         if not self._closed:
@@ -192,16 +197,21 @@ class Core:
         return Policy(version.version, self.models.get(version.model_id), version.model_id, protocol.rule)
 
     def user(
-        self, person: Participant, versions: Versions, version: Version, states: States | None = None
+        self,
+        person: Participant,
+        versions: Versions,
+        version: Version,
+        states: States | None = None,
+        *,
+        compute: bool = True,
     ) -> NewUser | None:
-        """A participant as followed at a version, computed if need be; None for one without rows."""
+        """A participant as followed at a version, computed if need be and told; None for one without rows."""
         batches = versions.batches(version.version, person.id)
         if not batches:
             return None
-        model = self.models.get(version.model_id)
-        return (states or self.states).compute(
-            model, version.model_id, person.id, batches, self.gather(person, batches)
-        )
+        model, states = self.models.get(version.model_id), states or self.states
+        followed = states.compute if compute else states.known
+        return followed(model, version.model_id, person.id, batches, self.gather(person, batches))
 
     def answer(self, appended: Appended) -> Answer:
         """What is answered for an entry."""

@@ -7,6 +7,7 @@ import secrets
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 
 from kerneltrail.data import Cohort
@@ -69,10 +70,19 @@ class Folder:
         return ledger
 
     def open(
-        self, *, freeze: bool = False, warm: bool = False, clock: Callable[[], datetime] = lambda: datetime.now(UTC)
+        self,
+        *,
+        freeze: bool = False,
+        warm: bool = False,
+        clock: Callable[[], datetime] | None = None,
+        alone: bool = False,
     ) -> Trial:
-        """The trial of the folder; `freeze` freezes the protocol in the file if none is in force."""
-        protocol = self.protocol()
+        """The trial of the folder; `freeze` freezes the protocol in the file if none is in force.
+
+        Updates that are started compute in a process of their own, unless this one should do all `alone`, or has a
+        clock that no other process has.
+        """
+        protocol, here = self.protocol(), self.path.resolve()
         return Trial.open(
             self.ledger(new=freeze),
             key=self.draws().key,
@@ -81,8 +91,9 @@ class Folder:
             pilot=self.pilot(protocol),
             backups=self.path / BACKUPS,
             states=self.path / STATES,
-            clock=clock,
+            clock=clock or partial(datetime.now, UTC),
             warm=warm,
+            again=None if alone or clock is not None else partial(Folder(here, self.location).open, alone=True),
         )
 
 

@@ -52,6 +52,7 @@ _FIND = _WITH_PAYLOADS.where(_OF_TRIAL, _OF_KEY)
 _AFTER = _WITH_PAYLOADS.where(_OF_TRIAL, _ENTRIES.c.sequence > bindparam("after")).order_by(_ENTRIES.c.sequence)
 _FIND_OR_REMOVED = _WITH_PAYLOADS.where(_OF_TRIAL, or_(_OF_KEY, _OF_REMOVED))
 _LAST = select(_ENTRIES.c.sequence, _ENTRIES.c.hash).where(_OF_TRIAL).order_by(_ENTRIES.c.sequence.desc()).limit(1)
+_BY_THEN = select(func.max(_ENTRIES.c.sequence)).where(_OF_TRIAL, _ENTRIES.c.received_at <= bindparam("then"))
 _INSERT_ENTRY, _INSERT_PAYLOAD = insert(_ENTRIES), insert(_PAYLOADS)
 _ENTRY_NAMES, _PAYLOAD_NAMES = list(_ENTRIES.c.keys()), list(_PAYLOADS.c.keys())
 
@@ -207,6 +208,13 @@ class Ledger:
             return None
         with self.database.reading() as connection:
             return _head(connection, self.trial)
+
+    def last_by(self, time: datetime) -> int:
+        """The number of the last entry that was received by a time; 0 for none."""
+        if not self.database.is_there():
+            return 0
+        with self.database.reading() as connection:  # times of entries are texts of one length, in UTC
+            return connection.execute(_BY_THEN, {"of": self.trial, "then": stamp(time)}).scalar_one() or 0
 
     def close(self) -> None:
         """Give back all connections."""
