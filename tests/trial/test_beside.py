@@ -1,4 +1,4 @@
-"""Updates in a process of their own: it leaves states in files and a policy in the ledger, or the old policy serving."""
+"""Updates in a process of their own: it leaves states in files, and a policy in the ledger or the old one serving."""
 
 import multiprocessing
 import os

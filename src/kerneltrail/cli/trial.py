@@ -224,7 +224,7 @@ def verify(
 ) -> None:
     """Walk the ledger's chain: was anything changed, cut out, moved or deleted since it was recorded?"""
     from kerneltrail.trial.ledger.chain import verify as walk
-    from kerneltrail.trial.ledger.ledger import Head
+    from kerneltrail.trial.ledger.writer import Head
 
     expected = None
     if head is not None:

@@ -370,9 +370,9 @@ class Trial:
         """Make a key useless from now on; raises `UnknownName`."""
         return keys.revoke(self._core, id, reason, by)
 
-    def key_of(self, token: str) -> Key | None:
+    def key_of(self, token: str, *, since: float | None = None) -> Key | None:
         """The key that a token opens with, or None if it opens nothing; `payload["scopes"]` says what it is for."""
-        return keys.opened(self._core, token)
+        return keys.opened(self._core, token, since)
 
     def verify(self, expected: Head | None = None) -> Verdict:
         """Walk the ledger's chain."""

@@ -24,8 +24,9 @@ from kerneltrail.trial.draw import Draws
 from kerneltrail.trial.ledger import canonical
 from kerneltrail.trial.ledger.entries import Entry, Kind
 from kerneltrail.trial.ledger.folds import Folded, State
-from kerneltrail.trial.ledger.ledger import Appended, Ledger, Writer
+from kerneltrail.trial.ledger.ledger import Ledger
 from kerneltrail.trial.ledger.participant import Participant
+from kerneltrail.trial.ledger.writer import Appended, Writer
 from kerneltrail.trial.models import Models
 from kerneltrail.trial.points import Pasts
 from kerneltrail.trial.protocol import Protocol
@@ -85,6 +86,7 @@ class Core:
         self._last: State | None = None
         self._protocols: dict[str, Protocol] = {}
         self._ids: tuple[int, dict[str, tuple[str, str]]] = (0, {})
+        self._versions: tuple[State, int, Versions] | None = None
         # The last bits of sums depend on the number of BLAS threads, and on who compiled the code.
         _ONE_THREAD.acquire()
         self._closed = False
@@ -111,10 +113,13 @@ class Core:
             raise
 
     @contextmanager
-    def reading(self) -> Iterator[State]:
-        """The ledger's state with all that is recorded by now; it does not change within."""
+    def reading(self, since: float | None = None) -> Iterator[State]:
+        """The ledger's state with all that is recorded by now, or was by `since` (`Folded.state`).
+
+        It does not change within.
+        """
         with self._folded.lock:
-            state = self._folded.state()
+            state = self._folded.state(since)
             if state is not self._last:  # another chain: the ledger was restored from a copy
                 self.states.forget()
                 self.pasts.clear()
@@ -148,6 +153,13 @@ class Core:
             else:
                 raise UnknownName(f"no protocol with the hash {wanted[:12]}… was frozen")
         return self._protocols[wanted]
+
+    def versions(self, state: State) -> Versions:
+        """All versions that have served, kept until another one serves; a version is recorded with its turn."""
+        count, kept = len(state.activations), self._versions
+        if kept is None or kept[0] is not state or kept[1] != count:
+            kept = self._versions = (state, count, Versions(state))
+        return kept[2]
 
     def person(self, state: State, participant: str) -> Participant:
         """A participant, if they are enrolled and their data are there."""

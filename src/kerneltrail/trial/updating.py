@@ -26,7 +26,7 @@ from kerneltrail.trial.learning import Job, Learnt, learn
 from kerneltrail.trial.ledger.copies import backup
 from kerneltrail.trial.ledger.entries import Kind, instant
 from kerneltrail.trial.ledger.folds import State, Update
-from kerneltrail.trial.ledger.ledger import Writer
+from kerneltrail.trial.ledger.writer import Writer
 from kerneltrail.trial.protocol import Protocol
 from kerneltrail.trial.results import Check, Updated, UpdateState
 from kerneltrail.trial.rows import until as as_it_was

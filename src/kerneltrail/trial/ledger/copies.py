@@ -24,7 +24,8 @@ from kerneltrail.trial.ledger import schema
 from kerneltrail.trial.ledger.chain import Unsound, Verdict, verify_entries, walked
 from kerneltrail.trial.ledger.database import Database
 from kerneltrail.trial.ledger.entries import Entry
-from kerneltrail.trial.ledger.ledger import Ledger, insert_entries, trials_of
+from kerneltrail.trial.ledger.ledger import Ledger, trials_of
+from kerneltrail.trial.ledger.writer import insert_entries
 
 FORMAT = "kerneltrail-ledger"
 VERSION = 1
