@@ -18,6 +18,7 @@ from kerneltrail.errors import UnknownName
 from kerneltrail.trial import agreement, alarms, beside, deciding, enrolment, keys, reports, rerun, standing, updating
 from kerneltrail.trial.core import Clock, Core, folder_of_copies
 from kerneltrail.trial.draw import Draws
+from kerneltrail.trial.keeping import Keeping
 from kerneltrail.trial.ledger import Head, Incident, Key, Ledger, Participant, State, Verdict, backup, verify
 from kerneltrail.trial.models import Models, ModelsAt
 from kerneltrail.trial.protocol import Protocol
@@ -63,6 +64,7 @@ class Trial:
         clock: Clock = lambda: datetime.now(UTC),
         warm: bool = True,
         again: beside.Again | None = None,
+        keep: Keeping | None = None,
     ) -> Trial:
         """Open a trial.
 
@@ -78,13 +80,15 @@ class Trial:
             clock: what says what time it is.
             warm: compute every active participant's state now, so that the first decisions are in time.
             again: opens this trial in another process, where `start_update` then computes; None for a thread.
+            keep: which of the copies made before updates are kept; None for the usual rule.
 
         Raises:
             TrialError: if the ledger has another protocol in force, or the key is not the one that it commits to.
             ConfigError: if the protocol is to be frozen and does not fit the model.
         """
         copies = folder_of_copies(ledger, backups)
-        trial = cls(core := Core(ledger, Draws(key), Models(models), clock, copies, pilot, kept_in(states)), again)
+        core = Core(ledger, Draws(key), Models(models), clock, copies, pilot, kept_in(states), keep or Keeping())
+        trial = cls(core, again)
         with core.closed_on_failure():
             with core.reading() as state:
                 frozen = None if state.protocol is None else core.protocol(state)
@@ -129,16 +133,8 @@ class Trial:
 
     # Who takes part --------------------------------------------------------------------------------------------------
 
-    def enrol(
-        self,
-        participant: str,
-        *,
-        timezone: str,
-        starts_on: date,
-        ends_on: date | None = None,
-        attributes: Mapping[str, Any] | None = None,
-        revision: int | None = None,
-    ) -> Answer:
+    def enrol(self, participant: str, *, timezone: str, starts_on: date, ends_on: date | None = None,
+              attributes: Mapping[str, Any] | None = None, revision: int | None = None) -> Answer:  # fmt: skip
         """Enrol somebody, or change what is known of them.
 
         The answer's `sequence` is the revision, also `Participant.revision`; the same again is a repeat.

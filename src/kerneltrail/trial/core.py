@@ -21,6 +21,7 @@ from kerneltrail.store.canonical import digest, parsed
 from kerneltrail.trajectory.new_user import NewUser
 from kerneltrail.trial.decision import Policy
 from kerneltrail.trial.draw import Draws
+from kerneltrail.trial.keeping import Keeping
 from kerneltrail.trial.ledger import canonical
 from kerneltrail.trial.ledger.entries import Entry, Kind
 from kerneltrail.trial.ledger.folds import Folded, State
@@ -73,6 +74,7 @@ class Core:
     backups: Path | None = None
     pilot: Cohort | None = None
     states: States = field(default_factory=States)
+    keep: Keeping = field(default_factory=Keeping)
     pasts: Pasts = field(default_factory=Pasts)
     token: str = field(default_factory=lambda: uuid.uuid4().hex)  # of this process, so that a later one is another
     flights: set[str] = field(default_factory=set)  # decisions that threads of this process are making

@@ -16,6 +16,7 @@ from kerneltrail.store.atomic import read, write
 from kerneltrail.trajectory.model import load
 from kerneltrail.trial.conduct import Trial
 from kerneltrail.trial.draw import Draws
+from kerneltrail.trial.keeping import USUAL, Keeping
 from kerneltrail.trial.ledger.ledger import Ledger
 from kerneltrail.trial.models import SUFFIX, Models
 from kerneltrail.trial.protocol import Protocol, read_protocol
@@ -76,13 +77,15 @@ class Folder:
         warm: bool = False,
         clock: Callable[[], datetime] | None = None,
         alone: bool = False,
+        keep: str = USUAL,
     ) -> Trial:
         """The trial of the folder; `freeze` freezes the protocol in the file if none is in force.
 
         Updates that are started compute in a process of their own, unless this one should do all `alone`, or has a
-        clock that no other process has.
+        clock that no other process has. `keep` says which copies are kept (`Keeping.of`).
         """
-        protocol, here = self.protocol(), self.path.resolve()
+        protocol = self.protocol()
+        again = partial(Folder(self.path.resolve(), self.location).open, alone=True, keep=keep)
         return Trial.open(
             self.ledger(new=freeze),
             key=self.draws().key,
@@ -93,7 +96,8 @@ class Folder:
             states=self.path / STATES,
             clock=clock or partial(datetime.now, UTC),
             warm=warm,
-            again=None if alone or clock is not None else partial(Folder(here, self.location).open, alone=True),
+            again=None if alone or clock is not None else again,
+            keep=Keeping.of(keep),
         )
 
 

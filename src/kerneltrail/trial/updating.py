@@ -136,6 +136,7 @@ def _copy(core: Core, id: str) -> None:
             backup(core.ledger, core.backups / copy_name(core, f"before-update-{id}"), until=last)
         except (LedgerError, OSError) as problem:
             raise TrialError(f"the ledger was not copied: {problem}") from problem
+        core.keep.thin(core.backups)
 
 
 def _bury(core: Core) -> None:
