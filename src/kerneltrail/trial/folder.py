@@ -64,6 +64,7 @@ class Folder:
         location = self.path / LEDGER if self.location is None else self.location
         ledger = Ledger(location, self.protocol().trial)
         if not new and ledger.head() is None:
+            ledger.close()
             raise TrialError(
                 f"{ledger.database.shown} has no ledger of the trial {ledger.trial} yet: `kerneltrail trial freeze` "
                 "begins it"
@@ -85,19 +86,20 @@ class Folder:
         clock that no other process has. `keep` says which copies are kept (`Keeping.of`).
         """
         protocol = self.protocol()
+        key, pilot, rule = self.draws().key, self.pilot(protocol), Keeping.of(keep)
         again = partial(Folder(self.path.resolve(), self.location).open, alone=True, keep=keep)
         return Trial.open(
-            self.ledger(new=freeze),
-            key=self.draws().key,
+            self.ledger(new=freeze),  # when nothing else can be refused: who has it closes it
+            key=key,
             models=self.path / MODELS,
             protocol=protocol if freeze else None,
-            pilot=self.pilot(protocol),
+            pilot=pilot,
             backups=self.path / BACKUPS,
             states=self.path / STATES,
             clock=clock or partial(datetime.now, UTC),
             warm=warm,
             again=None if alone or clock is not None else again,
-            keep=Keeping.of(keep),
+            keep=rule,
         )
 
 
