@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import json
+import math
 import os
 import socket
 import subprocess
@@ -296,7 +297,7 @@ def _at_rate(study: Study, server: Running, size: ServeBenchmark) -> dict[str, A
 
 
 def _while_updating(study: Study, server: Running, size: ServeBenchmark) -> dict[str, Any]:
-    """So many decisions a second, from the moment when an update is asked for until it has ended."""
+    """So many decisions a second, from the moment when an update is asked for until a while after it has ended."""
     ended, took = threading.Event(), list[float]()
     operator = Client(server.address, TRIAL, study.operator, timeout=120.0)
     problems: list[str] = []
@@ -317,11 +318,14 @@ def _while_updating(study: Study, server: Running, size: ServeBenchmark) -> dict
             ended.set()
 
     def turns() -> Iterator[float | None]:
-        began = monotonic()
+        began, last = monotonic(), math.inf
         for number in count():
-            if ended.is_set() and number:
+            due = began + number / size.rate
+            if ended.is_set():
+                last = min(last, due + size.after)
+            if number and due > last:
                 return
-            yield began + number / size.rate
+            yield due
 
     thread = threading.Thread(target=update)
     thread.start()

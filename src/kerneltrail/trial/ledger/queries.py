@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sqlalchemy import and_, bindparam, func, insert, or_, select
+from sqlalchemy import and_, bindparam, func, insert, select, union_all
 
 from kerneltrail.trial.ledger import schema
 from kerneltrail.trial.ledger.entries import Entry, Kind
@@ -22,9 +22,16 @@ _OF_KEY = and_(_OF_KIND, ENTRIES.c.key == bindparam("named"))
 _OF_KEYS = and_(_OF_KIND, ENTRIES.c.key.in_(bindparam("several", expanding=True)))
 
 FIND = _WITH_PAYLOADS.where(_OF_TRIAL, _OF_KEY)
-FIND_OR_REMOVED = _WITH_PAYLOADS.where(_OF_TRIAL, or_(_OF_KEY, and_(_REMOVAL, ENTRIES.c.key == bindparam("whom"))))
-FIND_SEVERAL = _WITH_PAYLOADS.where(
-    _OF_TRIAL, or_(_OF_KEYS, and_(_REMOVAL, ENTRIES.c.key.in_(bindparam("people", expanding=True))))
+_IS_LAST = ENTRIES.c.sequence == select(func.max(ENTRIES.c.sequence)).where(_OF_TRIAL).scalar_subquery()
+BEFORE_WRITING = union_all(
+    FIND,  # each with an index of its own, which databases do not find for one condition with all three
+    _WITH_PAYLOADS.where(_OF_TRIAL, _REMOVAL, ENTRIES.c.key == bindparam("whom")),
+    _WITH_PAYLOADS.where(_OF_TRIAL, _IS_LAST),
+)
+"""An entry of a key, the removal of a participant, and the last entry, whichever there are."""
+FIND_SEVERAL = union_all(
+    _WITH_PAYLOADS.where(_OF_TRIAL, _OF_KEYS),
+    _WITH_PAYLOADS.where(_OF_TRIAL, _REMOVAL, ENTRIES.c.key.in_(bindparam("people", expanding=True))),
 )
 AFTER = _WITH_PAYLOADS.where(_OF_TRIAL, ENTRIES.c.sequence > bindparam("after")).order_by(ENTRIES.c.sequence)
 NEXT = AFTER.limit(CHUNK)

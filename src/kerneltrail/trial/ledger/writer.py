@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Connection, Select, and_, delete, func, select
+from sqlalchemy import Connection, and_, delete, func, select
 
 from kerneltrail.errors import KeyConflict, ParticipantRemoved
 from kerneltrail.store.canonical import canonical, digest, parsed
@@ -182,17 +182,19 @@ class Writer:
 
     def _stored(self, kind: Kind, key: str, participant: str | None) -> Entry | None:
         """The entry with this key; where there is none, a participant whose data were removed is refused."""
-        wanted = {"of": self._trial, "sought": str(kind), "named": key}
-        if participant is None:
-            rows = _select(self._connection, queries.FIND, wanted)
-        else:
-            rows = _select(self._connection, queries.FIND_OR_REMOVED, {**wanted, "whom": participant})
-        for entry in rows:
+        wanted = {"of": self._trial, "sought": str(kind), "named": key, "whom": participant}
+        stored = removal = None
+        for row in self._connection.execute(queries.BEFORE_WRITING, wanted):
+            entry = Entry(*row)
             if entry.kind == kind and entry.key == key:
-                return entry
-        if rows:
-            raise _gone(rows[0], kind, key)
-        return None
+                stored = entry
+            if participant is not None and entry.kind == Kind.REMOVAL and entry.key == participant:
+                removal = entry
+            if self._last is None or entry.sequence > self._last.sequence:
+                self._last = Head(entry.sequence, entry.hash)
+        if stored is None and removal is not None:
+            raise _gone(removal, kind, key)
+        return stored
 
 
 def _gone(removal: Entry, kind: Kind, key: str) -> ParticipantRemoved:
@@ -210,10 +212,6 @@ def insert_entries(connection: Connection, new: list[Entry]) -> None:
     beside = [{name: getattr(entry, name) for name in queries.PAYLOAD_NAMES} for entry in new if not entry.removed]
     if beside:
         connection.execute(queries.INSERT_PAYLOAD, beside)
-
-
-def _select(connection: Connection, query: Select[Any], values: Mapping[str, str]) -> list[Entry]:
-    return [Entry(*row) for row in connection.execute(query, values)]
 
 
 def _head(connection: Connection, trial: str) -> Head | None:
