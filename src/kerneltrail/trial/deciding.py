@@ -37,9 +37,6 @@ BESIDE = ("until", "computed_ms", "scheduled", "drawn_by")
 SKEW = 15 * 60
 """Seconds by which the app's clock may differ from the trial's before somebody should look."""
 
-LEAST = 0.1
-"""Seconds that a decision waits for other writers even if its deadline has passed: an answer must be recorded."""
-
 RESERVE = 0.2
 """Part of the deadline that is kept for the other rungs while a state is computed."""
 
@@ -90,7 +87,7 @@ def decide(core: Core, request: Request, began: float | None = None) -> Answer:
         asked = look(core, request, key, end, since)
         decision = made(core, asked, end)
         taken = time.monotonic() - began
-        answer = record(core, asked, decision, patience=max(LEAST, limit - taken), computed_ms=round(1000 * taken))
+        answer = record(core, asked, decision, patience=limit - taken, computed_ms=round(1000 * taken))
     skew = (request.decided_at - core.clock()).total_seconds()
     if answer.new and abs(skew) > SKEW:
         tell_skew(core, request, skew)

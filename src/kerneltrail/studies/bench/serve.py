@@ -59,6 +59,7 @@ class ServeBenchmark(Benchmark):
         "per s": number("per_second", ".1f"), "p50": time(), "p95": time("p95"), "p99": time("p99"),
         "p95 of a call": time("p95_call"),
         "cpu": time("processor"), "other rung": number("fallbacks"), "late": number("late"),
+        "refused": number("refused"),
         "load": text("load"),
     }  # fmt: skip
     sections = ("case",)
@@ -114,8 +115,8 @@ class ServeBenchmark(Benchmark):
 
     @staticmethod
     def is_met(row: Row) -> bool:
-        """Whether a row keeps the bar: 95 of 100 decisions in time, and no other rung for lateness."""
-        return bool(row["p95"] <= BAR and row["late"] == 0)
+        """Whether a row keeps the bar: 95 of 100 decisions in time, no other rung for lateness, all recorded."""
+        return bool(row["p95"] <= BAR and row["late"] == 0 and row["refused"] == 0)
 
     @classmethod
     def markdown(cls, rows: Sequence[Row]) -> list[str]:
@@ -135,7 +136,7 @@ class ServeBenchmark(Benchmark):
                 parts.append(
                     f"{row['case']}: the update of all participants took {duration(row['update_seconds'])}; at "
                     f"{row['rate']:g} decisions a second meanwhile, p95 {duration(row['p95'])} (bar: {duration(BAR)}), "
-                    f"{row['late']} late: {'met' if cls.is_met(row) else 'missed'}."
+                    f"{row['late']} late, {row['refused']} not recorded: {'met' if cls.is_met(row) else 'missed'}."
                     + ("" if memory is None else f" Memory for each participant: {memory / 1024:.0f} KiB.")
                 )
         return parts

@@ -180,12 +180,14 @@ class Notes:
         seconds: since each should have been asked for, and
         calls: since it was.
         reasons: of those that another rung made.
+        refused: what was said of those that could not be recorded in time.
         problems: what ended the measurement.
     """
 
     seconds: list[float] = field(default_factory=list)
     calls: list[float] = field(default_factory=list)
     reasons: list[str] = field(default_factory=list)
+    refused: list[str] = field(default_factory=list)
     problems: list[Exception] = field(default_factory=list)
 
     def summary(self, span: float, processor: float) -> dict[str, Any]:
@@ -206,6 +208,7 @@ class Notes:
             "processor": processor / len(self.seconds),
             "fallbacks": len(self.reasons),
             "late": sum(any(word in reason for word in LATE) for reason in self.reasons),
+            "refused": len(self.refused),
             "reasons": sorted(set(self.reasons))[:5],
         }
 
@@ -235,6 +238,9 @@ class Caller:
         answered = monotonic()
         notes.seconds.append(answered - (sent if since is None else since))
         notes.calls.append(answered - sent)
+        if reply.status == 503:  # it could not be recorded in time
+            notes.refused.append(content.decode()[:300])
+            return
         if reply.status != 201:
             raise TrialError(f"a decision was refused with status {reply.status}: {content.decode()[:300]}")
         decided = json.loads(content)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -26,11 +25,14 @@ from sqlalchemy.exc import (
 from kerneltrail.errors import LedgerError, NotRecorded
 from kerneltrail.store.atomic import PRIVATE
 from kerneltrail.trial.ledger import schema
+from kerneltrail.trial.ledger.turns import Turns
 
 PATIENCE = 5.0
 """Seconds that a writer waits for another one, or for a connection."""
 _IDLE = 12
 """A writer that does nothing for so many times the patience loses its turn: others wait. A reader may take its time."""
+_OWN, _LEAST = 1.0, 0.1
+"""Seconds that an impatient writer waits all the same: for threads of its own process, and for other processes."""
 _POOL = 10
 """Connections that are kept: making one takes longer than most of what is done with it."""
 _USED = "kerneltrail_used"
@@ -59,7 +61,7 @@ class Database:
         self.shown = self.url.database or "" if self.is_sqlite else bare.render_as_string(hide_password=True)
         self._ready = False
         limits = {"timeout": patience} if self.is_sqlite else self._limits()
-        self._turn = threading.Lock()
+        self._turns = Turns()
         self.engine: Engine = create_engine(self.url, pool_size=_POOL, pool_timeout=patience, connect_args=limits)
         event.listen(self.engine, "connect", self._settle_sqlite if self.is_sqlite else self._settle_postgresql)
         if self.is_sqlite:
@@ -98,27 +100,28 @@ class Database:
 
         Args:
             trial: whose turn it is.
-            patience: seconds to wait for other writers, if less than usual.
+            patience: seconds to wait for writers of other processes, if less than usual. For threads of this process,
+                whose turns are short, it waits a second at least.
 
         Raises:
             NotRecorded: if the database could not take it, whatever the reason.
         """
-        seconds = self.patience if patience is None else max(0.0, min(patience, self.patience))
+        seconds = self.patience if patience is None else min(patience, self.patience)
         end = time.monotonic() + seconds
         with self._translated(NotRecorded, "nothing was recorded"):
             if not self._ready:
                 self._prepare()
-            if not self._turn.acquire(timeout=seconds):
+            if not self._turns.acquire(max(seconds, min(_OWN, self.patience))):
                 raise NotRecorded(
                     f"the database {self.shown} is locked by another writer for too long; nothing was recorded"
                 )
             try:
-                wait = max(1, round(1000 * (end - time.monotonic())))
+                wait = round(1000 * max(min(_LEAST, self.patience), end - time.monotonic()))
                 turn = None if self.is_sqlite else {"lock": _lock_of(trial), "wait": str(wait), "idle": self._idle}
                 with self._begun({_WRITES: True, _WAITS: wait}, _TURN, turn) as connection:
                     yield connection
             finally:
-                self._turn.release()
+                self._turns.release()
 
     @property
     def _idle(self) -> str:
