@@ -102,7 +102,7 @@ class Stuck:
 
     mark: Path
 
-    def complete(self, id):
+    def complete(self, id, aside=None):
         self.mark.write_text(id)
         sleep(60)
 

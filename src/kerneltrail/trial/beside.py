@@ -13,8 +13,10 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from typing import Protocol as Interface
+from typing import TypeVar
 
 from kerneltrail.engines import short_turns
 from kerneltrail.engines.process import begin_worker
@@ -24,8 +26,9 @@ from kerneltrail.trial.core import Core
 from kerneltrail.trial.ledger.participant import Participant
 from kerneltrail.trial.versions import Version, Versions
 
+T = TypeVar("T")
 NICE = 10
-"""By how much the priority of such a process is lower."""
+"""By how much the priority of what takes long in such a process is lower."""
 PAUSE = 0.01
 """Seconds between states that are read while decisions are made; four times as long as it took, if that is more."""
 
@@ -33,7 +36,7 @@ PAUSE = 0.01
 class Opened(Interface):
     """A trial as a process of its own needs it."""
 
-    def complete(self, id: str) -> object:
+    def complete(self, id: str, aside: updating.Aside | None = None) -> object:
         """Do an update that was started."""
 
     def warm(self) -> int:
@@ -86,16 +89,29 @@ def work(parent: int, again: Again, id: str | None) -> None:
     for each in (signal.SIGINT, signal.SIGTERM):  # they are for the server, which waits for this process
         signal.signal(each, signal.SIG_IGN)
     begin_worker(parent)
-    if hasattr(os, "nice"):
-        os.nice(NICE)
     trial = again()
     try:
         if id is None:
-            trial.warm()
+            aside(trial.warm)
         else:
-            trial.complete(id)
+            trial.complete(id, aside)
     finally:
         trial.close()
+
+
+def aside(call: Callable[[], T]) -> T:
+    """Call a function in a thread at a lower priority.
+
+    The thread that records keeps its priority (on Linux each has its own): decisions wait for it, and it would hardly
+    get its turn on a busy machine.
+    """
+    with ThreadPoolExecutor(1, initializer=_lower) as pool:
+        return pool.submit(call).result()
+
+
+def _lower() -> None:
+    if hasattr(os, "nice"):
+        os.nice(NICE)
 
 
 def warm(core: Core, again: Again | None = None) -> int:

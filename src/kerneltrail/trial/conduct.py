@@ -291,9 +291,9 @@ class Trial:
         """Start an update beside decisions, and return its id for `updated`; raises as `update`."""
         return beside.start(self._core, updating.begin(self._core, reason, as_of, by), self._again)
 
-    def complete(self, id: str) -> Updated:
-        """Do an update that was started, perhaps by another process, to its end."""
-        return updating.run(self._core, id)
+    def complete(self, id: str, aside: updating.Aside | None = None) -> Updated:
+        """Do an update that was started, perhaps by another process, to its end; `aside` calls what takes long."""
+        return updating.run(self._core, id, aside)
 
     def updated(self, id: str) -> Updated:
         """An update by its id, running or finished; raises `UnknownName`."""

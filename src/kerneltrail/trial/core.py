@@ -27,7 +27,7 @@ from kerneltrail.trial.ledger.entries import Entry, Kind
 from kerneltrail.trial.ledger.folds import Folded, State
 from kerneltrail.trial.ledger.ledger import Ledger
 from kerneltrail.trial.ledger.participant import Participant
-from kerneltrail.trial.ledger.writer import Appended, Writer
+from kerneltrail.trial.ledger.writer import Appended, Draft, Writer
 from kerneltrail.trial.models import Models
 from kerneltrail.trial.points import Pasts
 from kerneltrail.trial.protocol import Protocol
@@ -270,10 +270,25 @@ class Core:
         known = self.ledger.get(Kind.INCIDENT, name) if key is not None else None
         if known is not None:
             return answer_of(known, new=False)
-        payload = {"kind": kind, "severity": severity, "words": words, **(details or {})}
-        shown = {"incident": name, **payload, "participant": participant}
-        return self.append(Kind.INCIDENT, name, payload, shown, participant=participant,
-                           request={"kind": kind}, writer=writer)  # fmt: skip
+        draft = incident_draft(kind, words, severity, participant, name, details or {})
+        if writer is not None:
+            (appended,) = writer.extend([draft])
+        else:
+            with self.ledger.transaction() as alone:
+                (appended,) = alone.extend([draft])
+        if isinstance(appended, Exception):
+            raise appended
+        return self.answer(appended)
+
+
+def incident_draft(
+    kind: str, words: str, severity: str, participant: str | None, name: str, details: Mapping[str, Any]
+) -> Draft:
+    """The entry of an incident."""
+    payload = {"kind": kind, "severity": severity, "words": words, **details}
+    shown = {"incident": name, **payload, "participant": participant}
+    request = digest(canonical({"kind": kind}))
+    return Draft.of(Kind.INCIDENT, name, payload, participant, request, canonical(shown))
 
 
 def _copy(person: Participant) -> Participant:

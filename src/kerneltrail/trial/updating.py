@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import platform
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import asdict
 from datetime import datetime, timedelta
@@ -13,25 +13,26 @@ from kerneltrail.engines import short_turns
 from kerneltrail.errors import (
     KerneltrailError,
     LedgerError,
-    ParticipantRemoved,
     TrialError,
     UnknownName,
     UpdateRunning,
 )
 from kerneltrail.kernels.phrases import counted, listing
 from kerneltrail.trial import rhythm
-from kerneltrail.trial.core import Core
+from kerneltrail.trial.core import Core, incident_draft
 from kerneltrail.trial.enrolment import copy_name
 from kerneltrail.trial.learning import Job, Learnt, learn
 from kerneltrail.trial.ledger.copies import backup
 from kerneltrail.trial.ledger.entries import Kind, instant
 from kerneltrail.trial.ledger.folds import State, Update
-from kerneltrail.trial.ledger.writer import Writer
+from kerneltrail.trial.ledger.writer import Draft
 from kerneltrail.trial.protocol import Protocol
 from kerneltrail.trial.results import Check, Updated, UpdateState
 from kerneltrail.trial.rows import until as as_it_was
 from kerneltrail.trial.versions import Version, Versions, stored_version
 
+Aside = Callable[[Callable[[], tuple[Job, Learnt]]], tuple[Job, Learnt]]
+"""Calls a function elsewhere, and returns what it returned."""
 LEASE = timedelta(hours=1)
 """An update of another machine that has not ended after so long counts as killed."""
 
@@ -183,15 +184,29 @@ def is_dead(core: Core, update: Update, now: datetime) -> bool:
     return False
 
 
-def run(core: Core, id: str) -> Updated:
+def run(core: Core, id: str, aside: Aside | None = None) -> Updated:
     """Do an update that was started, to its end; what goes wrong is its state.
+
+    Args:
+        core: of the trial.
+        id: of the update.
+        aside: does what takes long, at a lower priority, say; what is recorded is recorded here, since others wait.
 
     Raises:
         NotRecorded: if not even that can be recorded. The next update then notes that this one was broken off.
     """
+
+    def learnt() -> tuple[Job, Learnt]:
+        _copy(core, id)
+        job = _started(core, id)
+        return job, learn(core, job)
+
     try:
         with short_turns():  # decisions may go on in other threads meanwhile
-            return _run(core, id)
+            job, result = learnt() if aside is None else aside(learnt)
+            return finish(core, job, result)
+    except Exception as problem:  # one of the ledger, too: it may be written again by now
+        return failed(core, id, problem)
     finally:
         core.working.discard(id)
 
@@ -202,74 +217,73 @@ def run_alone(core: Core, id: str) -> None:
         run(core, id)
 
 
-def _run(core: Core, id: str) -> Updated:
-    try:
-        _copy(core, id)
-        job = _started(core, id)
-        return finish(core, job, learn(core, job))
-    except Exception as problem:  # one of the ledger, too: it may be written again by now
-        return failed(core, id, problem)
-
-
 def _outcome(result: Learnt) -> UpdateState:
     return "done" if result.participants else "refused" if result.held else "empty"
 
 
 def finish(core: Core, job: Job, result: Learnt) -> Updated:
     """Record what an update came to, and with it, in the same commit, that its policy serves."""
-    state = _outcome(result)
-    with core.reading():  # what came meanwhile is taken in now: others wait for the transaction
-        pass
+    with core.reading() as now:
+        basis = _turn(now, result)
+    done, draft = _finished(job, result, basis)  # spelt before the transaction, for which decisions wait
+    incidents = list(_incidents(job, result))
     with core.ledger.transaction() as writer:
         with core.reading() as now:
-            versions = Versions(now)
-            gone = [name for name in result.participants if now.participants[name].removed is not None]
-            serving = versions.active
-        for name in gone:  # removed while it was computed
-            del result.participants[name]
-        if state == "done" and (serving is None or serving.version != job.base.version):
-            state = "superseded"
-        version = versions.next_name() if state == "done" else None
-        policy = None
-        if version is not None:
-            policy = stored_version(version, result.model_id, job.base.version, job.until, result.participants)
-        done = _updated(job, result, state, version)
-        writer.append(
-            Kind.UPDATE_FINISHED,
-            job.id,
-            {
-                "state": state,
-                "policy": policy,
-                "base": job.base.version,
-                "checks": [asdict(check) for check in result.checks],
-                "left_out": result.left_out,
-                "calibration": result.calibration,
-                "rebuilt": result.rebuilt,
-                "held": result.held,
-                "rows": result.rows,
-                "words": done.words,
-            },
-        )
-        if version is not None:
+            latest = _turn(now, result)
+        if latest != basis:  # another policy was activated, or somebody's data were removed, just now
+            done, draft = _finished(job, result, latest)
+        (recorded,) = writer.extend([draft])
+        if isinstance(recorded, Exception):  # somebody took it for killed
+            raise recorded
+        if done.version is not None:
             reason = f"update {job.id}: {job.reason}"
-            writer.append(Kind.POLICY_ACTIVATED, f"{version}/update-{job.id}", {"version": version, "reason": reason})
-        _tell(core, job, result, writer)
+            key = f"{done.version}/update-{job.id}"
+            writer.append(Kind.POLICY_ACTIVATED, key, {"version": done.version, "reason": reason})
+        writer.extend(incidents)  # of somebody whose data were removed none is recorded
     return done
 
 
-def _tell(core: Core, job: Job, result: Learnt, writer: Writer) -> None:
+def _turn(state: State, result: Learnt) -> tuple[str, str | None, tuple[str, ...]]:
+    """What a new policy depends on when its turn comes: its name, the version that serves, and who was removed."""
+    versions = Versions(state)
+    gone = tuple(name for name in result.participants if state.participants[name].removed is not None)
+    return versions.next_name(), None if versions.active is None else versions.active.version, gone
+
+
+def _finished(job: Job, result: Learnt, turn: tuple[str, str | None, tuple[str, ...]]) -> tuple[Updated, Draft]:
+    """What an update came to, and its entry."""
+    name, serving, gone = turn
+    state, policy = _outcome(result), None
+    for each in gone:  # removed while it was computed
+        result.participants.pop(each, None)
+    if state == "done" and serving != job.base.version:
+        state = "superseded"
+    if state == "done":
+        policy = stored_version(name, result.model_id, job.base.version, job.until, result.participants)
+    done = _updated(job, result, state, None if policy is None else name)
+    payload = {
+        "state": state,
+        "policy": policy,
+        "base": job.base.version,
+        "checks": [asdict(check) for check in result.checks],
+        "left_out": result.left_out,
+        "calibration": result.calibration,
+        "rebuilt": result.rebuilt,
+        "held": result.held,
+        "rows": result.rows,
+        "words": done.words,
+    }
+    return done, Draft.of(Kind.UPDATE_FINISHED, job.id, payload)
+
+
+def _incidents(job: Job, result: Learnt) -> Iterator[Draft]:
     """Incidents of participants who were held back, or whose probability moves far, recorded with the update."""
     for check in result.checks:
         if not check.passed:
             severity = "warning" if check.name == "shift" else "error"
             kind = "large-shift" if check.name == "shift" else "held-back"
-            key = f"{kind}/{job.id}/{check.participant}"
-            details = {"update": job.id}
-            person = check.participant
-            with suppress(ParticipantRemoved):
-                core.incident(
-                    kind, check.words, severity=severity, participant=person, key=key, details=details, writer=writer
-                )
+            name = f"{kind}/{job.id}/{check.participant}"
+            yield incident_draft(kind, check.words, severity, check.participant, name, {"update": job.id})
 
 
 def _updated(job: Job, result: Learnt, state: UpdateState, version: str | None) -> Updated:
