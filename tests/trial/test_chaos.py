@@ -133,7 +133,7 @@ def test_decisions_are_served_while_an_update_runs(trial, monkeypatch):
     assert trial.updated(name).state == "running"
     assert trial.decide(asked(index=8)).value["policy_version"] == "1"
     go.set()
-    trial._threads[0].join()
+    trial._core.beside[0].join()
     assert trial.updated(name).state == "done"
     assert trial.decide(asked(index=9)).value["policy_version"] == "2"
     assert trial.replay().exact == 6
@@ -359,7 +359,7 @@ def test_an_update_that_cannot_be_recorded_is_broken_off_and_does_not_stand_in_t
     monkeypatch.setattr(updating, "finish", full)
     done = trial.update(reason="one")
     assert (done.state, trial.updated(done.id).state) == ("failed", "failed")
-    monkeypatch.setattr(updating, "_failed", full)
+    monkeypatch.setattr(updating, "failed", full)
     with pytest.raises(NotRecorded):
         trial.update(reason="two")
     assert trial.updated("2").state == "running"

@@ -17,7 +17,7 @@ from kerneltrail.trial import checks, states, updating
 from kerneltrail.trial.core import Core
 from kerneltrail.trial.draw import Draws
 from kerneltrail.trial.ledger.copies import restore
-from kerneltrail.trial.ledger.ledger import Writer
+from kerneltrail.trial.ledger.writer import Writer
 from kerneltrail.trial.versions import Versions
 
 from .running import BEGIN, Time, agreed, asked, begun, broken, drawn, enrol, incidents, models, outcome, rows, walked

@@ -203,3 +203,13 @@ def test_a_model_that_cannot_scale_new_users_is_refused():
         Protocol.from_model(
             replace(model(), schema=replace(model().schema, scaler=None)), trial="w", commitment=DRAWS.commitment
         )
+
+
+def test_a_copy_with_other_values_has_another_hash():
+    before = protocol()
+    assert before.hash == protocol().hash
+    changed = before.model_copy(update={"deadline_ms": 700})
+    assert changed.hash != before.hash
+    assert changed.model_copy(update={"deadline_ms": before.deadline_ms}).hash == before.hash
+    with pytest.raises(ConfigError):
+        before.model_copy(update={"deadline_ms": 0})

@@ -30,8 +30,7 @@ def ends(monkeypatch):
 
 def test_a_killed_update_is_never_without_its_incident(trial, ends):
     walked(trial)
-    job = updating.begin(trial._core, "to be killed", None, "", dry_run=False)
-    trial._core.working.discard(job.id)  # nobody is at it any more
+    trial._core.working.discard(updating.begin(trial._core, "to be killed", None, ""))  # nobody is at it any more
     ends(trial.update, reason="next")
     assert trial.updated("1").state == "running"
     assert trial.update(reason="next").state == "done"

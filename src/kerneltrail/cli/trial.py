@@ -14,7 +14,8 @@ import typer
 if TYPE_CHECKING:
     from kerneltrail.trial.conduct import Trial
     from kerneltrail.trial.folder import Folder
-    from kerneltrail.trial.ledger.ledger import Head, Ledger
+    from kerneltrail.trial.ledger.ledger import Ledger
+    from kerneltrail.trial.ledger.writer import Head
 
 DIFFERENT = 1
 """Exit code where a record does not hold what it should."""
@@ -32,6 +33,14 @@ At = Annotated[
     str | None,
     typer.Option("--ledger", help="Where the ledger is, if not in the folder: a path, or postgresql://user@host/name."),
 ]
+COPIES = "10,14,26"
+Copies = Annotated[
+    str,
+    typer.Option(
+        "--copies",
+        help="Copies made before updates that are kept: last ones, newest of so many days, of so many weeks; or all.",
+    ),
+]
 By = Annotated[str, typer.Option("--by", help="Your name, for the record.")]
 
 
@@ -47,8 +56,8 @@ def _folder(path: Path, ledger: str | None) -> Folder:
 
 
 @contextmanager
-def _opened(path: Path, ledger: str | None, *, freeze: bool = False) -> Iterator[Trial]:
-    running = _folder(path, ledger).open(freeze=freeze)
+def _opened(path: Path, ledger: str | None, *, copies: str = COPIES) -> Iterator[Trial]:
+    running = _folder(path, ledger).open(keep=copies)
     try:
         yield running
     finally:
@@ -78,7 +87,7 @@ def _time(text: str | None, option: str) -> datetime | None:
 
 def head_of(text: str | None) -> Head | None:
     """The end of a chain that was noted as number:hash."""
-    from kerneltrail.trial.ledger.ledger import Head
+    from kerneltrail.trial.ledger.writer import Head
 
     if text is None:
         return None
@@ -194,13 +203,14 @@ def update(
     ] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Compute and check; record nothing.")] = False,
     if_due: Annotated[bool, typer.Option("--if-due", help="Only if the protocol's schedule says so.")] = False,
+    copies: Copies = COPIES,
     by: By = "",
 ) -> None:
     """Learn from the outcomes so far. A new policy is checked, then it serves; a failed update changes nothing."""
     from kerneltrail.cli.terminal import say
 
     at = _time(as_of, "--as-of")
-    with _opened(folder, ledger) as running:
+    with _opened(folder, ledger, copies=copies) as running:
         why = running.due() if if_due else reason
         if not why:
             say(["No update is due."])

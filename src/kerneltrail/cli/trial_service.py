@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from kerneltrail.cli.trial import At, Where
+from kerneltrail.cli.trial import COPIES, At, Copies, Where
 
 
 def check_packages() -> None:
@@ -31,6 +31,7 @@ def serve(
     every: Annotated[
         float, typer.Option("--every", min=0.0, help="Seconds between looks at the clock, for updates and alerts.")
     ] = 30.0,
+    copies: Copies = COPIES,
 ) -> None:
     """Serve a trial over HTTP, until Ctrl-C. Several may serve the same ledger."""
     check_packages()
@@ -38,7 +39,7 @@ def serve(
     from kerneltrail.trial.folder import Folder
     from kerneltrail.trial.service import address_of, create_app, listening, server_for, write_log
 
-    opened = Folder(folder, ledger).open()
+    opened = Folder(folder, ledger).open(keep=copies)
     try:
         name = opened.protocol.trial
         with listening(host, port) as listener:

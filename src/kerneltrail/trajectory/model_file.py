@@ -86,8 +86,18 @@ def from_bytes(data: bytes, kind: type[Model], shown: str = "the model") -> Mode
         return _decode(content, arrays, kind)
 
 
+_KEPT = "_fingerprint"
+
+
 def fingerprint(model: LearntGraph) -> str:
     """A digest of all that selection depends on: two models with the same one follow users alike."""
+    kept = vars(model)  # as a cached property: a model does not change, and every user's file asks for it
+    if _KEPT not in kept:
+        kept[_KEPT] = _fingerprint(model)
+    return str(kept[_KEPT])
+
+
+def _fingerprint(model: LearntGraph) -> str:
     content, arrays = _encode(model)
     parts = ("schema", "pool", "priors", "settings", "batches", "nodes", "reward")
     facts = {name: content[name] for name in parts}

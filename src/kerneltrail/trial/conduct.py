@@ -7,7 +7,6 @@ dropped at any time, and several processes may work on one ledger.
 from __future__ import annotations
 
 import os
-import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, date, datetime
@@ -16,10 +15,11 @@ from typing import Any
 
 from kerneltrail.data import Cohort
 from kerneltrail.errors import UnknownName
-from kerneltrail.trial import agreement, alarms, deciding, enrolment, keys, reports, rerun, standing, updating
+from kerneltrail.trial import agreement, alarms, beside, deciding, enrolment, keys, reports, rerun, standing, updating
 from kerneltrail.trial.core import Clock, Core, folder_of_copies
 from kerneltrail.trial.draw import Draws
 from kerneltrail.trial.inspection import Inspection
+from kerneltrail.trial.keeping import Keeping
 from kerneltrail.trial.ledger import Head, Incident, Key, Ledger, Participant, State, Verdict, backup, verify
 from kerneltrail.trial.models import Models, ModelsAt
 from kerneltrail.trial.protocol import Protocol
@@ -48,9 +48,8 @@ class Trial(Inspection):
     it cannot be written; nothing is recorded then, and the same call may be repeated.
     """
 
-    def __init__(self, core: Core) -> None:
-        self._core = core
-        self._threads: list[threading.Thread] = []
+    def __init__(self, core: Core, again: beside.Again | None = None) -> None:
+        self._core, self._again = core, again
 
     @classmethod
     def open(
@@ -65,6 +64,8 @@ class Trial(Inspection):
         states: str | os.PathLike[str] | None = None,
         clock: Clock = lambda: datetime.now(UTC),
         warm: bool = True,
+        again: beside.Again | None = None,
+        keep: Keeping | None = None,
     ) -> Trial:
         """Open a trial.
 
@@ -79,13 +80,16 @@ class Trial(Inspection):
             states: a folder that keeps followed participants, so that a restart is quick; it may be deleted any time.
             clock: what says what time it is.
             warm: compute every active participant's state now, so that the first decisions are in time.
+            again: opens this trial in another process, where `start_update` then computes; None for a thread.
+            keep: which of the copies made before updates are kept; None for the usual rule.
 
         Raises:
             TrialError: if the ledger has another protocol in force, or the key is not the one that it commits to.
             ConfigError: if the protocol is to be frozen and does not fit the model.
         """
         copies = folder_of_copies(ledger, backups)
-        trial = cls(core := Core(ledger, Draws(key), Models(models), clock, copies, pilot, kept_in(states)))
+        core = Core(ledger, Draws(key), Models(models), clock, copies, pilot, kept_in(states), keep or Keeping())
+        trial = cls(core, again)
         with core.closed_on_failure():
             with core.reading() as state:
                 frozen = None if state.protocol is None else core.protocol(state)
@@ -130,16 +134,8 @@ class Trial(Inspection):
 
     # Who takes part --------------------------------------------------------------------------------------------------
 
-    def enrol(
-        self,
-        participant: str,
-        *,
-        timezone: str,
-        starts_on: date,
-        ends_on: date | None = None,
-        attributes: Mapping[str, Any] | None = None,
-        revision: int | None = None,
-    ) -> Answer:
+    def enrol(self, participant: str, *, timezone: str, starts_on: date, ends_on: date | None = None,
+              attributes: Mapping[str, Any] | None = None, revision: int | None = None) -> Answer:  # fmt: skip
         """Enrol somebody, or change what is known of them.
 
         The answer's `sequence` is the revision, also `Participant.revision`; the same again is a repeat.
@@ -290,15 +286,15 @@ class Trial(Inspection):
             UpdateRunning: if another one is. One whose process has ended is recorded as killed, and does not count.
             TrialError: before a protocol is frozen. Whatever else fails is the update's state: `failed`, in words.
         """
-        return updating.run(self._core, updating.begin(self._core, reason, as_of, by, dry_run=dry_run))
+        return updating.update(self._core, reason, as_of, by, dry_run=dry_run)
 
     def start_update(self, *, reason: str, as_of: datetime | None = None, by: str = "") -> str:
-        """Start an update in a thread, and return its id for `updated`; raises as `update`."""
-        job = updating.begin(self._core, reason, as_of, by, dry_run=False)
-        thread = threading.Thread(target=updating.run_alone, args=(self._core, job), name=f"update {job.id}")
-        self._threads.append(thread)
-        thread.start()
-        return job.id
+        """Start an update beside decisions, and return its id for `updated`; raises as `update`."""
+        return beside.start(self._core, updating.begin(self._core, reason, as_of, by), self._again)
+
+    def complete(self, id: str, aside: updating.Aside | None = None) -> Updated:
+        """Do an update that was started, perhaps by another process, to its end; `aside` calls what takes long."""
+        return updating.run(self._core, id, aside)
 
     def updated(self, id: str) -> Updated:
         """An update by its id, running or finished; raises `UnknownName`."""
@@ -329,7 +325,7 @@ class Trial(Inspection):
 
     def warm(self) -> int:
         """Compute the states of all active participants that are not in memory; their number."""
-        return updating.warm(self._core)
+        return beside.warm(self._core, self._again)
 
     # Looking after it ------------------------------------------------------------------------------------------------
 
@@ -370,9 +366,9 @@ class Trial(Inspection):
         """Make a key useless from now on; raises `UnknownName`."""
         return keys.revoke(self._core, id, reason, by)
 
-    def key_of(self, token: str) -> Key | None:
+    def key_of(self, token: str, *, since: float | None = None) -> Key | None:
         """The key that a token opens with, or None if it opens nothing; `payload["scopes"]` says what it is for."""
-        return keys.opened(self._core, token)
+        return keys.opened(self._core, token, since)
 
     def verify(self, expected: Head | None = None) -> Verdict:
         """Walk the ledger's chain."""
@@ -395,6 +391,4 @@ class Trial(Inspection):
 
     def close(self) -> None:
         """Wait for a running update, and give back connections."""
-        for thread in self._threads:
-            thread.join()
         self._core.close()

@@ -21,11 +21,13 @@ from kerneltrail.store.canonical import digest, parsed
 from kerneltrail.trajectory.new_user import NewUser
 from kerneltrail.trial.decision import Policy
 from kerneltrail.trial.draw import Draws
+from kerneltrail.trial.keeping import Keeping
 from kerneltrail.trial.ledger import canonical
 from kerneltrail.trial.ledger.entries import Entry, Kind
 from kerneltrail.trial.ledger.folds import Folded, State
-from kerneltrail.trial.ledger.ledger import Appended, Ledger, Writer
+from kerneltrail.trial.ledger.ledger import Ledger
 from kerneltrail.trial.ledger.participant import Participant
+from kerneltrail.trial.ledger.writer import Appended, Draft, Writer
 from kerneltrail.trial.models import Models
 from kerneltrail.trial.points import Pasts
 from kerneltrail.trial.protocol import Protocol
@@ -72,24 +74,31 @@ class Core:
     backups: Path | None = None
     pilot: Cohort | None = None
     states: States = field(default_factory=States)
+    keep: Keeping = field(default_factory=Keeping)
     pasts: Pasts = field(default_factory=Pasts)
     token: str = field(default_factory=lambda: uuid.uuid4().hex)  # of this process, so that a later one is another
     flights: set[str] = field(default_factory=set)  # decisions that threads of this process are making
     working: set[str] = field(default_factory=set)  # updates that threads of this process are at
     landed: threading.Condition = field(default_factory=threading.Condition)
+    beside: list[threading.Thread] = field(default_factory=list)  # that work beside decisions, and
+    ending: threading.Event = field(default_factory=threading.Event)  # that they should come to an end
 
     def __post_init__(self) -> None:
         self._folded = Folded(self.ledger)
         self._last: State | None = None
         self._protocols: dict[str, Protocol] = {}
         self._ids: tuple[int, dict[str, tuple[str, str]]] = (0, {})
+        self._versions: tuple[State, int, Versions] | None = None
         # The last bits of sums depend on the number of BLAS threads, and on who compiled the code.
         _ONE_THREAD.acquire()
         self._closed = False
         gp.compilation.ensure_compiled()
 
     def close(self) -> None:
-        """End threads, and give back connections."""
+        """Wait for a running update, end threads, and give back connections."""
+        self.ending.set()
+        for thread in self.beside:
+            thread.join()
         self.states.close()
         self.ledger.close()
         if not self._closed:
@@ -106,10 +115,13 @@ class Core:
             raise
 
     @contextmanager
-    def reading(self) -> Iterator[State]:
-        """The ledger's state with all that is recorded by now; it does not change within."""
+    def reading(self, since: float | None = None) -> Iterator[State]:
+        """The ledger's state with all that is recorded by now, or was by `since` (`Folded.state`).
+
+        It does not change within.
+        """
         with self._folded.lock:
-            state = self._folded.state()
+            state = self._folded.state(since)
             if state is not self._last:  # another chain: the ledger was restored from a copy
                 self.states.forget()
                 self.pasts.clear()
@@ -144,6 +156,13 @@ class Core:
             else:
                 raise UnknownName(f"no protocol with the hash {wanted[:12]}… was frozen")
         return self._protocols[wanted]
+
+    def versions(self, state: State) -> Versions:
+        """All versions that have served, kept until another one serves; a version is recorded with its turn."""
+        count, kept = len(state.activations), self._versions
+        if kept is None or kept[0] is not state or kept[1] != count:
+            kept = self._versions = (state, count, Versions(state))
+        return kept[2]
 
     def person(self, state: State, participant: str) -> Participant:
         """A participant, if they are enrolled and their data are there."""
@@ -193,16 +212,21 @@ class Core:
         return Policy(version.version, self.models.get(version.model_id), version.model_id, protocol.rule)
 
     def user(
-        self, person: Participant, versions: Versions, version: Version, states: States | None = None
+        self,
+        person: Participant,
+        versions: Versions,
+        version: Version,
+        states: States | None = None,
+        *,
+        compute: bool = True,
     ) -> NewUser | None:
-        """A participant as followed at a version, computed if need be; None for one without rows."""
+        """A participant as followed at a version, computed if need be and told; None for one without rows."""
         batches = versions.batches(version.version, person.id)
         if not batches:
             return None
-        model = self.models.get(version.model_id)
-        return (states or self.states).compute(
-            model, version.model_id, person.id, batches, self.gather(person, batches)
-        )
+        model, states = self.models.get(version.model_id), states or self.states
+        followed = states.compute if compute else states.known
+        return followed(model, version.model_id, person.id, batches, self.gather(person, batches))
 
     def answer(self, appended: Appended) -> Answer:
         """What is answered for an entry."""
@@ -247,10 +271,25 @@ class Core:
         known = self.ledger.get(Kind.INCIDENT, name) if key is not None else None
         if known is not None:
             return answer_of(known, new=False)
-        payload = {"kind": kind, "severity": severity, "words": words, **(details or {})}
-        shown = {"incident": name, **payload, "participant": participant}
-        return self.append(Kind.INCIDENT, name, payload, shown, participant=participant,
-                           request={"kind": kind}, writer=writer)  # fmt: skip
+        draft = incident_draft(kind, words, severity, participant, name, details or {})
+        if writer is not None:
+            (appended,) = writer.extend([draft])
+        else:
+            with self.ledger.transaction() as alone:
+                (appended,) = alone.extend([draft])
+        if isinstance(appended, Exception):
+            raise appended
+        return self.answer(appended)
+
+
+def incident_draft(
+    kind: str, words: str, severity: str, participant: str | None, name: str, details: Mapping[str, Any]
+) -> Draft:
+    """The entry of an incident."""
+    payload = {"kind": kind, "severity": severity, "words": words, **details}
+    shown = {"incident": name, **payload, "participant": participant}
+    request = digest(canonical({"kind": kind}))
+    return Draft.of(Kind.INCIDENT, name, payload, participant, request, canonical(shown))
 
 
 def _copy(person: Participant) -> Participant:

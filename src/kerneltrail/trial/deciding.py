@@ -23,8 +23,8 @@ from kerneltrail.trial.decision import Policy, State, begun
 from kerneltrail.trial.ladder import Source, decide_by_ladder
 from kerneltrail.trial.ledger import canonical, key_of
 from kerneltrail.trial.ledger.entries import Kind
-from kerneltrail.trial.ledger.ledger import Writer
 from kerneltrail.trial.ledger.participant import Participant
+from kerneltrail.trial.ledger.writer import Writer
 from kerneltrail.trial.past import Past
 from kerneltrail.trial.protocol import Protocol
 from kerneltrail.trial.request import Request
@@ -73,18 +73,21 @@ def as_json(request: Request) -> dict[str, Any]:
 
 
 def decide(core: Core, request: Request, began: float | None = None) -> Answer:
-    """Decide, record, answer; the deadline counts from `began`."""
+    """Decide, record, answer; the deadline counts from `began`, and so does what must be known (`Folded.state`)."""
     began = time.monotonic() if began is None else began
     key = key_of(str(request.participant), str(request.kind), str(request.index))
-    with core.reading() as state:
+    with core.reading(began) as state:
         limit = core.protocol(state).deadline_ms / 1000.0
-    with flight(core, key, limit):
-        repeat = repeated(core, request, key)
+    end = began + limit
+    with flight(core, key, limit) as waited:
+        since = time.monotonic() if waited else began  # whoever was waited for has recorded it
+        repeat = repeated(core, request, key, since=since)
         if repeat is not None:
             return repeat
-        asked = look(core, request, key, began + limit)
-        decision = made(core, asked, began + limit)
-        answer = record(core, asked, decision, computed_ms=round(1000 * (time.monotonic() - began)))
+        asked = look(core, request, key, end, since)
+        decision = made(core, asked, end)
+        taken = time.monotonic() - began
+        answer = record(core, asked, decision, patience=limit - taken, computed_ms=round(1000 * taken))
     skew = (request.decided_at - core.clock()).total_seconds()
     if answer.new and abs(skew) > SKEW:
         tell_skew(core, request, skew)
@@ -146,23 +149,29 @@ def report(core: Core, request: Request, action: int, probability: float, reason
 
 
 @contextmanager
-def flight(core: Core, key: str, limit: float) -> Iterator[None]:
-    """Make a decision alone: who asks for the same waits until it is recorded, or the deadline has passed."""
+def flight(core: Core, key: str, limit: float) -> Iterator[bool]:
+    """Make a decision alone: who asks for the same waits until it is recorded, or the deadline has passed.
+
+    Yields whether another one was waited for.
+    """
     with core.landed:
+        waited = key in core.flights
         if not core.landed.wait_for(lambda: key not in core.flights, limit):
             raise InFlight(f"the decision {key!r} is being made just now: ask again")
         core.flights.add(key)
     try:
-        yield
+        yield waited
     finally:
         with core.landed:
             core.flights.discard(key)
             core.landed.notify_all()
 
 
-def repeated(core: Core, request: Request, key: str, more: Mapping[str, Any] | None = None) -> Answer | None:
+def repeated(
+    core: Core, request: Request, key: str, more: Mapping[str, Any] | None = None, since: float | None = None
+) -> Answer | None:
     """What was answered to the same request before, or None; another request for the same decision is a conflict."""
-    with core.reading() as state:
+    with core.reading(since) as state:
         known = state.participants.get(str(request.participant))
         stored = None if known is None else known.decisions.get(key)
     entry = None if stored is None else core.ledger.get(Kind.DECISION, key)
@@ -214,9 +223,9 @@ def _differing(record: Mapping[str, Any], request: Request) -> list[str]:
     return [name for name, value in asked.items() if there[name] != value]
 
 
-def look(core: Core, request: Request, key: str, end: float) -> Asked:
+def look(core: Core, request: Request, key: str, end: float, since: float | None = None) -> Asked:
     """A request with what the ledger says; refused where nothing is decided for the participant now."""
-    with core.reading() as state:
+    with core.reading(since) as state:
         protocol = core.protocol(state)
         request.check(protocol)
         person = core.person(state, request.participant)
@@ -225,7 +234,7 @@ def look(core: Core, request: Request, key: str, end: float) -> Asked:
         check_active(person, enrolled, local)
         request = replace(request, decided_at=local)
         past = core.pasts.at(protocol, person, state.sequence, local)
-        sources = _sources(core, protocol, Versions(state), person, end)
+        sources = _sources(core, protocol, core.versions(state), person, end)
         return Asked(request, key, protocol, person, state.sequence, past, sources)
 
 
@@ -289,24 +298,30 @@ def record(
     *,
     writer: Writer | None = None,
     more: Mapping[str, Any] | None = None,
+    patience: float | None = None,
     **beside: Any,
 ) -> Answer:
-    """Write a decision into the ledger; what is answered is what was recorded first."""
-    recorder = core.ledger if writer is None else writer
+    """Write a decision into the ledger; what is answered is what was recorded first.
+
+    Raises:
+        NotRecorded: if it cannot be written, or not within `patience`.
+    """
+    payload = {**decision.record(), "until": asked.until, **beside}
+    shown = {**decision.answer(), **{key: beside[key] for key in ("drawn_by",) if key in beside}}
+    facts: dict[str, Any] = {
+        "participant": decision.participant,
+        "request_hash": _hash(asked.request, more),
+        "response": canonical(shown),
+    }
+    if writer is not None:
+        return core.answer(writer.append(Kind.DECISION, asked.key, payload, **facts))
     try:
-        appended = recorder.append(
-            Kind.DECISION,
-            asked.key,
-            {**decision.record(), "until": asked.until, **beside},
-            participant=decision.participant,
-            request_hash=_hash(asked.request, more),
-            response=canonical({**decision.answer(), **{key: beside[key] for key in ("drawn_by",) if key in beside}}),
-        )
-    except KeyConflict as conflict:  # another process was faster, with another payload
-        if writer is None:
-            tell_conflict(core, conflict, decision.participant)
-        raise
-    return core.answer(appended)
+        return core.answer(core.ledger.append(Kind.DECISION, asked.key, payload, **facts, patience=patience))
+    except KeyConflict:  # another process was faster: what it drew ahead stands, and another payload is a conflict
+        repeat = repeated(core, asked.request, asked.key, more)
+        if repeat is None:
+            raise
+        return repeat
 
 
 def requested(record: Mapping[str, Any]) -> Request:

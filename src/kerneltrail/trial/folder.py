@@ -7,6 +7,7 @@ import secrets
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 
 from kerneltrail.data import Cohort
@@ -15,6 +16,7 @@ from kerneltrail.store.atomic import read, write
 from kerneltrail.trajectory.model import load
 from kerneltrail.trial.conduct import Trial
 from kerneltrail.trial.draw import Draws
+from kerneltrail.trial.keeping import USUAL, Keeping
 from kerneltrail.trial.ledger.ledger import Ledger
 from kerneltrail.trial.models import SUFFIX, Models
 from kerneltrail.trial.protocol import Protocol, read_protocol
@@ -62,6 +64,7 @@ class Folder:
         location = self.path / LEDGER if self.location is None else self.location
         ledger = Ledger(location, self.protocol().trial)
         if not new and ledger.head() is None:
+            ledger.close()
             raise TrialError(
                 f"{ledger.database.shown} has no ledger of the trial {ledger.trial} yet: `kerneltrail trial freeze` "
                 "begins it"
@@ -69,20 +72,34 @@ class Folder:
         return ledger
 
     def open(
-        self, *, freeze: bool = False, warm: bool = False, clock: Callable[[], datetime] = lambda: datetime.now(UTC)
+        self,
+        *,
+        freeze: bool = False,
+        warm: bool = False,
+        clock: Callable[[], datetime] | None = None,
+        alone: bool = False,
+        keep: str = USUAL,
     ) -> Trial:
-        """The trial of the folder; `freeze` freezes the protocol in the file if none is in force."""
+        """The trial of the folder; `freeze` freezes the protocol in the file if none is in force.
+
+        Updates that are started compute in a process of their own, unless this one should do all `alone`, or has a
+        clock that no other process has. `keep` says which copies are kept (`Keeping.of`).
+        """
         protocol = self.protocol()
+        key, pilot, rule = self.draws().key, self.pilot(protocol), Keeping.of(keep)
+        again = partial(Folder(self.path.resolve(), self.location).open, alone=True, keep=keep)
         return Trial.open(
-            self.ledger(new=freeze),
-            key=self.draws().key,
+            self.ledger(new=freeze),  # when nothing else can be refused: who has it closes it
+            key=key,
             models=self.path / MODELS,
             protocol=protocol if freeze else None,
-            pilot=self.pilot(protocol),
+            pilot=pilot,
             backups=self.path / BACKUPS,
             states=self.path / STATES,
-            clock=clock,
+            clock=clock or partial(datetime.now, UTC),
             warm=warm,
+            again=None if alone or clock is not None else again,
+            keep=rule,
         )
 
 

@@ -48,12 +48,12 @@ def revoke(core: Core, id: str, reason: str, by: str) -> Answer:
     return core.append(Kind.KEY_REVOKED, id, payload, {"id": id, **payload})
 
 
-def opened(core: Core, token: str) -> Key | None:
-    """The key that a token opens with, or None."""
+def opened(core: Core, token: str, since: float | None) -> Key | None:
+    """The key that a token opens with, or None; by what was recorded by `since` at least (`Folded.state`)."""
     parts = token.split("_", 2)
     if len(parts) != 3 or parts[0] != "kt":
         return None
-    with core.reading() as state:
+    with core.reading(since) as state:
         key = state.keys.get(parts[1])
     if key is None or key.revoked_at is not None:
         return None

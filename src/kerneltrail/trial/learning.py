@@ -33,7 +33,6 @@ class Job:
         until: the last entry that it knows.
         people: participants as they were at that entry.
         batches: theirs at the base.
-        problem: why it cannot even begin.
     """
 
     id: str
@@ -43,7 +42,6 @@ class Job:
     until: int
     people: Mapping[str, Participant]
     batches: Mapping[str, Batches]
-    problem: str = ""
 
 
 @dataclass

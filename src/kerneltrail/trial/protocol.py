@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from functools import cached_property
 from math import isclose, sqrt
 from typing import Any, Literal
 
@@ -127,11 +128,15 @@ class Protocol(Section):
         """All of it as plain values, what was left to defaults included."""
         return self.model_dump(mode="json")
 
+    def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Protocol:
+        """A protocol with other values: checked, and with a hash of its own, which a plain copy would not have."""
+        return self.from_json({**self.to_json(), **(update or {})})
+
     def canonical(self) -> bytes:
         """Its canonical JSON: what is hashed."""
         return canonical(self.to_json())
 
-    @property
+    @cached_property  # every decision asks for it many times, and it does not change
     def hash(self) -> str:
         """SHA-256 of its canonical JSON. Comments, order of keys and the file's language do not change it."""
         return sha256_of(self.to_json())
@@ -146,7 +151,7 @@ class Protocol(Section):
         """What the advantage must exceed."""
         return Burden(self.burden.delta, self.burden.per_dose, self.burden.decay)
 
-    @property
+    @cached_property
     def rule(self) -> Allocation:
         """The allocation rule, with its slope in the target's units."""
         return self._stated().in_units(self.allocation.noise_sd)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
 from kerneltrail.data.arrays import LARGEST
-from kerneltrail.errors import DataError, KerneltrailError, KeyConflict, LedgerError, NotRecorded, ParticipantRemoved
+from kerneltrail.errors import DataError, KerneltrailError, KeyConflict, LedgerError, ParticipantRemoved
 from kerneltrail.names import nearest, shortened
 from kerneltrail.store.validate import short
 from kerneltrail.trial.core import Core
@@ -15,10 +16,14 @@ from kerneltrail.trial.deciding import tell_conflict
 from kerneltrail.trial.ledger import canonical, key_of
 from kerneltrail.trial.ledger.entries import Kind, instant
 from kerneltrail.trial.ledger.folds import State
+from kerneltrail.trial.ledger.writer import Draft
 from kerneltrail.trial.results import Answer, Item
 
 STATUSES = ("sent", "delivered", "seen", "dismissed", "failed", "not_delivered", "unknown")
 """What can be reported of a decision."""
+
+_LOOK = 100
+"""Items that are looked up in the state at a time."""
 
 Entry = tuple[str, dict[str, Any]]
 """Key and payload."""
@@ -73,29 +78,41 @@ def observations(core: Core, items: Sequence[Mapping[str, Any]]) -> list[Item]:
 
 
 def _stored(core: Core, kind: Kind, items: Sequence[Any], read: Callable[[Core, State, Any], Entry]) -> list[Item]:
-    """Record items in one commit; one that is refused keeps none of the others."""
-    results: list[Item] = []
+    """Record items in one commit; one that is refused keeps none of the others.
+
+    All that can be done before is: decisions wait while it is committed, and while the state is looked at.
+    """
+    began = time.monotonic()
+    results: list[Item | None] = []
+    drafts: list[tuple[int, Draft]] = []
+    for begin in range(0, len(items), _LOOK):
+        with core.reading(began) as state:
+            for number, item in enumerate(items[begin : begin + _LOOK], begin):
+                name = str(item.get("client_id", "")) if isinstance(item, Mapping) else ""
+                results.append(None)
+                try:
+                    key, payload = read(core, state, item)
+                    drafts.append((number, Draft.of(kind, key, payload, item["participant"])))
+                except LedgerError as problem:
+                    if not isinstance(problem, ParticipantRemoved):
+                        raise
+                    results[number] = Item(name, "refused", str(problem))
+                except KerneltrailError as problem:
+                    results[number] = Item(name, "refused", str(problem))
     conflicts: list[tuple[KeyConflict, str]] = []
-    with core.ledger.transaction() as writer, core.reading() as state:
-        for item in items:
-            name = str(item.get("client_id", "")) if isinstance(item, Mapping) else ""
-            try:
-                key, payload = read(core, state, item)
-                done = writer.append(kind, key, payload, participant=item["participant"])
-            except NotRecorded:
-                raise
-            except KeyConflict as conflict:
-                conflicts.append((conflict, item["participant"]))
-                results.append(Item(name, "refused", conflict.words))
-            except (DataError, ParticipantRemoved, KerneltrailError) as problem:
-                if isinstance(problem, LedgerError) and not isinstance(problem, ParticipantRemoved):
-                    raise
-                results.append(Item(name, "refused", str(problem)))
+    with core.ledger.transaction() as writer:
+        for (number, draft), done in zip(drafts, writer.extend([draft for _, draft in drafts]), strict=True):
+            name = str(items[number]["client_id"])
+            if isinstance(done, KeyConflict):
+                conflicts.append((done, str(draft.participant)))
+                results[number] = Item(name, "refused", done.words)
+            elif isinstance(done, ParticipantRemoved):
+                results[number] = Item(name, "refused", str(done))
             else:
-                results.append(Item(name, "stored" if done.new else "duplicate", "", done.entry.sequence))
+                results[number] = Item(name, "stored" if done.new else "duplicate", "", done.entry.sequence)
     for each, participant in conflicts:
         tell_conflict(core, each, participant)
-    return results
+    return [item for item in results if item is not None]
 
 
 def _checked(item: Any, needed: Sequence[str], optional: Sequence[str] = ()) -> None:

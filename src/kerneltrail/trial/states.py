@@ -41,6 +41,11 @@ class States:
         self._lock = threading.RLock()
         self._pool: ThreadPoolExecutor | None = None
 
+    @property
+    def is_kept(self) -> bool:
+        """Whether states are also kept in files."""
+        return self._shelf is not None
+
     def get(self, model_id: str, participant: str, batches: Batches) -> NewUser | None:
         """One that is in memory, or None."""
         with self._lock:
@@ -91,6 +96,18 @@ class States:
         self.put(model_id, participant, batches, user)
         if self._shelf is not None and begin < len(batches):
             self._shelf.write(participant, names[-1], user)
+        return user
+
+    def known(
+        self, model: LearntGraph, model_id: str, participant: str, batches: Batches, gather: Gather
+    ) -> NewUser | None:
+        """One that is in memory, or in a file; None if it would have to be computed."""
+        user = self.get(model_id, participant, batches)
+        if user is None and self._shelf is not None:
+            name = digests(model_id, participant, gather(0), model.covariates)[-1]
+            user = self._shelf.read(participant, name, model)
+            if user is not None:
+                self.put(model_id, participant, batches, user)
         return user
 
     def within(

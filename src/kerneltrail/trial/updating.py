@@ -4,69 +4,74 @@ from __future__ import annotations
 
 import os
 import platform
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from datetime import datetime, timedelta
 
 from kerneltrail.engines import short_turns
 from kerneltrail.errors import (
     KerneltrailError,
     LedgerError,
-    ParticipantRemoved,
     TrialError,
     UnknownName,
     UpdateRunning,
 )
 from kerneltrail.kernels.phrases import counted, listing
 from kerneltrail.trial import rhythm
-from kerneltrail.trial.core import Core
+from kerneltrail.trial.core import Core, incident_draft
 from kerneltrail.trial.enrolment import copy_name
 from kerneltrail.trial.learning import Job, Learnt, learn
 from kerneltrail.trial.ledger.copies import backup
 from kerneltrail.trial.ledger.entries import Kind, instant
 from kerneltrail.trial.ledger.folds import State, Update
-from kerneltrail.trial.ledger.ledger import Writer
+from kerneltrail.trial.ledger.writer import Draft
+from kerneltrail.trial.protocol import Protocol
 from kerneltrail.trial.results import Check, Updated, UpdateState
 from kerneltrail.trial.rows import until as as_it_was
-from kerneltrail.trial.versions import Versions, stored_version
+from kerneltrail.trial.versions import Version, Versions, stored_version
 
+Aside = Callable[[Callable[[], tuple[Job, Learnt]]], tuple[Job, Learnt]]
+"""Calls a function elsewhere, and returns what it returned."""
 LEASE = timedelta(hours=1)
 """An update of another machine that has not ended after so long counts as killed."""
 
 
-def begin(core: Core, reason: str, as_of: datetime | None, by: str, *, dry_run: bool) -> Job:
-    """Start an update: its entry is recorded, and others are refused until it ends."""
-    if dry_run:
-        with core.reading() as state:
-            return _job(core, state, "", reason, as_of)
+def update(core: Core, reason: str, as_of: datetime | None, by: str, *, dry_run: bool) -> Updated:
+    """Make an update here and now; a dry run records nothing."""
+    return _dry_run(core, reason, as_of) if dry_run else run(core, begin(core, reason, as_of, by))
+
+
+def begin(core: Core, reason: str, as_of: datetime | None, by: str) -> str:
+    """Start an update, and return its id: its entry is recorded, and others are refused until it ends.
+
+    Nothing long is done here: whoever asked for it is answered, and decisions do not wait.
+    """
     _bury(core)
     with core.reading() as state:
         _check_alone(state)
-        _job(core, state, "", reason, as_of)  # refuses what cannot be, before a copy is made
-        number = len(state.updates) + 1
-    problem = _copied(core, number)
+        _basis(core, state, as_of)  # refuses what cannot be
     with core.ledger.transaction() as writer:
         with core.reading() as state:
             _check_alone(state)
-            job = _job(core, state, str(len(state.updates) + 1), reason, as_of)
-            job = replace(job, problem=problem)
-        core.working.add(job.id)
+            _, base, until = _basis(core, state, as_of)
+            id = str(len(state.updates) + 1)
+        core.working.add(id)
         writer.append(
             Kind.UPDATE_STARTED,
-            job.id,
+            id,
             {
                 "reason": reason,
                 "by": by,
                 "as_of": None if as_of is None else as_of.isoformat(),
-                "until": job.until,
-                "base": job.base.version,
+                "until": until,
+                "base": base.version,
                 "host": platform.node(),
                 "process": os.getpid(),
                 "token": core.token,
             },
         )
-    return job
+    return id
 
 
 def _check_alone(state: State) -> None:
@@ -75,40 +80,64 @@ def _check_alone(state: State) -> None:
         raise UpdateRunning(f"update {running.id} has been running since {running.started_at}")
 
 
-def _copied(core: Core, number: int) -> str:
-    """Copy the ledger before anything is learnt; what went wrong, in words."""
-    if core.backups is not None:
-        try:
-            backup(core.ledger, core.backups / copy_name(core, f"before-update-{number}"))
-        except (LedgerError, OSError) as problem:
-            return f"the ledger was not copied: {problem}"
-    return ""
-
-
-def _job(core: Core, state: State, id: str, reason: str, as_of: datetime | None) -> Job:
-    protocol, versions = core.protocol(state), Versions(state)
-    base = versions.active
+def _basis(core: Core, state: State, as_of: datetime | None) -> tuple[Protocol, Version, int]:
+    """What an update that begins now rests on: the protocol, the version that serves, the last entry it may know."""
+    protocol, base = core.protocol(state), Versions(state).active
     if base is None:
         raise UnknownName(f"the trial {state.trial} has no policy that serves")
-    until = state.sequence if as_of is None else _sequence(core, as_of, state.sequence)
+    until = state.sequence if as_of is None else min(core.ledger.last_by(as_of), state.sequence)
     if until < base.until:
         raise TrialError(
             f"the policy that serves knows what was recorded up to entry {base.until}, and {as_of} is before that: "
             "activate an earlier version first"
         )
+    return protocol, base, until
+
+
+def _dry_run(core: Core, reason: str, as_of: datetime | None) -> Updated:
+    """Compute and check, and record nothing."""
+    with core.reading() as state:
+        protocol, base, until = _basis(core, state, as_of)
+        job = _job("", reason, protocol, base, until, state)
+    try:
+        with short_turns():
+            result = learn(core, job)
+    except Exception as problem:
+        return Updated("", "failed", None, base.version, words=_words(problem))
+    return _updated(job, result, _outcome(result), None)
+
+
+def _started(core: Core, id: str) -> Job:
+    """What an update works on, as it was when it was started, whatever was recorded since."""
+    with core.reading() as state:
+        update = state.updates[id]
+        frozen = [each for each in state.protocols if each.sequence < update.started]
+        protocol = core.protocol(state, frozen[-1].hash)
+        base = Versions(state).get(str(update.request["base"]))
+        return _job(id, str(update.request["reason"]), protocol, base, int(update.request["until"]), state)
+
+
+def _job(id: str, reason: str, protocol: Protocol, base: Version, until: int, state: State) -> Job:
     people = {
         name: as_it_was(person, until)
         for name, person in state.participants.items()
         if person.removed is None and person.enrolled is not None
     }
+    versions = Versions(state)
     batches = {name: versions.batches(base.version, name) for name in people}
     return Job(id, reason, protocol, base, until, people, batches)
 
 
-def _sequence(core: Core, as_of: datetime, last: int) -> int:
-    """The last entry that was received by a time."""
-    return max((each.sequence for each in core.ledger.entries(until=last) if instant(each.received_at) <= as_of),
-               default=0)  # fmt: skip
+def _copy(core: Core, id: str) -> None:
+    """Copy the ledger as it was before an update, before anything is learnt."""
+    if core.backups is not None:
+        with core.reading() as state:
+            last = state.updates[id].started - 1
+        try:
+            backup(core.ledger, core.backups / copy_name(core, f"before-update-{id}"), until=last)
+        except (LedgerError, OSError) as problem:
+            raise TrialError(f"the ledger was not copied: {problem}") from problem
+        core.keep.thin(core.backups)
 
 
 def _bury(core: Core) -> None:
@@ -116,10 +145,15 @@ def _bury(core: Core) -> None:
     with core.reading() as state:
         running = state.running_update
     if running is not None and is_dead(core, running, core.clock()):
-        words = f"update {running.id} was killed before it ended: the policy before it has gone on serving"
-        with core.ledger.transaction() as writer:
-            writer.append(Kind.UPDATE_FINISHED, running.id, {"state": "killed", "words": words})
-            core.incident("update-killed", words, key=f"update-killed/{running.id}", writer=writer)
+        killed(core, running.id)
+
+
+def killed(core: Core, id: str) -> None:
+    """Record that an update was killed."""
+    words = f"update {id} was killed before it ended: the policy before it has gone on serving"
+    with core.ledger.transaction() as writer:
+        writer.append(Kind.UPDATE_FINISHED, id, {"state": "killed", "words": words})
+        core.incident("update-killed", words, key=f"update-killed/{id}", writer=writer)
 
 
 def due(core: Core, state: State, now: datetime) -> str:
@@ -150,97 +184,106 @@ def is_dead(core: Core, update: Update, now: datetime) -> bool:
     return False
 
 
-def run(core: Core, job: Job) -> Updated:
+def run(core: Core, id: str, aside: Aside | None = None) -> Updated:
     """Do an update that was started, to its end; what goes wrong is its state.
+
+    Args:
+        core: of the trial.
+        id: of the update.
+        aside: does what takes long, at a lower priority, say; what is recorded is recorded here, since others wait.
 
     Raises:
         NotRecorded: if not even that can be recorded. The next update then notes that this one was broken off.
     """
+
+    def learnt() -> tuple[Job, Learnt]:
+        _copy(core, id)
+        job = _started(core, id)
+        return job, learn(core, job)
+
     try:
-        with short_turns():  # decisions go on in other threads meanwhile
-            return _run(core, job)
+        with short_turns():  # decisions may go on in other threads meanwhile
+            job, result = learnt() if aside is None else aside(learnt)
+            return finish(core, job, result)
+    except Exception as problem:  # one of the ledger, too: it may be written again by now
+        return failed(core, id, problem)
     finally:
-        core.working.discard(job.id)
+        core.working.discard(id)
 
 
-def run_alone(core: Core, job: Job) -> None:
+def run_alone(core: Core, id: str) -> None:
     """As `run`, in a thread of its own: the next update notes what could not be recorded, since nobody listens here."""
     with suppress(LedgerError):
-        run(core, job)
+        run(core, id)
 
 
-def _run(core: Core, job: Job) -> Updated:
-    if job.problem:
-        return _failed(core, job, job.problem)
-    try:
-        result = learn(core, job)
-    except KerneltrailError as problem:
-        return _failed(core, job, str(problem))
-    except Exception as problem:
-        return _failed(core, job, f"{type(problem).__name__}: {problem}")
-    try:
-        return finish(core, job, result)
-    except LedgerError as problem:  # it may be written again by now
-        return _failed(core, job, str(problem))
-    except Exception as problem:
-        return _failed(core, job, f"{type(problem).__name__}: {problem}")
+def _outcome(result: Learnt) -> UpdateState:
+    return "done" if result.participants else "refused" if result.held else "empty"
 
 
 def finish(core: Core, job: Job, result: Learnt) -> Updated:
     """Record what an update came to, and with it, in the same commit, that its policy serves."""
-    state: UpdateState = "done" if result.participants else "refused" if result.held else "empty"
-    if not job.id:
-        return _updated(job, result, state, None)
+    with core.reading() as now:
+        basis = _turn(now, result)
+    done, draft = _finished(job, result, basis)  # spelt before the transaction, for which decisions wait
+    incidents = list(_incidents(job, result))
     with core.ledger.transaction() as writer:
         with core.reading() as now:
-            versions = Versions(now)
-            gone = [name for name in result.participants if now.participants[name].removed is not None]
-            serving = versions.active
-        for name in gone:  # removed while it was computed
-            del result.participants[name]
-        if state == "done" and (serving is None or serving.version != job.base.version):
-            state = "superseded"
-        version = versions.next_name() if state == "done" else None
-        policy = None
-        if version is not None:
-            policy = stored_version(version, result.model_id, job.base.version, job.until, result.participants)
-        done = _updated(job, result, state, version)
-        writer.append(
-            Kind.UPDATE_FINISHED,
-            job.id,
-            {
-                "state": state,
-                "policy": policy,
-                "base": job.base.version,
-                "checks": [asdict(check) for check in result.checks],
-                "left_out": result.left_out,
-                "calibration": result.calibration,
-                "rebuilt": result.rebuilt,
-                "held": result.held,
-                "rows": result.rows,
-                "words": done.words,
-            },
-        )
-        if version is not None:
+            latest = _turn(now, result)
+        if latest != basis:  # another policy was activated, or somebody's data were removed, just now
+            done, draft = _finished(job, result, latest)
+        (recorded,) = writer.extend([draft])
+        if isinstance(recorded, Exception):  # somebody took it for killed
+            raise recorded
+        if done.version is not None:
             reason = f"update {job.id}: {job.reason}"
-            writer.append(Kind.POLICY_ACTIVATED, f"{version}/update-{job.id}", {"version": version, "reason": reason})
-        _tell(core, job, result, writer)
+            key = f"{done.version}/update-{job.id}"
+            writer.append(Kind.POLICY_ACTIVATED, key, {"version": done.version, "reason": reason})
+        writer.extend(incidents)  # of somebody whose data were removed none is recorded
     return done
 
 
-def _tell(core: Core, job: Job, result: Learnt, writer: Writer) -> None:
+def _turn(state: State, result: Learnt) -> tuple[str, str | None, tuple[str, ...]]:
+    """What a new policy depends on when its turn comes: its name, the version that serves, and who was removed."""
+    versions = Versions(state)
+    gone = tuple(name for name in result.participants if state.participants[name].removed is not None)
+    return versions.next_name(), None if versions.active is None else versions.active.version, gone
+
+
+def _finished(job: Job, result: Learnt, turn: tuple[str, str | None, tuple[str, ...]]) -> tuple[Updated, Draft]:
+    """What an update came to, and its entry."""
+    name, serving, gone = turn
+    state, policy = _outcome(result), None
+    for each in gone:  # removed while it was computed
+        result.participants.pop(each, None)
+    if state == "done" and serving != job.base.version:
+        state = "superseded"
+    if state == "done":
+        policy = stored_version(name, result.model_id, job.base.version, job.until, result.participants)
+    done = _updated(job, result, state, None if policy is None else name)
+    payload = {
+        "state": state,
+        "policy": policy,
+        "base": job.base.version,
+        "checks": [asdict(check) for check in result.checks],
+        "left_out": result.left_out,
+        "calibration": result.calibration,
+        "rebuilt": result.rebuilt,
+        "held": result.held,
+        "rows": result.rows,
+        "words": done.words,
+    }
+    return done, Draft.of(Kind.UPDATE_FINISHED, job.id, payload)
+
+
+def _incidents(job: Job, result: Learnt) -> Iterator[Draft]:
     """Incidents of participants who were held back, or whose probability moves far, recorded with the update."""
     for check in result.checks:
         if not check.passed:
             severity = "warning" if check.name == "shift" else "error"
             kind = "large-shift" if check.name == "shift" else "held-back"
-            key = f"{kind}/{job.id}/{check.participant}"
-            details = {"update": job.id}
-            person = check.participant
-            with suppress(ParticipantRemoved):
-                core.incident(
-                    kind, check.words, severity=severity, participant=person, key=key, details=details, writer=writer
-                )
+            name = f"{kind}/{job.id}/{check.participant}"
+            yield incident_draft(kind, check.words, severity, check.participant, name, {"update": job.id})
 
 
 def _updated(job: Job, result: Learnt, state: UpdateState, version: str | None) -> Updated:
@@ -284,14 +327,22 @@ def _counts(left_out: Mapping[str, Mapping[str, list[int]]]) -> dict[str, int]:
     return counts
 
 
-def _failed(core: Core, job: Job, problem: str) -> Updated:
-    words = f"The update failed, so the policy stays as it was: {problem}"
-    done = Updated(job.id, "failed", None, job.base.version, words=words)
-    if job.id:
-        with core.ledger.transaction() as writer:
-            writer.append(Kind.UPDATE_FINISHED, job.id, {"state": "failed", "base": job.base.version, "words": words})
-            core.incident("update-failed", words, severity="error", key=f"update-failed/{job.id}", writer=writer)
-    return done
+def failed(core: Core, id: str, problem: Exception) -> Updated:
+    """Record that an update failed."""
+    words = _words(problem)
+    with core.reading() as state:
+        base = state.updates[id].request.get("base")
+    with core.ledger.transaction() as writer:
+        writer.append(Kind.UPDATE_FINISHED, id, {"state": "failed", "base": base, "words": words})
+        core.incident("update-failed", words, severity="error", key=f"update-failed/{id}", writer=writer)
+    return Updated(id, "failed", None, base, words=words)
+
+
+def _words(problem: Exception) -> str:
+    known = isinstance(problem, KerneltrailError)
+    return (
+        f"The update failed, so the policy stays as it was: {'' if known else f'{type(problem).__name__}: '}{problem}"
+    )
 
 
 def recorded(update: Update) -> Updated:
@@ -312,22 +363,3 @@ def recorded(update: Update) -> Updated:
         held=tuple(result.get("held", ())),
         words=result.get("words", ""),
     )
-
-
-def warm(core: Core) -> int:
-    """Compute the states of all active participants that are not in memory; their number.
-
-    A model that is missing, or a state that cannot be computed, is left to the ladder.
-    """
-    with core.reading() as state:
-        versions = Versions(state)
-        people = [each for each in state.participants.values() if each.status() in ("active", "paused")]
-        removed = [each.id for each in state.participants.values() if each.removed is not None]
-    for name in removed:  # perhaps by a process that did not know of files here
-        core.states.forget(name)
-    version, count = versions.active, 0
-    for person in people if version is not None else ():
-        with suppress(Exception):
-            if version is not None and core.user(person, versions, version) is not None:
-                count += 1
-    return count

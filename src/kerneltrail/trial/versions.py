@@ -67,7 +67,7 @@ def stored_version(
 
 
 class Versions:
-    """All versions of a ledger's state; cheap to make, so made anew for each reader."""
+    """All versions of a ledger's state by now."""
 
     def __init__(self, state: State) -> None:
         self.by_name: dict[str, Version] = {}
@@ -80,6 +80,7 @@ class Versions:
                 checks = tuple(result.get("checks", ()))
                 self._add(Version(result["policy"], update.finished, str(update.finished_at), checks))
         self._activations = state.activations
+        self._batches: dict[tuple[str, str], Batches] = {}
 
     def _add(self, version: Version) -> None:
         self.by_name[version.version] = version
@@ -111,6 +112,12 @@ class Versions:
 
     def batches(self, version: str, participant: str) -> Batches:
         """A participant's batches at a version."""
+        known = self._batches.get((version, participant))
+        if known is None:
+            known = self._batches[version, participant] = self._gathered(version, participant)
+        return known
+
+    def _gathered(self, version: str, participant: str) -> Batches:
         added: list[tuple[int, ...]] = []
         name: str | None = version
         while name is not None:

@@ -48,10 +48,11 @@ def test_rows_are_shown_with_the_load_beside_them(measured):
 
 
 def test_the_bar_is_about_lateness_and_the_slowest_twentieth():
-    row = {"method": UPDATING, "p95": 0.05, "late": 0}
+    row = {"method": UPDATING, "p95": 0.05, "late": 0, "refused": 0}
     assert ServeBenchmark.is_met(row)
     assert ServeBenchmark.style(row) == ""
     assert ServeBenchmark.style({**row, "late": 1}) == "red"
+    assert ServeBenchmark.style({**row, "refused": 1}) == "red"
     assert ServeBenchmark.style({**row, "p95": 0.051}) == "red"
     assert ServeBenchmark.style({**row, "method": FAST, "p95": 1.0}) == ""
 

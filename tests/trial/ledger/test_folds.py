@@ -230,11 +230,11 @@ class TestFolded:
         folded = Folded(ledger)
         before = folded.state()
 
-        def away(**_):
+        def away(*_):
             raise LedgerError("away")
 
         with monkeypatch.context() as patched:
-            patched.setattr(ledger, "entries", away)
+            patched.setattr(ledger, "following", away)
             with pytest.raises(LedgerError, match="away"):
                 folded.state()
         assert folded.state() is before

@@ -28,9 +28,9 @@ def mortal(how, number):
             os.kill(os.getpid(), signal.SIGKILL)
 
     @contextmanager
-    def counted(database, trial):
+    def counted(database, trial, *patience):
         nonlocal commits
-        with writing(database, trial) as connection:
+        with writing(database, trial, *patience) as connection:
             yield connection
             commits += 1  # there is one writer at a time
             this = commits  # after the commit another may have begun

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import json
+import math
 import os
 import socket
 import subprocess
@@ -179,12 +180,14 @@ class Notes:
         seconds: since each should have been asked for, and
         calls: since it was.
         reasons: of those that another rung made.
+        refused: what was said of those that could not be recorded in time.
         problems: what ended the measurement.
     """
 
     seconds: list[float] = field(default_factory=list)
     calls: list[float] = field(default_factory=list)
     reasons: list[str] = field(default_factory=list)
+    refused: list[str] = field(default_factory=list)
     problems: list[Exception] = field(default_factory=list)
 
     def summary(self, span: float, processor: float) -> dict[str, Any]:
@@ -205,6 +208,7 @@ class Notes:
             "processor": processor / len(self.seconds),
             "fallbacks": len(self.reasons),
             "late": sum(any(word in reason for word in LATE) for reason in self.reasons),
+            "refused": len(self.refused),
             "reasons": sorted(set(self.reasons))[:5],
         }
 
@@ -234,6 +238,9 @@ class Caller:
         answered = monotonic()
         notes.seconds.append(answered - (sent if since is None else since))
         notes.calls.append(answered - sent)
+        if reply.status == 503:  # it could not be recorded in time
+            notes.refused.append(content.decode()[:300])
+            return
         if reply.status != 201:
             raise TrialError(f"a decision was refused with status {reply.status}: {content.decode()[:300]}")
         decided = json.loads(content)
@@ -296,7 +303,7 @@ def _at_rate(study: Study, server: Running, size: ServeBenchmark) -> dict[str, A
 
 
 def _while_updating(study: Study, server: Running, size: ServeBenchmark) -> dict[str, Any]:
-    """So many decisions a second, from the moment when an update is asked for until it has ended."""
+    """So many decisions a second, from the moment when an update is asked for until a while after it has ended."""
     ended, took = threading.Event(), list[float]()
     operator = Client(server.address, TRIAL, study.operator, timeout=120.0)
     problems: list[str] = []
@@ -317,11 +324,14 @@ def _while_updating(study: Study, server: Running, size: ServeBenchmark) -> dict
             ended.set()
 
     def turns() -> Iterator[float | None]:
-        began = monotonic()
+        began, last = monotonic(), math.inf
         for number in count():
-            if ended.is_set() and number:
+            due = began + number / size.rate
+            if ended.is_set():
+                last = min(last, due + size.after)
+            if number and due > last:
                 return
-            yield began + number / size.rate
+            yield due
 
     thread = threading.Thread(target=update)
     thread.start()

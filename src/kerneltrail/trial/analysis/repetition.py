@@ -29,7 +29,8 @@ from kerneltrail.trial.analysis.resampling import ground_of, resampled
 from kerneltrail.trial.core import Core
 from kerneltrail.trial.draw import Draws
 from kerneltrail.trial.ledger.copies import restore
-from kerneltrail.trial.ledger.ledger import Head, Ledger
+from kerneltrail.trial.ledger.ledger import Ledger
+from kerneltrail.trial.ledger.writer import Head
 from kerneltrail.trial.models import Models
 from kerneltrail.trial.protocol import Protocol
 from kerneltrail.trial.rerun import replay

@@ -5,7 +5,7 @@ from kerneltrail.trial.ledger.chain import Unsound, Verdict, verify
 from kerneltrail.trial.ledger.copies import backup, restore
 from kerneltrail.trial.ledger.entries import Entry, Kind, key_of
 from kerneltrail.trial.ledger.folds import Activation, Folded, Incident, Key, Protocol, State, Update, fold
-from kerneltrail.trial.ledger.ledger import Appended, Head, Ledger, Removal, Writer
+from kerneltrail.trial.ledger.ledger import Ledger
 from kerneltrail.trial.ledger.participant import (
     Decision,
     Delivery,
@@ -16,6 +16,7 @@ from kerneltrail.trial.ledger.participant import (
     StatusChange,
     sifted,
 )
+from kerneltrail.trial.ledger.writer import Appended, Head, Removal, Writer
 
 __all__ = [
     "Activation",

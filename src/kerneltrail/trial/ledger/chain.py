@@ -9,7 +9,8 @@ from kerneltrail.errors import LedgerError
 from kerneltrail.store.canonical import digest
 from kerneltrail.trial.ledger import schema
 from kerneltrail.trial.ledger.entries import Entry, Kind, first
-from kerneltrail.trial.ledger.ledger import Head, Ledger
+from kerneltrail.trial.ledger.ledger import Ledger
+from kerneltrail.trial.ledger.writer import Head
 
 
 @dataclass(frozen=True)

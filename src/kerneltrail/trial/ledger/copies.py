@@ -8,6 +8,7 @@ from __future__ import annotations
 import base64
 import json
 import os
+import sqlite3
 import uuid
 from collections.abc import Generator, Iterator
 from contextlib import closing
@@ -19,10 +20,12 @@ from urllib.parse import quote
 from kerneltrail.errors import LedgerError
 from kerneltrail.store.atomic import PRIVATE, write
 from kerneltrail.store.canonical import canonical
+from kerneltrail.trial.ledger import schema
 from kerneltrail.trial.ledger.chain import Unsound, Verdict, verify_entries, walked
 from kerneltrail.trial.ledger.database import Database
 from kerneltrail.trial.ledger.entries import Entry
-from kerneltrail.trial.ledger.ledger import Ledger, insert_entries, trials_of
+from kerneltrail.trial.ledger.ledger import Ledger, trials_of
+from kerneltrail.trial.ledger.writer import insert_entries
 
 FORMAT = "kerneltrail-ledger"
 VERSION = 1
@@ -31,20 +34,25 @@ _CHUNK = 500
 _MAGIC = b"SQLite format 3\0"
 
 
-def backup(ledger: Ledger, path: str | os.PathLike[str]) -> Verdict:
+def backup(ledger: Ledger, path: str | os.PathLike[str], until: int | None = None) -> Verdict:
     """Copy a ledger while it is in use, and verify the copy.
 
     A SQLite database is copied whole, with all its trials, unless the path ends in ``.jsonl``. Such a copy, and every
     copy of a PostgreSQL database, has this trial's entries as JSON lines.
+
+    Args:
+        ledger: what is copied.
+        path: the file to write.
+        until: the last entry of this trial that the copy has; None for the end.
 
     Raises:
         LedgerError: if the ledger is not sound, or the file cannot be written. Nothing is left then.
     """
     goal = Path(path)
     if ledger.database.is_sqlite and goal.suffix != ".jsonl":
-        return _copy_file(ledger, goal)
+        return _copy_file(ledger, goal, until)
     verdicts: list[Verdict] = []
-    write(goal, _lines(ledger, verdicts), error=LedgerError, mode=PRIVATE)
+    write(goal, _lines(ledger, verdicts, until), error=LedgerError, mode=PRIVATE)
     return verdicts[0]
 
 
@@ -96,12 +104,15 @@ def _noting(walk: Generator[Entry, None, Verdict], verdicts: list[Verdict]) -> I
     verdicts.append((yield from walk))
 
 
-def _copy_file(ledger: Ledger, goal: Path) -> Verdict:
+def _copy_file(ledger: Ledger, goal: Path, until: int | None) -> Verdict:
     beside = goal.with_name(f".{uuid.uuid4().hex}.tmp")
     try:
         goal.parent.mkdir(parents=True, exist_ok=True)
         try:
             ledger.database.copy_sqlite(beside)
+            if until is not None:
+                with closing(sqlite3.connect(beside)) as file_alone, file_alone:
+                    schema.cut(file_alone, ledger.trial, until)
             with closing(_read_only(beside)) as copy:
                 verdict = verify_entries(ledger.trial, Ledger(copy, ledger.trial).entries())
             if not verdict.sound:
@@ -113,6 +124,8 @@ def _copy_file(ledger: Ledger, goal: Path) -> Verdict:
             beside.unlink(missing_ok=True)
     except OSError as problem:
         raise LedgerError(f"{goal} cannot be written: {problem.strerror or problem}") from None
+    except sqlite3.Error as problem:
+        raise LedgerError(f"{goal} cannot be written: {problem}") from None
     return verdict
 
 
@@ -121,9 +134,9 @@ def _read_only(path: Path) -> Database:
     return Database(f"sqlite:///file:{quote(str(path.resolve()))}?mode=ro&immutable=1&uri=true")
 
 
-def _lines(ledger: Ledger, verdicts: list[Verdict]) -> Iterator[bytes]:
+def _lines(ledger: Ledger, verdicts: list[Verdict], until: int | None) -> Iterator[bytes]:
     yield canonical({"format": FORMAT, "version": VERSION, "trial": ledger.trial}) + b"\n"
-    for entry in _noting(walked(ledger.trial, ledger.entries()), verdicts):
+    for entry in _noting(walked(ledger.trial, ledger.entries(until=until)), verdicts):
         yield canonical(_as_json(entry)) + b"\n"
     head = verdicts[0].head
     yield canonical({"entries": verdicts[0].entries, "head": None if head is None else head.hash}) + b"\n"

@@ -5,15 +5,16 @@ from __future__ import annotations
 import hashlib
 import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import Connection, Engine, create_engine, event, text
+from sqlalchemy import Connection, Engine, Select, create_engine, event, text
 from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import (
     ArgumentError,
+    DBAPIError,
     IntegrityError,
     InterfaceError,
     OperationalError,
@@ -24,22 +25,32 @@ from sqlalchemy.exc import (
 from kerneltrail.errors import LedgerError, NotRecorded
 from kerneltrail.store.atomic import PRIVATE
 from kerneltrail.trial.ledger import schema
+from kerneltrail.trial.ledger.turns import Turns
 
 PATIENCE = 5.0
 """Seconds that a writer waits for another one, or for a connection."""
 _IDLE = 12
 """A writer that does nothing for so many times the patience loses its turn: others wait. A reader may take its time."""
-_WRITES = "kerneltrail_writes"
+_OWN, _LEAST = 1.0, 0.1
+"""Seconds that an impatient writer waits all the same: for threads of its own process, and for other processes."""
+_POOL = 10
+"""Connections that are kept: making one takes longer than most of what is done with it."""
+_USED = "kerneltrail_used"
+_WAITS = "kerneltrail_waits"
+_WRITES, _ALONE = "kerneltrail_writes", "kerneltrail_alone"
 _TURN = text(
-    "SELECT set_config('idle_in_transaction_session_timeout', :idle, true), pg_advisory_xact_lock(:lock)"
+    "SELECT set_config('idle_in_transaction_session_timeout', :idle, true), set_config('lock_timeout', :wait, true), "
+    "pg_advisory_xact_lock(:lock)"
 )  # in PostgreSQL, until the transaction ends
+_THERE = text("SELECT 1")
 
 
 class Database:
     """One database, by the path of a SQLite file or by a URL such as ``postgresql://user@host/name``.
 
-    Connections are made when they are needed and tested before they are used, so that a database that was away is found
-    again. The tables are made by the first who writes.
+    Connections are made when they are needed. One that broke meanwhile is replaced before anything is done with it, so
+    that a database that was away is found again. The tables are made by the first who writes. Threads that write take
+    turns here before they ask the database for theirs: it would let them sleep for longer than need be.
     """
 
     def __init__(self, location: str | os.PathLike[str], *, patience: float = PATIENCE) -> None:
@@ -50,7 +61,8 @@ class Database:
         self.shown = self.url.database or "" if self.is_sqlite else bare.render_as_string(hide_password=True)
         self._ready = False
         limits = {"timeout": patience} if self.is_sqlite else self._limits()
-        self.engine: Engine = create_engine(self.url, pool_pre_ping=True, pool_timeout=patience, connect_args=limits)
+        self._turns = Turns()
+        self.engine: Engine = create_engine(self.url, pool_size=_POOL, pool_timeout=patience, connect_args=limits)
         event.listen(self.engine, "connect", self._settle_sqlite if self.is_sqlite else self._settle_postgresql)
         if self.is_sqlite:
             event.listen(self.engine, "begin", _begin_sqlite)
@@ -83,20 +95,37 @@ class Database:
         connection.commit()
 
     @contextmanager
-    def writing(self, trial: str) -> Iterator[Connection]:
+    def writing(self, trial: str, patience: float | None = None) -> Iterator[Connection]:
         """A transaction in which nobody else writes to this trial; it commits at the end, or leaves nothing.
+
+        Args:
+            trial: whose turn it is.
+            patience: seconds to wait for writers of other processes, if less than usual. For threads of this process,
+                whose turns are short, it waits a second at least.
 
         Raises:
             NotRecorded: if the database could not take it, whatever the reason.
         """
+        seconds = self.patience if patience is None else min(patience, self.patience)
+        end = time.monotonic() + seconds
         with self._translated(NotRecorded, "nothing was recorded"):
             if not self._ready:
                 self._prepare()
-            with self.engine.connect().execution_options(**{_WRITES: True}) as connection, connection.begin():
-                if not self.is_sqlite:  # SQLite has one writer at a time for the whole file
-                    idle = str(round(_IDLE * 1000 * self.patience))
-                    connection.execute(_TURN, {"lock": _lock_of(trial), "idle": idle})
-                yield connection
+            if not self._turns.acquire(max(seconds, min(_OWN, self.patience))):
+                raise NotRecorded(
+                    f"the database {self.shown} is locked by another writer for too long; nothing was recorded"
+                )
+            try:
+                wait = round(1000 * max(min(_LEAST, self.patience), end - time.monotonic()))
+                turn = None if self.is_sqlite else {"lock": _lock_of(trial), "wait": str(wait), "idle": self._idle}
+                with self._begun({_WRITES: True, _WAITS: wait}, _TURN, turn) as connection:
+                    yield connection
+            finally:
+                self._turns.release()
+
+    @property
+    def _idle(self) -> str:
+        return str(round(_IDLE * 1000 * self.patience))
 
     @contextmanager
     def reading(self) -> Iterator[Connection]:
@@ -106,8 +135,46 @@ class Database:
             LedgerError: if the database cannot be read.
         """
         translated = self._translated(LedgerError, "the ledger cannot be read")
-        with translated, self.engine.connect() as connection, connection.begin():
+        with translated, self._begun({}, _THERE, None if self.is_sqlite else {}) as connection:
             yield connection
+
+    def fetched(self, query: Select[Any], values: Mapping[str, Any]) -> list[Any]:
+        """All rows of one query, with as few words to the database as can be.
+
+        Raises:
+            LedgerError: if the database cannot be read.
+        """
+        options = {_ALONE: True} if self.is_sqlite else {"isolation_level": "AUTOCOMMIT"}
+        with self._translated(LedgerError, "the ledger cannot be read"):
+            while True:
+                with self.engine.connect().execution_options(**options) as connection:
+                    used = _is_used(connection)
+                    try:
+                        return list(connection.execute(query, values))
+                    except DBAPIError as problem:
+                        if not (used and problem.connection_invalidated):
+                            raise
+
+    @contextmanager
+    def _begun(self, options: Mapping[str, Any], first: Any, values: Mapping[str, Any] | None) -> Iterator[Connection]:
+        """A transaction after its first statement, which is left out without values.
+
+        If that finds a connection that broke since it was used, another one is made: nothing is lost yet.
+        """
+        while True:
+            with self.engine.connect().execution_options(**options) as connection:
+                used = _is_used(connection)
+                try:
+                    transaction = connection.begin()
+                    if values is not None:
+                        connection.execute(first, values)
+                except DBAPIError as problem:
+                    if used and problem.connection_invalidated:
+                        continue
+                    raise
+                with transaction:
+                    yield connection
+                return
 
     def is_there(self) -> bool:
         """Whether somebody has written a ledger here; a SQLite file is not made by asking."""
@@ -149,7 +216,8 @@ class Database:
         if not there:
             with self.engine.connect().execution_options(**{_WRITES: True}) as connection, connection.begin():
                 if not self.is_sqlite:
-                    connection.execute(_TURN, {"lock": _lock_of(""), "idle": "0"})
+                    wait = str(round(1000 * self.patience))
+                    connection.execute(_TURN, {"lock": _lock_of(""), "wait": wait, "idle": "0"})
                 schema.create(connection)
         self._ready = True
 
@@ -231,8 +299,19 @@ def url_of(location: str | os.PathLike[str]) -> URL:
 
 def _begin_sqlite(connection: Connection) -> None:
     """A writer takes its turn when it begins: if it read first and then wrote, another could come in between."""
-    writes = connection.get_execution_options().get(_WRITES, False)
-    connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
+    options = connection.get_execution_options()
+    if options.get(_ALONE, False):  # a single query needs no transaction
+        return
+    if _WAITS in options:
+        connection.exec_driver_sql(f"PRAGMA busy_timeout = {options[_WAITS]}")
+    connection.exec_driver_sql("BEGIN IMMEDIATE" if options.get(_WRITES, False) else "BEGIN")
+
+
+def _is_used(connection: Connection) -> bool:
+    """Whether a connection was used before, and may have broken since."""
+    used = _USED in connection.info
+    connection.info[_USED] = True
+    return used
 
 
 def _use_wal(cursor: Any, patience: float) -> None:

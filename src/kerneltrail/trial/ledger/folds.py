@@ -5,7 +5,9 @@ A state goes on from where it stands, or begins at the first entry: both come to
 
 from __future__ import annotations
 
+import math
 import threading
+import time
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -14,6 +16,9 @@ from kerneltrail.errors import LedgerError
 from kerneltrail.trial.ledger.entries import Entry, Kind, first
 from kerneltrail.trial.ledger.ledger import Ledger
 from kerneltrail.trial.ledger.participant import Participant
+
+FEW = 500
+"""After fewer new entries than that nobody looks whether there are more: they came while these were read."""
 
 
 class OutOfTurn(LedgerError):
@@ -211,19 +216,36 @@ class Folded:
         self.ledger = ledger
         self.lock = threading.RLock()
         self._state = State(ledger.trial)
+        self._read = -math.inf
 
-    def state(self) -> State:
-        """With all entries that are recorded by now."""
+    def state(self, since: float | None = None) -> State:
+        """With all entries that are recorded by now; or with all that were recorded by `since`, and perhaps later ones.
+
+        A time is one of `time.monotonic`. What was read after it need not be read again: a call that came in at that
+        time has all that anybody had been told of by then, by whichever process.
+        """
         with self.lock:
+            if since is not None and self._read >= since:
+                return self._state
+            began = time.monotonic()
             try:
-                return fold(self.ledger.trial, self._new(), self._state)
+                fold(self.ledger.trial, self._new(), self._state)
             except OutOfTurn:  # not the chain that it was: restored from a copy, say
                 self._state = State(self.ledger.trial)
-                return fold(self.ledger.trial, self._new(), self._state)
+                fold(self.ledger.trial, self._new(), self._state)
+            self._read = began
+            return self._state
 
     def _new(self) -> Iterator[Entry]:
         """Entries after the last one, which must still be there."""
-        last, entries = self._state, self.ledger.entries(after=max(0, self._state.sequence - 1))
-        if last.sequence and getattr(next(entries, None), "hash", None) != last.hash:
-            raise OutOfTurn(f"entry {last.sequence} of the trial {last.trial} is not the one that was read before")
-        yield from entries
+        last = self._state
+        while True:
+            entries = self.ledger.following(max(0, last.sequence - 1))
+            if last.sequence and (not entries or entries[0].hash != last.hash):
+                raise OutOfTurn(f"entry {last.sequence} of the trial {last.trial} is not the one that was read before")
+            new = entries[1:] if last.sequence else entries
+            if not new:
+                return
+            yield from new
+            if len(new) < FEW:
+                return

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sqlite3
+
 from sqlalchemy import (
     Column,
     Connection,
@@ -108,6 +110,18 @@ def create(connection: Connection) -> None:
     commands = (*_SQLITE.values(),) if connection.dialect.name == "sqlite" else (_REFUSE, _KEEP, *_POSTGRESQL.values())
     for command in commands:
         connection.exec_driver_sql(command)
+
+
+def cut(connection: sqlite3.Connection, trial: str, until: int) -> None:
+    """Leave out of a copy what a trial recorded after an entry; never of a ledger, whose triggers would be missing."""
+    guards = ("ledger_entries_no_delete", "ledger_payloads_no_delete")
+    connection.execute("PRAGMA secure_delete = ON")
+    for name in guards:
+        connection.execute(f"DROP TRIGGER {name}")
+    for table in (payloads.name, entries.name):
+        connection.execute(f"DELETE FROM {table} WHERE trial = ? AND sequence > ?", (trial, until))
+    for name in guards:
+        connection.execute(_SQLITE[name])
 
 
 def missing_triggers(connection: Connection) -> list[str]:

@@ -70,7 +70,7 @@ async def admit(served: Served, request: Request, scopes: Sequence[str]) -> Key:
     wanted = " ".join(scopes)
     named = " or ".join(scopes)
     token = _token(request)
-    key = None if token is None else await served.decide(served.trial.key_of, token)
+    key = None if token is None else await served.decide(served.trial.key_of, token, since=request.state.began)
     if key is None or expired(key, served.now()):
         served.refusals.wait(address)
         reason = "send Authorization: Bearer kt_…" if token is None else "this key opens nothing here"
