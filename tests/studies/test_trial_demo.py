@@ -6,7 +6,7 @@ import pytest
 
 from kerneltrail.studies import trial_demo
 from kerneltrail.studies.trial_demo import Size
-from kerneltrail.trial.analysis.analysis import Settings
+from kerneltrail.trial.analysis.analysis import AnalysisSettings
 from kerneltrail.trial.analysis.writing import analyse_folder
 from kerneltrail.trial.folder import Folder
 
@@ -48,7 +48,7 @@ def test_what_is_left_is_a_trials_folder_that_can_be_analysed(folder, tmp_path):
     assert opened.replay("participant-01").same
     opened.close()
     with study.ledger() as ledger:
-        analysis, lines = analyse_folder(study, ledger, tmp_path / "results", Settings())
+        analysis, lines = analyse_folder(study, ledger, tmp_path / "results", AnalysisSettings())
     assert analysis.flow.started == 3
     assert lines[-1].startswith("Open ")
 

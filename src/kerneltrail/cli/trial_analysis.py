@@ -75,13 +75,13 @@ def analyse(
         stages = (*first, *(simulating if resamples else ()), *last)
         with show_progress(*stages) as display:
             from kerneltrail.engines import engine_for
-            from kerneltrail.trial.analysis.analysis import Settings
+            from kerneltrail.trial.analysis.analysis import AnalysisSettings
             from kerneltrail.trial.analysis.writing import analyse_folder
 
             runner = engine_for(engine, workers=workers) if resamples else 1
             chosen = None if not moderator else tuple(moderator)
             controls = None if not control else tuple(control)
-            settings = Settings(chosen, controls, kind, level, resamples, seed)
+            settings = AnalysisSettings(chosen, controls, kind, level, resamples, seed)
             analysis, lines = analyse_folder(
                 study, record, out, settings, workers=runner, package=package, draws=draws, title=title, by=by,
                 tell=display.show,

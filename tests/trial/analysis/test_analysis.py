@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from kerneltrail.errors import DataError
-from kerneltrail.trial.analysis.analysis import Settings, analyse, is_live
+from kerneltrail.trial.analysis.analysis import AnalysisSettings, analyse, is_live
 from kerneltrail.trial.analysis.effects import EVERYBODY, estimate_effects, moderated_words, primary_words
 from kerneltrail.trial.analysis.page import analysis_page
 from kerneltrail.trial.analysis.record import TIME
@@ -107,7 +107,7 @@ def test_what_cannot_be_estimated_is_said_and_the_rest_goes_on(ended, record):
     assert effects.moderated[0].problem.startswith("2 participants cannot tell 4 coefficients")
     assert "could not be estimated. 2 participants" in moderated_words(effects.moderated[0], two, 0.95)[0]
     with pytest.raises(DataError, match="'mood' is no covariate"):
-        analyse(*read(ended), settings=Settings(moderators=("mood",)))
+        analyse(*read(ended), settings=AnalysisSettings(moderators=("mood",)))
 
 
 def test_kinds_of_decisions_are_told_apart(record, ended):
@@ -120,7 +120,7 @@ def test_kinds_of_decisions_are_told_apart(record, ended):
         np.testing.assert_array_equal(each.fitted.estimates, wcls(rows).estimates)
     assert any(line.startswith("Over decisions of the kind rest at which") for line in primary_words(effects, both))
     assert estimate_effects(record, []).by_kind == ()
-    assert len(analyse(*read(ended), settings=Settings(kind="walk")).record.points) == len(record.points)
+    assert len(analyse(*read(ended), settings=AnalysisSettings(kind="walk")).record.points) == len(record.points)
 
 
 @pytest.mark.parametrize("shut", [True, False])
@@ -133,7 +133,7 @@ def test_a_trial_of_which_hardly_anything_is_there_is_still_described(tmp_path, 
         reasons = ("driving",) if shut else ()
         trial.decide(asked(index=index, at=time.go(hours=1), hour=9.0, available=not shut, reasons=reasons))
     trial.close()
-    found = analyse(*read(Folder(tmp_path / "walks")), settings=Settings(resamples=5))
+    found = analyse(*read(Folder(tmp_path / "walks")), settings=AnalysisSettings(resamples=5))
     assert found.effects.primary.fitted is None
     assert "could not be computed" in found.no_personal
     assert (found.flow.started, found.flow.analysed, found.flow.ongoing) == (1, 0, 1)
@@ -176,12 +176,12 @@ def test_tables_for_a_paper():
 
 
 def test_settings_come_back_as_they_were():
-    settings = Settings(("hour", "time"), None, "walk", 0.9, 10, 3)
-    assert Settings.from_json(settings.to_json()) == settings
+    settings = AnalysisSettings(("hour", "time"), None, "walk", 0.9, 10, 3)
+    assert AnalysisSettings.from_json(settings.to_json()) == settings
 
 
 def test_simulated_trials_are_part_of_it(ended, models):
-    found = analyse(*read(ended), models, Settings(resamples=2))
+    found = analyse(*read(ended), models, AnalysisSettings(resamples=2))
     assert found.personal.effect == found.effects.primary.fitted["acting"].value
     tables = {each.name: each for each in found.tables()}
     null = read_csv(tables["personalisation_null"])
@@ -189,7 +189,7 @@ def test_simulated_trials_are_part_of_it(ended, models):
     assert [[float(row[name]) for name in names] for row in null] == [
         [each.null[place] for each in found.personal.statistics] for place in range(2)
     ]
-    without = analyse(*read(ended), None, Settings(resamples=2))
+    without = analyse(*read(ended), None, AnalysisSettings(resamples=2))
     assert without.personal is None
     assert "the models of the trial are needed" in without.no_personal
 

@@ -9,7 +9,7 @@ import pytest
 
 from kerneltrail.errors import LedgerError, TrialError
 from kerneltrail.trial.analysis import package
-from kerneltrail.trial.analysis.analysis import Settings, analyse
+from kerneltrail.trial.analysis.analysis import AnalysisSettings, analyse
 from kerneltrail.trial.analysis.draws import RecordedDraws
 from kerneltrail.trial.analysis.package import constraints, write_package, zipped
 from kerneltrail.trial.analysis.repetition import compare_tables, repeat
@@ -22,7 +22,7 @@ from .study import read
 
 @pytest.fixture(scope="module")
 def analysed(ended, models):
-    return analyse(*read(ended), models, Settings(resamples=2))
+    return analyse(*read(ended), models, AnalysisSettings(resamples=2))
 
 
 def packed(path, ended, analysed, models, draws=None):

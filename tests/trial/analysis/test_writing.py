@@ -7,7 +7,7 @@ import pytest
 
 from kerneltrail.errors import DataError, TrialError
 from kerneltrail.trial.analysis import writing
-from kerneltrail.trial.analysis.analysis import Settings
+from kerneltrail.trial.analysis.analysis import AnalysisSettings
 from kerneltrail.trial.analysis.writing import analyse_folder
 from kerneltrail.trial.ledger import verify
 
@@ -27,7 +27,7 @@ def notes(folder):
 
 def test_everything_is_written_and_an_ended_trial_gets_no_note(copied, tmp_path):
     with copied.ledger() as ledger:
-        analysis, lines = analyse_folder(copied, ledger, tmp_path / "out", Settings())
+        analysis, lines = analyse_folder(copied, ledger, tmp_path / "out", AnalysisSettings())
     names = {str(path.relative_to(tmp_path / "out")) for path in (tmp_path / "out").rglob("*") if path.is_file()}
     assert names == {
         "analysis.html", "settings.json", "tables.md", "tables.tex",
@@ -45,11 +45,11 @@ def test_on_a_running_trial_it_is_noted_and_the_numbers_stay_the_same(copied, tm
     trial.close()
     with copied.ledger() as ledger:
         options = {"now": BEGIN, "by": "A. Analyst"}
-        first, lines = analyse_folder(copied, ledger, tmp_path / "one", Settings(), **options)
-        second, _ = analyse_folder(copied, ledger, tmp_path / "two", Settings(), **options)
+        first, lines = analyse_folder(copied, ledger, tmp_path / "one", AnalysisSettings(), **options)
+        second, _ = analyse_folder(copied, ledger, tmp_path / "two", AnalysisSettings(), **options)
         assert verify(ledger).sound
         with pytest.raises(TrialError, match="with the key of the draws everybody could compute the draws to come"):
-            analyse_folder(copied, ledger, tmp_path / "three", Settings(), draws=copied.draws(), **options)
+            analyse_folder(copied, ledger, tmp_path / "three", AnalysisSettings(), draws=copied.draws(), **options)
     assert first.flow.ongoing == 1
     assert "noted in its ledger" in lines[0]
     assert [(each.by, each.payload["what"]) for each in notes(copied)] == [("A. Analyst", "analysis")] * 2
@@ -59,7 +59,11 @@ def test_on_a_running_trial_it_is_noted_and_the_numbers_stay_the_same(copied, tm
 def test_a_wrong_name_is_refused_before_anything_is_noted(copied, tmp_path):
     before = read(copied)[0].sequence
     with copied.ledger() as ledger:
-        for settings in (Settings(moderators=("hours",)), Settings(controls=("step",)), Settings(kind="rest")):
+        for settings in (
+            AnalysisSettings(moderators=("hours",)),
+            AnalysisSettings(controls=("step",)),
+            AnalysisSettings(kind="rest"),
+        ):
             with pytest.raises(DataError):
                 analyse_folder(copied, ledger, tmp_path / "out", settings, now=BEGIN)
     assert read(copied)[0].sequence == before

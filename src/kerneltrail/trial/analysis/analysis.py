@@ -14,7 +14,13 @@ from kerneltrail.errors import TrialError
 from kerneltrail.kernels.phrases import counted, rounded
 from kerneltrail.progress import Progress, Tell
 from kerneltrail.trial.analysis.course import Fared, Flow, Gap, Kernels, fared, flow_of, gaps_of, kernels_of
-from kerneltrail.trial.analysis.effects import Effect, Effects, estimate_effects, moderated_words, primary_words
+from kerneltrail.trial.analysis.effects import (
+    ActingEffect,
+    ActingEffects,
+    estimate_effects,
+    moderated_words,
+    primary_words,
+)
 from kerneltrail.trial.analysis.fidelity import Fidelity, fidelity_of
 from kerneltrail.trial.analysis.personal import Personalisation, personalisation
 from kerneltrail.trial.analysis.record import Record, chosen_moderators, read_record
@@ -29,7 +35,7 @@ SHARE = ("share", "share_lower", "share_upper")
 
 
 @dataclass(frozen=True)
-class Settings:
+class AnalysisSettings:
     """What was asked for, so that it can be repeated.
 
     Attributes:
@@ -53,7 +59,7 @@ class Settings:
         return {name: list(value) if isinstance(value, tuple) else value for name, value in vars(self).items()}
 
     @classmethod
-    def from_json(cls, stored: Mapping[str, Any]) -> Settings:
+    def from_json(cls, stored: Mapping[str, Any]) -> AnalysisSettings:
         """From plain values."""
         several = {name: stored[name] for name in ("moderators", "controls")}
         named = {name: None if value is None else tuple(value) for name, value in several.items()}
@@ -78,8 +84,8 @@ class Analysis:
     """
 
     record: Record
-    settings: Settings
-    effects: Effects
+    settings: AnalysisSettings
+    effects: ActingEffects
     flow: Flow
     gaps: tuple[Gap, ...]
     fared: Fared | None
@@ -182,7 +188,7 @@ def _numbers(values: Mapping[str, Any], degrees: int) -> dict[str, Any]:
     return {**{name: values[name] for name in (*EFFECT, "standard_error", "p_value")}, "degrees": degrees}
 
 
-def _effect(effect: Effect) -> dict[str, Any]:
+def _effect(effect: ActingEffect) -> dict[str, Any]:
     found = effect.fitted
     if found is None:
         return {"decisions": effect.name, **_empty(), "participants": None, "rows": None, "numerator": None}
@@ -267,7 +273,7 @@ def analyse(
     state: State,
     protocol: Protocol,
     models: Models | None = None,
-    settings: Settings | None = None,
+    settings: AnalysisSettings | None = None,
     *,
     workers: Any = 1,
     folder: str | os.PathLike[str] | None = None,
@@ -288,7 +294,7 @@ def analyse(
         DataError: for a moderator, control or kind that is none.
         TrialError: where there is nothing to analyse.
     """
-    settings = settings or Settings()
+    settings = settings or AnalysisSettings()
     whole = read_record(state, protocol)
     record = whole if settings.kind is None else read_record(state, protocol, settings.kind)
     moderators = chosen_moderators(record, settings.moderators)
@@ -318,7 +324,7 @@ def analyse(
 def _personal(
     whole: Record,
     models: Models | None,
-    settings: Settings,
+    settings: AnalysisSettings,
     workers: Any,
     folder: str | os.PathLike[str] | None,
     tell: Tell,
@@ -337,7 +343,7 @@ def _personal(
     )
 
 
-def null_effect(whole: Record, settings: Settings) -> float:
+def null_effect(whole: Record, settings: AnalysisSettings) -> float:
     """The effect over all decisions, of whatever kind: what acting adds for everybody in simulated trials.
 
     Raises:

@@ -28,7 +28,7 @@ from kerneltrail.report.figures import (
 from kerneltrail.report.forest import Estimate as Line
 from kerneltrail.report.forest import ForestPanel, forest
 from kerneltrail.trial.analysis.course import NONE_YET, Flow, Gap, Kernels
-from kerneltrail.trial.analysis.effects import Effect, Effects, where
+from kerneltrail.trial.analysis.effects import ActingEffect, ActingEffects, where
 from kerneltrail.trial.analysis.excursion import Estimate
 from kerneltrail.trial.analysis.personal import Statistic
 from kerneltrail.trial.analysis.record import Record
@@ -41,7 +41,7 @@ NARROW_BELOW = 6.0
 """Inches below which a drawing is for a telephone."""
 
 
-def effects_drawing(effects: Effects, record: Record, width: float) -> Figure:
+def effects_drawing(effects: ActingEffects, record: Record, width: float) -> Figure:
     """A line for each effect: over everybody, by kind, and where each moderator is low and high."""
     names, lines = [], []
     for effect in (effects.primary, *effects.by_kind):
@@ -67,7 +67,7 @@ def _broken(name: str) -> str:
     return f"{head} = {tail.split()[0]}" if middle and tail else name
 
 
-def moderators_drawing(effects: Sequence[Effect], record: Record, width: float) -> Figure:
+def moderators_drawing(effects: Sequence[ActingEffect], record: Record, width: float) -> Figure:
     """What acting changes along each moderator, with its interval."""
     panels = []
     for effect in effects:

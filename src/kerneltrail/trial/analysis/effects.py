@@ -23,7 +23,7 @@ ROOM = 2
 
 
 @dataclass(frozen=True)
-class Effect:
+class ActingEffect:
     """One estimate: of the effect over everybody, or of how it changes with a moderator.
 
     Attributes:
@@ -57,7 +57,7 @@ class Effect:
 
 
 @dataclass(frozen=True)
-class Effects:
+class ActingEffects:
     """All estimates of an analysis; `primary` is the effect over everybody.
 
     Attributes:
@@ -68,16 +68,16 @@ class Effects:
         level: of intervals.
     """
 
-    primary: Effect
-    by_kind: tuple[Effect, ...]
-    moderated: tuple[Effect, ...]
+    primary: ActingEffect
+    by_kind: tuple[ActingEffect, ...]
+    moderated: tuple[ActingEffect, ...]
     controls: tuple[str, ...]
     level: float
 
 
 def estimate_effects(
     record: Record, moderators: Sequence[str], *, controls: Sequence[str] | None = None, level: float = 0.95
-) -> Effects:
+) -> ActingEffects:
     """Estimate everything; what cannot be is said where it would stand.
 
     Args:
@@ -97,25 +97,25 @@ def estimate_effects(
     else:
         chosen = tuple(column for name in controls for column in record.moderator(name))
 
-    def fitted(name: str, rows: dict[str, NDArray[Any]], columns_of: tuple[str, ...] = ()) -> Effect:
+    def fitted(name: str, rows: dict[str, NDArray[Any]], columns_of: tuple[str, ...] = ()) -> ActingEffect:
         try:
             found = wcls(rows, columns_of, chosen, level=level)
         except DataError as problem:
-            return Effect(name, columns_of, problem=str(problem))
+            return ActingEffect(name, columns_of, problem=str(problem))
         if len(columns_of) != 1:
-            return Effect(name, columns_of, found)
+            return ActingEffect(name, columns_of, found)
         if columns_of[0] not in (name, TIME):  # one of two levels
-            return Effect(name, columns_of, found, "", (0.0, 1.0))
+            return ActingEffect(name, columns_of, found, "", (0.0, 1.0))
         used = rows[columns_of[0]][(rows["availability"] == 1) & ~np.isnan(rows["outcome"])]
         low, high = (float(value) for value in np.nanpercentile(used, [LOW, HIGH]))
         least, largest = float(np.nanmin(used)), float(np.nanmax(used))
         if low == high:
             low, high = least, largest
         grid = tuple(np.linspace(least, largest, 41).tolist())
-        return Effect(name, columns_of, found, "", (low, high), grid)
+        return ActingEffect(name, columns_of, found, "", (low, high), grid)
 
     kinds = record.kinds if len(record.kinds) > 1 else ()
-    return Effects(
+    return ActingEffects(
         fitted(EVERYBODY, columns),
         tuple(fitted(kind, record.of_kind(kind).columns()) for kind in kinds),
         tuple(fitted(_shown(name), columns, record.moderator(name)) for name in moderators),
@@ -145,7 +145,7 @@ def verdict(estimate: Estimate, verb: str = "acting") -> str:
     return f"the data do not tell whether {verb} raises or lowers it"
 
 
-def primary_words(effects: Effects, record: Record) -> list[str]:
+def primary_words(effects: ActingEffects, record: Record) -> list[str]:
     """The effect over everybody, in sentences."""
     return [
         sentence
@@ -154,7 +154,7 @@ def primary_words(effects: Effects, record: Record) -> list[str]:
     ]
 
 
-def _marginal(effect: Effect, record: Record, level: float) -> list[str]:
+def _marginal(effect: ActingEffect, record: Record, level: float) -> list[str]:
     over = "On average over all decisions" if effect.name == EVERYBODY else f"Over decisions of the kind {effect.name}"
     if effect.fitted is None:
         return [f"{over}, what acting changed could not be estimated: {effect.problem}."]
@@ -167,7 +167,7 @@ def _marginal(effect: Effect, record: Record, level: float) -> list[str]:
     return lines
 
 
-def moderated_words(effect: Effect, record: Record, level: float) -> list[str]:
+def moderated_words(effect: ActingEffect, record: Record, level: float) -> list[str]:
     """How the effect changes with a moderator, in sentences."""
     if effect.fitted is None:
         return [f"{effect.name}: could not be estimated. {effect.problem}."]
@@ -185,7 +185,7 @@ def moderated_words(effect: Effect, record: Record, level: float) -> list[str]:
     return [f"{first}; {states[1]}. The difference is {sized(change, record.unit, level)}: {sure}."]
 
 
-def where(effect: Effect, place: float, record: Record) -> str:
+def where(effect: ActingEffect, place: float, record: Record) -> str:
     """A value of a moderator, in words."""
     if effect.moderators == (TIME,):
         return f"after {counted(round(place), 'day')}"

@@ -21,7 +21,7 @@ from kerneltrail.errors import ConfigError, LedgerError, TrialError
 from kerneltrail.kernels.phrases import counted
 from kerneltrail.progress import Progress, Tell
 from kerneltrail.trial.analysis import package
-from kerneltrail.trial.analysis.analysis import Analysis, Settings, analyse, null_effect
+from kerneltrail.trial.analysis.analysis import Analysis, AnalysisSettings, analyse, null_effect
 from kerneltrail.trial.analysis.draws import RecordedDraws
 from kerneltrail.trial.analysis.personal import STAGE, Personalisation, judged, measured, measures_of, recorded
 from kerneltrail.trial.analysis.record import read_record
@@ -184,7 +184,7 @@ def _analysed(core: Core, folder: Path, resamples: int, tell: Tell) -> tuple[Ana
     """The analysis made again; how many simulated trials were computed again, and of how many."""
     stored = package.checked_json((folder / package.SETTINGS).read_bytes(), package.SETTINGS)
     try:
-        settings = Settings.from_json(stored)
+        settings = AnalysisSettings.from_json(stored)
     except (KeyError, TypeError) as problem:
         raise TrialError(f"{package.SETTINGS} in the package does not say what was asked for: {problem}") from None
     state = core.snapshot()
@@ -209,7 +209,7 @@ def _check_protocol(folder: Path, protocol: Protocol) -> None:
 
 
 def _personal(
-    core: Core, analysis: Analysis, settings: Settings, path: Path, resamples: int, tell: Tell
+    core: Core, analysis: Analysis, settings: AnalysisSettings, path: Path, resamples: int, tell: Tell
 ) -> tuple[Personalisation, int]:
     """Whether it personalised, from the measures in the package; the first ones computed again."""
     record = read_record(analysis.record.state, analysis.record.protocol)

@@ -11,7 +11,7 @@ from typing import Any
 from kerneltrail.errors import TrialError
 from kerneltrail.progress import Progress, Tell
 from kerneltrail.store.atomic import write
-from kerneltrail.trial.analysis.analysis import Analysis, Settings, analyse, is_live
+from kerneltrail.trial.analysis.analysis import Analysis, AnalysisSettings, analyse, is_live
 from kerneltrail.trial.analysis.package import PAGE, SETTINGS, TABLES, write_package
 from kerneltrail.trial.analysis.page import analysis_page
 from kerneltrail.trial.analysis.record import chosen_moderators, read_record
@@ -34,7 +34,7 @@ def analyse_folder(
     study: Folder,
     ledger: Ledger,
     out: Path,
-    settings: Settings,
+    settings: AnalysisSettings,
     *,
     workers: Any = 1,
     package: Path | None = None,
