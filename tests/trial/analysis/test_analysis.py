@@ -58,12 +58,16 @@ def test_effects_by_moderator(record, analysis):
     assert moderated_words(by_time, record, 0.95)[0].startswith("After 0 days, acting changed mood by")
 
 
+def _with_hour(record, code):
+    return {**record, "arrived": {**record["arrived"], "hour": code}}
+
+
 def levelled(record, *levels):
     """The record with the hour as levels: morning and evening, or more."""
-    section = record.protocol.covariates["hour"].model_copy(update={"levels": list(levels)})
+    section = record.protocol.covariates["hour"].model_copy(update={"levels": list(levels), "low": None, "high": None})
     stated = record.protocol.model_copy(update={"covariates": {**record.protocol.covariates, "hour": section}})
     points = tuple(
-        replace(point, context={**point.context, "hour": float(int(point.context["hour"]) % len(levels))})
+        replace(point, record=_with_hour(point.record, int(point.context["hour"]) % len(levels)))
         for point in record.points
     )
     columns = {**record.covariates, "hour": tuple(f"hour: {level}" for level in levels[1:])}
