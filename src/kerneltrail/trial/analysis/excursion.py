@@ -47,7 +47,7 @@ class Estimate:
 
 @dataclass(frozen=True)
 class ExcursionEffects:
-    """What acting changes at the next outcome, on average over the participants' histories: method (71).
+    """What acting changes at the next outcome, on average over the participants' histories: method (64).
 
     Attributes:
         names: of the effects: `acting`, then each moderator.

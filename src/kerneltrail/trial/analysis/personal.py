@@ -137,7 +137,7 @@ def measures_of(features: Sequence[str]) -> tuple[Measure, ...]:
 
 
 def measured(followed: Sequence[Followed], measures: Sequence[Measure]) -> list[float]:
-    """The measures of a trial: method (75) and (76); NaN where there are fewer than two participants."""
+    """The measures of a trial: method (68) and (69); NaN where there are fewer than two participants."""
     people = list(second_halves(followed).values())
     return [_measured(people, measure) for measure in measures]
 
@@ -147,12 +147,12 @@ def _measured(people: Sequence[Sequence[Followed]], measure: Measure) -> float:
     for several in people:
         y = np.array([getattr(each, measure.quantity) for each in several])
         if measure.feature is None:
-            values.append(float(y.mean()))  # method (75)
+            values.append(float(y.mean()))  # method (68)
             continue
         z = np.array([each.context[measure.feature] for each in several])
         apart = z - z.mean()
         if np.any(apart):
-            values.append(float(apart @ (y - y.mean()) / (apart @ apart)))  # method (76)
+            values.append(float(apart @ (y - y.mean()) / (apart @ apart)))  # method (69)
     if len(values) < 2:
         return float("nan")
     return float(np.std(values, ddof=1) if measure.spread else np.mean(values))
@@ -222,7 +222,7 @@ def _statistic(measure: Measure, observed: float, null: NDArray[np.float64]) -> 
     hits = above if measure.tail == "larger" else min(above, below)
     sides = 1.0 if measure.tail == "larger" else 2.0
     share = exact_share(hits, total, level=LEVEL)
-    p_value = min(1.0, sides * (1 + hits) / (1 + total))  # method (77)
+    p_value = min(1.0, sides * (1 + hits) / (1 + total))  # method (70)
     low, high = min(1.0, sides * share.low), min(1.0, sides * share.high)
     return Statistic(measure, float(observed), tuple(null.tolist()), p_value, low, high)
 

@@ -182,7 +182,7 @@ class _Anew:
         shift = self.ground.effect * (action - record["action"])
         for outcome in self.outcomes.get(key, ()):
             if outcome.value is not None:
-                self.person.outcomes[outcome.key] = replace(outcome, value=outcome.value + shift)  # method (74)
+                self.person.outcomes[outcome.key] = replace(outcome, value=outcome.value + shift)  # method (67)
 
 
 def _number(draws: Draws, record: Mapping[str, Any]) -> float:

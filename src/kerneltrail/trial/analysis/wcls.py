@@ -55,10 +55,10 @@ def wcls(
         treatment: column of what was assigned, 1 or 0.
         rand_prob: column of the probability that it was 1; or one number.
         availability: column that is 1 where somebody could act; if it is None, or the default and not there, always.
-        numerator: the probability p̃ of (70), a number or a column; the share of rows with treatment if None. A column
+        numerator: the probability p̃ of (63), a number or a column; the share of rows with treatment if None. A column
             may depend on the moderators only.
         level: of intervals.
-        correction: whether errors are corrected for few participants, by (73).
+        correction: whether errors are corrected for few participants, by (66).
 
     Raises:
         DataError: for a column that is not there, a probability of 0 or 1 where somebody could act, one participant, a
@@ -164,7 +164,7 @@ def excursion_effects(
         raise DataError("the numerator's probability must lie between 0 and 1, and be neither")
 
     a, y, probability = a[rows], y[rows], probability[rows]
-    # method (70): rows count as if everybody had been treated with probability p̃, whatever the policy did.
+    # method (63): rows count as if everybody had been treated with probability p̃, whatever the policy did.
     weight = np.where(a == 1, target / probability, (1 - target) / (1 - probability))
     design = np.column_stack(
         [*(each[rows] for each in base.values()), *((a - target) * each[rows] for each in effects.values())]
@@ -197,7 +197,7 @@ def _solve(
     names: Sequence[str],
     correction: bool,
 ) -> tuple[Array, Array]:
-    """Coefficients and their covariance over participants: method (71), (72) and (73)."""
+    """Coefficients and their covariance over participants: method (64), (65) and (66)."""
     n, k = len(people), design.shape[1]
     if n == 1:
         raise DataError(f"all rows are of one participant, {people[0]}: errors are told from how participants differ")
@@ -206,7 +206,7 @@ def _solve(
     root = np.sqrt(weight)
     scaled = design * root[:, None]
     lengths = np.sqrt(np.sum(scaled**2, axis=0))
-    # An orthonormal basis: the sums over rows of (71) are then the identity, whatever the units of the columns.
+    # An orthonormal basis: the sums over rows of (64) are then the identity, whatever the units of the columns.
     basis, upper = np.linalg.qr(scaled / np.where(lengths > 0, lengths, 1.0))
     left = np.abs(np.diag(upper))
     for place, name in enumerate(names):
@@ -217,7 +217,7 @@ def _solve(
 
     order = np.argsort(member, kind="stable")
     starts = np.flatnonzero(np.diff(member[order], prepend=-1))
-    scores = np.add.reduceat(basis[order] * residual[order, None], starts, axis=0)  # method (72)
+    scores = np.add.reduceat(basis[order] * residual[order, None], starts, axis=0)  # method (65)
     if correction:
         own = np.add.reduceat(basis[order, :, None] * basis[order, None, :], starts, axis=0)
         rest = np.eye(k) - own
@@ -228,7 +228,7 @@ def _solve(
                 f"without participant {who} the coefficients ({', '.join(names)}) cannot be told: a column says "
                 "something of this participant only; leave it out"
             )
-        scores = np.linalg.solve(rest, scores[:, :, None])[:, :, 0]  # method (73)
+        scores = np.linalg.solve(rest, scores[:, :, None])[:, :, 0]  # method (66)
     back = np.linalg.inv(upper) / np.where(lengths > 0, lengths, 1.0)[:, None]
     moved = scores @ back.T
     return back @ inside, moved.T @ moved
