@@ -106,10 +106,10 @@ def designs_of(participants: int, days: int, grid: Sequence[str] = ()) -> tuple[
     values: dict[str, list[Any]] = {"participants": [participants], "days": [days]}
     for text in grid:
         key, equals, listed = text.partition("=")
-        if key not in KEYS or not equals or not listed:
-            raise DataError(
-                f"a grid is written as KEY=VALUE,VALUE, such as slope=5,10; {nearest(key, KEYS, 'keys are')}"
-            )
+        if key not in KEYS:
+            raise DataError(f"a grid has no key {key!r}; {nearest(key, KEYS, 'there are')}")
+        if not equals or not listed:
+            raise DataError(f"a grid is written as KEY=VALUE,VALUE, such as slope=5,10; {text!r} has no value")
         values[key] = [_value(key, part) for part in listed.split(",")]
     return tuple(Design(**dict(zip(values, each, strict=True))) for each in product(*values.values()))
 
@@ -118,7 +118,7 @@ def _value(key: str, text: str) -> Any:
     try:
         if key in ("participants", "days"):
             number = int(text)
-            if number < 1:
+            if number < (2 if key == "participants" else 1):
                 raise ValueError
             return number
         if key == "clip":
@@ -126,5 +126,6 @@ def _value(key: str, text: str) -> Any:
             return lower, upper
         return text.strip() if key in ("updates", "rule") else float(text)
     except ValueError:
-        expected = {"clip": "two numbers such as 0.2:0.8", "participants": "a whole number", "days": "a whole number"}
+        whole = {"participants": "a whole number from 2", "days": "a whole number from 1"}
+        expected = {"clip": "two numbers such as 0.2:0.8", **whole}
         raise DataError(f"{key} in a grid is {expected.get(key, 'a number')}, got {text!r}") from None

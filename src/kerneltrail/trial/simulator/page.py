@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from importlib.metadata import version
 
+from kerneltrail.evaluation.intervals import Interval
 from kerneltrail.kernels.phrases import counted, listing, rounded
 from kerneltrail.report.page import Block, Expert, Paragraph, Picture, Section, Sentences, Table, page
 from kerneltrail.trial.simulator import figures
@@ -73,12 +74,18 @@ def _in_short(summary: Summary, study: Study) -> list[str]:
             found = ours.finding
             said.append(
                 f"The mean effect of {study.protocol.reward.action} is {found.truth:.3g}: with the trial's policy it "
-                f"is found (p below 0.05) in {100 * found.power.mean:.0f} % of trials, and the 95 % interval holds it "
-                f"in {100 * found.coverage.mean:.1f} %."
+                f"is found (p below 0.05) in {_of_trials(found.power)}; the 95 % interval of a trial holds it in "
+                f"{_of_trials(found.coverage)}."
             )
         if said:
             words.append(f"{f'{design}: ' if len(summary.designs) > 1 else ''}{' '.join(said)}")
     return words or ["Nothing can be said of the trial's own policy: it was not simulated."]
+
+
+def _of_trials(share: Interval) -> str:
+    """A share of trials, with the interval that so many of them leave."""
+    found = f"{round(share.mean * share.users)} of {counted(share.users, 'trial')}"
+    return f"{found} (95 % interval of the share {share.low:.2f} to {share.high:.2f})"
 
 
 def _gains(summary: Summary, study: Study, unit: str) -> list[Block]:
@@ -88,7 +95,9 @@ def _gains(summary: Summary, study: Study, unit: str) -> list[Block]:
             f"Each participant's {what} of outcomes is one number; a trial's is their mean, and their 25th percentile, "
             "below which a quarter of the people lie: a policy can be good on average and leave some behind. Regret is "
             "what the best probability within the limits would gain at the next outcome, for each decision, if the "
-            "truth were known."
+            "truth were known. The policies never and always do not keep to the limits, so nothing could be learnt "
+            "from their trials, and always can even have less regret than none. Whoever cannot act, and draws during an "
+            "outage with the fixed probability, are in the shares and doses of all of them."
         )
     ]
     ours = [line for line in summary.lines if line.policy == OURS]
@@ -145,7 +154,7 @@ def _pairs(pairs: Sequence[Pair], design: str) -> Table:
 def _findings(summary: Summary) -> list[Block]:
     known = [line for line in summary.lines if line.finding is not None]
     if not known:
-        return [Paragraph("No policy here randomises, so no effect can be estimated.")]
+        return [Paragraph("No effect can be estimated: it needs a policy that randomises, and at least two people.")]
     blocks: list[Block] = [
         Paragraph(
             "After each trial the effect of being assigned is estimated by weighted and centred least squares, as one "

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from kerneltrail.evaluation.intervals import Interval, mean_over_users, share_over_users
+from kerneltrail.evaluation.intervals import Interval, exact_share, mean_over_users
 from kerneltrail.trial.simulator.policies import OURS
 from kerneltrail.trial.simulator.study import Run
 
@@ -161,8 +161,8 @@ def _finding(values: Sequence[Mapping[str, Any]]) -> Finding | None:
     return Finding(
         truth,
         Average.of([each["wcls"]["estimate"] - each["truth"] for each in known]),
-        share_over_users([covered]),
-        share_over_users([seen]),
+        exact_share(int(covered.sum()), len(covered)),
+        exact_share(int(seen.sum()), len(seen)),
         float(np.mean([each["high"] - each["low"] for each in found])),
     )
 
