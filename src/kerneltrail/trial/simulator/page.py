@@ -96,8 +96,8 @@ def _gains(summary: Summary, study: Study, unit: str) -> list[Block]:
             "below which a quarter of the people lie: a policy can be good on average and leave some behind. Regret is "
             "what the best probability within the limits would gain at the next outcome, for each decision, if the "
             "truth were known. The policies never and always do not keep to the limits, so nothing could be learnt "
-            "from their trials, and always can even have less regret than none. Whoever cannot act, and draws during an "
-            "outage with the fixed probability, are in the shares and doses of all of them."
+            "from their trials, and always can even have less regret than none. Draws during an outage, with the fixed "
+            "probability, are in the shares and doses of all of them."
         )
     ]
     ours = [line for line in summary.lines if line.policy == OURS]
