@@ -2,6 +2,7 @@
 
 from collections import Counter
 from dataclasses import replace
+from datetime import timedelta
 
 import numpy as np
 import pytest
@@ -11,11 +12,13 @@ from kerneltrail.trial.alarms import WAIT
 from kerneltrail.trial.dashboard import by_action, cohort, people, person
 from kerneltrail.trial.dashboard.contact import contact_of
 from kerneltrail.trial.dashboard.foresight import Foreseen, Foresight, foresee, interval
+from kerneltrail.trial.dashboard.today import today
 from kerneltrail.trial.decided import points_of, present, updates_at
 from kerneltrail.trial.export import table
 from kerneltrail.trial.rows import arrays, rows_of
 from kerneltrail.trial.versions import Versions
 
+from ..running import agreed
 from ..study import centred_model
 from ..test_ratio import point
 from .living import LONG, NASTY
@@ -214,3 +217,14 @@ def test_who_needs_a_call_is_the_same_on_every_page(life, state):
     assert contact_of(known, points_of(known), trial.protocol, time.now).urgency == "today"
     known = state.participants["p01"]
     assert contact_of(known, points_of(known), trial.protocol, time.now) is None
+
+
+def test_why_no_call_was_due(life, state):
+    trial, time = life
+    assert any(section.times for section in trial.protocol.decisions.values())
+    before = time.now - timedelta(days=400)
+    calls = {heading: words for heading, _, words in today(state, trial.protocol, before, True).numbers}
+    assert calls["Calls of apps, 24 hours"] == "none was due in these 24 hours"
+    free = agreed(decisions={"walk": {}})
+    calls = {heading: words for heading, _, words in today(state, free, before, True).numbers}
+    assert calls["Calls of apps, 24 hours"] == "the protocol names no times at which decisions are due"
