@@ -7,9 +7,11 @@ from datetime import timedelta
 import numpy as np
 import pytest
 
+from kerneltrail.kernels import parse
 from kerneltrail.report.page import Paragraph
+from kerneltrail.trajectory.graph import NOTHING
 from kerneltrail.trial.alarms import WAIT
-from kerneltrail.trial.dashboard import by_action, cohort, people, person
+from kerneltrail.trial.dashboard import by_action, cohort, descriptions, people, person
 from kerneltrail.trial.dashboard.contact import contact_of
 from kerneltrail.trial.dashboard.foresight import Foreseen, Foresight, foresee, interval
 from kerneltrail.trial.dashboard.today import today
@@ -17,6 +19,7 @@ from kerneltrail.trial.decided import points_of, present, updates_at
 from kerneltrail.trial.export import table
 from kerneltrail.trial.rows import arrays, rows_of
 from kerneltrail.trial.versions import Versions
+from trajectory.small import mean_model
 
 from ..running import agreed
 from ..study import centred_model
@@ -149,14 +152,42 @@ def test_a_prediction_does_not_know_the_draw(state):
     assert foresee(user, batch) == foresee(user, flipped)
 
 
-def test_kernels_over_time_are_those_of_the_decisions(life, state):
-    trial, time = life
-    everybody = [points_of(each) for each in present(state)]
-    view = cohort.CohortView(state, trial.protocol, cohort.all_points(everybody), updates_at(state), "UTC", time.now)
-    found = cohort.frequencies(view)
-    assert [version for version, *_ in found] == ["2"]  # the first knows nobody, the third has decided nothing yet
-    last = {each.participant: each.composition for each in view.points if each.version == "2"}
-    assert found[0][2] == Counter(last.values())
+def test_descriptions_are_those_of_the_policy_that_serves(life, state):
+    trial, _ = life
+    versions, model, users = Versions(state), centred_model(), trial.everybody(state)
+    naive = []
+    for version in ("2", "3"):  # the first knows nobody
+        kernels = []
+        for known in present(state):
+            user = model.new_user(known.id)
+            for batch in rows_of(known, versions.batches(version, known.id)):
+                X, y, assignment = arrays(batch, model.covariates)
+                user.update(X, y, action=assignment)
+            if user.batches:
+                kernels.append(user.composition.text or NOTHING)
+        naive.append((version, Counter(kernels)))
+    assert sum(naive[-1][1].values()) == len(users) == 4
+    found = descriptions.frequencies(state, users)
+    assert [(version.version, counts) for version, counts in found] == naive
+    name = naive[-1][1].most_common(1)[0][0]
+    shown = descriptions.descriptions_section(state, users, {name: "a line"}, "UTC", ()).blocks[0].text
+    assert shown.startswith("Of those whose outcomes policy 3, which serves, knows: ")
+    assert f"a line: {naive[-1][1][name]} of 4" in shown
+    none = descriptions.descriptions_section(state, dict.fromkeys(users), {}, "UTC", ()).blocks[0].text
+    assert none == "Policy 3 knows 4 participants; their descriptions are not at hand now."
+    nobody = descriptions.descriptions_section(state, {}, {}, "UTC", ()).blocks[0].text
+    assert nobody == "Policy 3, which serves, knows no outcomes of participants yet."
+
+
+def test_having_no_kernel_is_said_in_words():
+    model = mean_model()
+    node = model.nodes[0]
+    nothing, noise = parse(""), node.group.mean[-1:]
+    group = replace(node.group, composition=nothing, mean=noise, variance=node.group.variance[-1:])
+    empty = replace(node, mask=0, composition=nothing, thetas=node.thetas[:, -1:], group=group)
+    words = descriptions.nouns(replace(model, nodes=(empty, *model.nodes[1:])))
+    assert words[NOTHING] == "what users share, with no pattern of their own"
+    assert set(words) == {NOTHING, *(each.composition.text for each in model.nodes[1:])}
 
 
 def test_how_participants_fare_is_the_mean_of_their_means(life, state):
