@@ -190,6 +190,22 @@ def test_having_no_kernel_is_said_in_words():
     assert set(words) == {NOTHING, *(each.composition.text for each in model.nodes[1:])}
 
 
+def test_messages_a_day_are_over_days_of_participants(life, state):
+    trial, time = life
+    points = cohort.all_points([points_of(each) for each in present(state)])
+    view = cohort.CohortView(state, trial.protocol, points, updates_at(state), "UTC", time.now)
+    pairs = {(each.participant, each.at.date()) for each in points}
+    sent = sum(each.action for each in points)
+    words = cohort._doses(view).blocks[0].text
+    assert f"it is {sent / len(pairs):.2f} a day for each participant: {sent} messages on {len(pairs)} days" in words
+    # Two people on the first day, one on the next: 2 messages on 3 days, though the means of days are 0 and 2.
+    first, second = (replace(point(0.5, 0), participant=name) for name in ("a", "b"))
+    later = replace(point(0.5, 1), at=first.at + timedelta(days=1), participant="a")
+    words = cohort._doses(replace(view, points=[first, second, later, replace(later, sequence=9)])).blocks[0].text
+    assert "the last day, 2 messages went to 1 participant: 2.00 each" in words
+    assert "Over 2 days it is 0.67 a day for each participant: 2 messages on 3 days of participants." in words
+
+
 def test_how_participants_fare_is_the_mean_of_their_means(life, state):
     trial, time = life
     everybody = [points_of(each) for each in present(state)]

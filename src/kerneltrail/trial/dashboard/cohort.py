@@ -181,15 +181,17 @@ def _by_day(cohort: CohortView) -> dict[date, list[Point]]:
 
 def _doses(cohort: CohortView) -> Section:
     days = _by_day(cohort)
-    per, rows = [], []
+    per, rows, total, person_days = [], [], 0, 0
     for day, points in days.items():
         people, sent = len({each.participant for each in points}), sum(each.action for each in points)
         arrived = sum(each.action and each.delivered == 1 for each in points)
         per.append(sent / people)
+        total, person_days = total + sent, person_days + people
         rows.append((day_of(cohort.noon(day), cohort.zone), str(people), str(sent), str(arrived), fixed(per[-1])))
     words = (
-        f"On {rows[-1][0]}, the last day, {rows[-1][2]} messages were sent to {rows[-1][1]} participants: "
-        f"{per[-1]:.2f} each. Over all {counted(len(days), 'day')} it is {np.mean(per):.2f} a day."
+        f"On {rows[-1][0]}, the last day, {counted(sent, 'message')} went to {counted(people, 'participant')}: "
+        f"{per[-1]:.2f} each. Over {counted(len(days), 'day')} it is {total / person_days:.2f} a day for each "
+        f"participant: {counted(total, 'message')} on {counted(person_days, 'day')} of participants."
     )
     at = places([cohort.noon(day) for day in days], cohort.zone)
     data = Series(at, tuple(per), (), (), cohort.lines(), "messages a day\nper participant", "sent")
