@@ -74,8 +74,8 @@ def test_a_key_is_printed_once_and_kept_as_its_hash(made):
 def test_update_replay_verify_export_backup_restore_and_status(made, tmp_path):
     study, _ = made
     here = ("--folder", study)
-    assert "4 rows entered" in ok(run("trial", "update", "--dry-run", *here))
-    assert "Policy 2 serves. 4 rows entered" in ok(run("trial", "update", "--if-due", *here))
+    assert "4 new rows entered" in ok(run("trial", "update", "--dry-run", *here))
+    assert "Policy 2 serves. 4 new rows entered" in ok(run("trial", "update", "--if-due", *here))
     assert ok(run("trial", "update", "--if-due", *here)) == "No update is due."
     assert "nothing changes" in ok(run("trial", "update", *here))
     assert "equal: all 4 decisions of walks come out as recorded, 4 to the last bit" in ok(
