@@ -13,6 +13,14 @@ from kerneltrail.trajectory.graph import NOTHING
 from kerneltrail.trial.alarms import WAIT
 from kerneltrail.trial.dashboard import by_action, cohort, descriptions, people, person
 from kerneltrail.trial.dashboard.contact import contact_of
+from kerneltrail.trial.dashboard.drawing import (
+    Advantages,
+    Chances,
+    Shares,
+    draw_advantages,
+    draw_chances,
+    draw_shares,
+)
 from kerneltrail.trial.dashboard.foresight import Foreseen, Foresight, foresee, interval
 from kerneltrail.trial.dashboard.today import today
 from kerneltrail.trial.decided import points_of, present, updates_at
@@ -275,3 +283,34 @@ def test_why_no_call_was_due(life, state):
     free = agreed(decisions={"walk": {}})
     calls = {heading: words for heading, _, words in today(state, free, before, True).numbers}
     assert calls["Calls of apps, 24 hours"] == "the protocol names no times at which decisions are due"
+
+
+def test_a_probability_near_a_limit_is_not_written_as_the_limit(view, points):
+    lower, upper = view.protocol.limits.lower, view.protocol.limits.upper
+    near = [replace(each, probability=upper - 0.0007 * (i % 2 + 1), clipped=None) for i, each in enumerate(points)]
+    words = person.decisions_section(replace(view, points=near)).blocks[0].text
+    assert f"between {upper - 0.0014:.4f} and {upper - 0.0007:.4f}" in words
+    assert f"it never stood at a limit ({lower:g} or {upper:g})" in words
+    able = next(i for i, each in enumerate(near) if each.available)
+    near[able] = replace(near[able], probability=upper, clipped="upper")
+    assert "it stood at a limit" in (words := person.decisions_section(replace(view, points=near)).blocks[0].text)
+    assert words.endswith(" 1 time.")
+
+
+@pytest.mark.parametrize("at", [(20514.42093,), (20514.42093, 20514.42094), (20514.2, 20514.6)])
+def test_a_time_axis_spans_at_least_a_day(at):
+    shares = tuple(0.5 for _ in at)
+    marks = tuple("sent" for _ in at)
+    for figure in (
+        draw_shares(Shares((("a line", at, shares),), (), "share"), width=5.0),
+        draw_shares(Shares((("a line", at, shares),), at[:1], "share"), width=5.0),
+        draw_chances(Chances(at, shares, tuple(False for _ in at), marks, (0.2, 0.8), ()), width=5.0),
+        draw_advantages(Advantages(at, shares, shares, shares, (), "gain"), width=5.0),
+    ):
+        for ax in figure.axes:
+            start, end = ax.get_xlim()
+            assert end - start == pytest.approx(1.0)
+            assert start < min(at) <= max(at) < end
+            assert 2 <= len([tick for tick in ax.get_xticks() if start <= tick <= end]) <= 7
+    longer = draw_shares(Shares((("a line", (1.0, 3.5), (0.1, 0.2)),), (), "share"), width=5.0).axes[0].get_xlim()
+    assert longer == pytest.approx((0.95, 3.55))
