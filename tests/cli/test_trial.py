@@ -50,6 +50,9 @@ def test_init_writes_a_protocol_and_a_key_that_only_its_owner_reads(made):
     again = run("trial", "freeze", "--folder", study)
     assert ok(again) == ok(freeze)
     refused(run("trial", "init", study / "models/pilot.trail", "--trial", "x", "--folder", study), "is there already")
+    spaced = run("trial", "init", study / "models/pilot.trail", "--trial", "my walks/1", "--folder", study / "other")
+    refused(spaced, "letters, digits, - and _")
+    assert not (study / "other").exists()
 
 
 def test_a_key_is_printed_once_and_kept_as_its_hash(made):
@@ -74,8 +77,8 @@ def test_a_key_is_printed_once_and_kept_as_its_hash(made):
 def test_update_replay_verify_export_backup_restore_and_status(made, tmp_path):
     study, _ = made
     here = ("--folder", study)
-    assert "4 rows entered" in ok(run("trial", "update", "--dry-run", *here))
-    assert "Policy 2 serves. 4 rows entered" in ok(run("trial", "update", "--if-due", *here))
+    assert "4 new rows entered" in ok(run("trial", "update", "--dry-run", *here))
+    assert "Policy 2 serves. 4 new rows entered" in ok(run("trial", "update", "--if-due", *here))
     assert ok(run("trial", "update", "--if-due", *here)) == "No update is due."
     assert "nothing changes" in ok(run("trial", "update", *here))
     assert "equal: all 4 decisions of walks come out as recorded, 4 to the last bit" in ok(
@@ -85,6 +88,7 @@ def test_update_replay_verify_export_backup_restore_and_status(made, tmp_path):
     assert "The ledger of walks is sound" in said
     noted = said.split(": ")[-1]
     assert ok(run("trial", "verify", "--head", noted, *here))
+    refused(run("trial", "verify", "--head", noted[:-56], *here), "the noted end is not complete")
     wrong = run("trial", "verify", "--head", f"{noted.split(':')[0]}:{'0' * 64}", *here)
     assert wrong.exit_code == 1
     assert "is not sound" in wrong.stdout

@@ -79,8 +79,8 @@ def test_a_trial_on_postgresql_from_its_protocol_to_a_restored_copy(tmp_path, ad
     assert {each.policy_version for each in before} == {"1"}
     assert {(each.policy_version, each.rung) for each in after} == {("2", "policy")}
     assert not (study / "ledger.db").exists()
-    assert "2 rows entered" in ok(run("trial", "update", "--dry-run", *here))
-    assert "Policy 3 serves. 2 rows entered" in ok(run("trial", "update", "--copies", "1,0,0", *here))
+    assert "2 new rows entered" in ok(run("trial", "update", "--dry-run", *here))
+    assert "Policy 3 serves. 2 new rows entered" in ok(run("trial", "update", "--copies", "1,0,0", *here))
     assert [path.name.partition("-before-")[2] for path in (study / "backups").iterdir()] == ["update-2.jsonl"]
     assert "equal: all 6 decisions of walks" in ok(run("trial", "replay", *here))
     assert "The ledger of walks is sound" in ok(run("trial", "verify", *here))

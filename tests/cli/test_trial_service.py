@@ -94,10 +94,12 @@ def test_the_demonstration_ends_with_the_replay_s_verdict_and_on_ctrl_c(tmp_path
     assert len(tokens) == 6
     assert "/desk and log in with the key `desk`" in out
     assert not any(token in err for token in tokens)
+    assert "Ctrl-C" not in out
     live = started("demo", "--out", tmp_path, "--pause", "0.5")
     try:
         while "log in" not in live.stdout.readline():
             pass
+        assert live.stdout.readline().startswith("Days pass in about 52 seconds each; participant lists fill")
         time.sleep(1.0)
         live.send_signal(signal.SIGINT)
         out, err = live.communicate(timeout=120)

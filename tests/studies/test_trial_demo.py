@@ -1,6 +1,7 @@
 """The demonstration of a trial: a day of three participants over a real server, replayed."""
 
 from collections import Counter
+from datetime import timedelta
 
 import pytest
 
@@ -66,3 +67,16 @@ def test_outcomes_answer_to_actions():
     times = [point.at for point in trial_demo.points(SMALL, 0)]
     assert times == sorted(times)
     assert len(times) == 3 * 2 * 5
+
+
+def test_who_needs_a_call_is_silent_early_enough_to_be_seen_within_a_minute():
+    """A day passes in 12 seconds by default, and one who is silent for a day is listed: at the end of the third."""
+    everybody = trial_demo.points(Size(pilots=2), 0)
+    last = {}
+    for point in everybody:
+        last[point.participant] = point.at.date()
+    assert {name for name, day in last.items() if day != max(last.values())} == {"participant-07"}
+    assert last["participant-07"] == trial_demo.BEGIN.date() + timedelta(days=1)
+    running = trial_demo.Demonstration("", {}, None, None, None, everybody, None)
+    assert running.day_seconds(0.1) == 12
+    assert 4 * running.day_seconds(0.1) < 60

@@ -103,6 +103,25 @@ def test_missed_update(tmp_path, time):
     trial.close()
 
 
+def test_an_update_with_nothing_to_learn_from_is_not_missed(tmp_path, time):
+    trial = begun(tmp_path / "daily.db", time, protocol=agreed(updates={"daily": "03:00"}))
+    enrol(trial, "p01")
+    time.go(hours=6)
+    assert trial.due() == "the protocol says an update at 2026-03-01 03:00 (UTC)"
+    assert "missed-update" not in kinds(trial)
+    time.go(hours=2)
+    answer = trial.decide(asked(at=time.now))
+    trial.outcomes([outcome(answer, 0.5)])
+    assert "missed-update" not in kinds(trial)  # it came after the time of the update
+    time.now = datetime(2026, 3, 2, 5, 1, tzinfo=UTC)
+    assert "missed-update" in kinds(trial)
+    trial.update(reason=trial.due())
+    time.now = datetime(2026, 3, 4, 5, 1, tzinfo=UTC)
+    assert trial.due() == "the protocol says an update at 2026-03-04 03:00 (UTC)"
+    assert "missed-update" not in kinds(trial)  # nothing came since
+    trial.close()
+
+
 def test_an_update_is_due_after_so_many_outcomes(tmp_path, time):
     trial = begun(tmp_path / "counted.db", time, protocol=agreed(updates={"every": 4}))
     enrol(trial, "p01")

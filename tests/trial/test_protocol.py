@@ -213,3 +213,11 @@ def test_a_copy_with_other_values_has_another_hash():
     assert changed.model_copy(update={"deadline_ms": before.deadline_ms}).hash == before.hash
     with pytest.raises(ConfigError):
         before.model_copy(update={"deadline_ms": 0})
+
+
+def test_a_covariate_that_is_called_hour_has_the_hours_of_a_day_without_a_unit():
+    plain = replace(model(), schema=replace(model().schema, units={}))
+    hour = protocol(plain).covariates["hour"]
+    assert (hour.unit, hour.low, hour.high) == ("", 0.0, 24.0)
+    steps = protocol(plain).covariates["steps"]
+    assert (steps.low, steps.high) != (0.0, 24.0)

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 
 from kerneltrail.trial.ledger.participant import Decision, Outcome, Participant, StatusChange
-from kerneltrail.trial.rows import arrays, planned, rows_of, until, usable
+from kerneltrail.trial.rows import SENTENCES, arrays, planned, rows_of, until, usable
 
 from .running import BEGIN
 from .study import centred_model
@@ -76,6 +76,7 @@ def test_the_reason_for_every_row_that_is_left_out():
     }
     record.person.changes[0] = StatusChange(1, (BEGIN + timedelta(minutes=30)).isoformat(), at, "paused", None)
     assert usable(record.person, centred_model()).left_out["paused"] == (2,)
+    assert set(rows.left_out) <= set(SENTENCES)
 
 
 @given(

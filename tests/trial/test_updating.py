@@ -23,6 +23,7 @@ def test_late_and_corrected_outcomes_by_one_rule(trial, time):
     walked(trial, indices=range(4, 6), time=time)
     first = trial.update(reason="first")
     assert (first.state, first.rows, first.left_out) == ("done", 5, {"no outcome": 1})
+    assert first.words == "5 new rows entered, of 1 participant. In all so far, 1 decision has no outcome."
     trial.outcomes([outcome(late, 1.4)])
     second = trial.update(reason="late")
     assert (second.rows, second.rebuilt) == (1, ())
@@ -30,6 +31,10 @@ def test_late_and_corrected_outcomes_by_one_rule(trial, time):
     trial.outcomes([outcome(answers[1], 9.0, name="better", supersedes="o1")])
     third = trial.update(reason="corrected")
     assert (third.rows, third.rebuilt) == (1, ("p01",))
+    assert third.words == (
+        "1 new or corrected row entered, of 1 participant. After a correction p01 was computed anew. "
+        "In all so far, 1 outcome was replaced by a later one."
+    )
     with trial.reading() as state:
         shapes = [[len(batch) for batch in each] for each in _batches(state)]
     assert shapes == [[], [5], [5, 1], [5, 1]]

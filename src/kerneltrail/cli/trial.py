@@ -85,6 +85,10 @@ def _time(text: str | None, option: str) -> datetime | None:
         raise typer.BadParameter(str(problem), param_hint=option) from None
 
 
+HASH = 64
+"""Digits of the hash of an entry."""
+
+
 def head_of(text: str | None) -> Head | None:
     """The end of a chain that was noted as number:hash."""
     from kerneltrail.trial.ledger.writer import Head
@@ -94,6 +98,9 @@ def head_of(text: str | None) -> Head | None:
     number, _, digest = text.partition(":")
     if not number.isdigit() or not digest:
         raise typer.BadParameter(f"expected number:hash, got {text}", param_hint="--head")
+    if len(digest) != HASH or set(digest) - set("0123456789abcdef"):
+        words = f"the noted end is not complete: a hash has {HASH} digits from 0 to f, and this one is {digest}"
+        raise typer.BadParameter(words, param_hint="--head")
     return Head(int(number), digest)
 
 

@@ -78,12 +78,13 @@ def demo(
     port: Annotated[int, typer.Option("--port", min=0, max=65535, help="Port; 0 for any that is free.")] = 0,
     pause: Annotated[
         float, typer.Option("--pause", min=0.0, help="Seconds between decisions; none with --once.")
-    ] = 0.2,
+    ] = 0.1,
     seed: Annotated[int, typer.Option("--seed", min=0, help="Seed of the simulated people.")] = 0,
 ) -> None:
     """Serve a simulated study: twenty participants, decisions and outcomes as they come, updates every night."""
     check_packages()
     from kerneltrail.cli.terminal import say
+    from kerneltrail.kernels.phrases import counted
     from kerneltrail.progress import show_progress
     from kerneltrail.store.atomic import check_writable
 
@@ -97,6 +98,9 @@ def demo(
         say([f"Served at {running.address}/v1/trials/{trial_demo.TRIAL}", "Keys, shown once:"])
         say(f"  {name}: {token}" for name, token in running.tokens.items())
         say([f"To look at it, open {running.address}/desk and log in with the key `desk`."])
+        if not once:
+            each = counted(running.day_seconds(pause), "second")
+            say([f"Days pass in about {each} each; participant lists fill as they do. End it with Ctrl-C."])
         stopped = False
         try:
             running.run(0.0 if once else pause)

@@ -66,8 +66,10 @@ LABELS = {
 }
 MISSING, LATE, CORRECTED, UNDELIVERED = 0.05, 0.05, 0.03, 0.04
 """Shares of outcomes that never come, come a day late, are corrected, and of prompts that do not arrive."""
-SILENT, QUIET_DAYS = 7, 3
-"""The participant of this number, or the last one, is not heard of in the last days: somebody should call."""
+SILENT, HEARD_DAYS = 7, 2
+"""The participant of this number, or the last one, is heard of on the first days only: somebody should call."""
+CALL = 0.02
+"""Seconds that a decision takes with all that belongs to it, roughly, for a forecast of how long a day takes."""
 
 
 @dataclass(frozen=True)
@@ -145,8 +147,8 @@ def points(size: Size, seed: int) -> list[Point]:
     simulated = simulation(size, seed)
     drawn = []
     for number, user in enumerate(simulated.test.raw, start=1):
-        silent = number == min(SILENT, size.participants) and size.days > QUIET_DAYS
-        days = size.days - QUIET_DAYS if silent else size.days
+        silent = number == min(SILENT, size.participants) and size.days > HEARD_DAYS
+        days = HEARD_DAYS if silent else size.days
         effect = simulated.advantage[user.name]
         assert user.action is not None
         assert user.availability is not None
@@ -194,6 +196,11 @@ class Demonstration:
     def client(self, key: str) -> Client:
         """A client with the key of a name."""
         return Client(self.address, TRIAL, self.tokens[key], timeout=60.0)
+
+    def day_seconds(self, pause: float) -> int:
+        """How long a day will take, about, with a pause between decisions; at least a second."""
+        first = sum(point.at.date() == BEGIN.date() for point in self.points)
+        return max(1, round(first * (pause + CALL)))
 
     def run(self, pause: float = 0.0) -> None:
         """Let the participants live through all days; with a pause, in seconds, between decisions."""

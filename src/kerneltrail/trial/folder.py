@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import secrets
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -11,7 +12,7 @@ from functools import partial
 from pathlib import Path
 
 from kerneltrail.data import Cohort
-from kerneltrail.errors import DataError, TrialError
+from kerneltrail.errors import ConfigError, DataError, TrialError
 from kerneltrail.store.atomic import read, write
 from kerneltrail.trajectory.model import load
 from kerneltrail.trial.conduct import Trial
@@ -103,13 +104,20 @@ class Folder:
         )
 
 
+_ID = re.compile(r"[A-Za-z0-9_-]+")
+
+
 def make_folder(path: Path, model_file: Path, *, trial: str, allocation: str = "default") -> tuple[Folder, Protocol]:
     """A folder for a trial with a model: a protocol to be read and changed, and a secret key that is nowhere else.
 
     Raises:
         DataError: if there is a protocol already; a key that is there is used.
-        ConfigError: if the model has no reward model.
+        ConfigError: if the model has no reward model, or the id has other signs than letters, digits, - and _.
     """
+    if not _ID.fullmatch(trial):
+        raise ConfigError(
+            f"a trial's id stands in addresses and file names, so it has only letters, digits, - and _; got {trial!r}"
+        )
     folder = Folder(path)
     if (path / PROTOCOL).exists():
         raise DataError(f"{path / PROTOCOL} is there already; take another folder, or take it away")

@@ -6,10 +6,12 @@ import hashlib
 import hmac
 import uuid
 
+from kerneltrail.errors import UnknownName
 from kerneltrail.trajectory.graph import LearntGraph
 from kerneltrail.trajectory.new_user import NewUser
 from kerneltrail.trial.core import Core
 from kerneltrail.trial.ledger.entries import Kind
+from kerneltrail.trial.ledger.folds import State
 from kerneltrail.trial.results import Answer
 from kerneltrail.trial.versions import Versions
 
@@ -33,6 +35,25 @@ class Inspection:
             versions = Versions(state)
             person = self._core.person(state, participant)
         return None if versions.active is None else self._core.user(person, versions, versions.active)
+
+    def everybody(self, state: State) -> dict[str, NewUser | None]:
+        """Participants of whom the policy that serves knows outcomes, as it knows them; nothing is computed for it.
+
+        One who would have to be computed first is None; all are where the model is missing.
+        """
+        versions = Versions(state)
+        active = versions.active
+        if active is None:
+            return {}
+        people = [
+            person
+            for person in state.participants.values()
+            if person.removed is None and versions.batches(active.version, person.id)
+        ]
+        try:
+            return {person.id: self._core.user(person, versions, active, compute=False) for person in people}
+        except UnknownName:
+            return {person.id: None for person in people}
 
     def look(self, what: str, *, by: str, participant: str | None = None, reason: str = "") -> Answer:
         """Record that somebody is about to see outcomes by action; who fails to record it must not show them."""

@@ -252,6 +252,10 @@ def read_protocol(path: str | os.PathLike[str]) -> Protocol:
     return Protocol.parse(text, format=language, source=os.fspath(path))
 
 
+HOURS = ("hour", "hours", "hour_of_day", "hourofday", "time_of_day")
+"""Names of covariates that are hours of the day where the table says no unit."""
+
+
 def noise_sd(model: LearntGraph) -> float:
     """The noise's standard deviation in a new user's prediction, in the target's units."""
     middle = model.scaler.inverse(np.full((1, len(model.covariates)), 0.5))
@@ -275,7 +279,8 @@ def _covariate(schema: Schema, name: str) -> dict[str, Any]:
     if schema.scaler is not None and schema.knows_ranges:
         index = schema.covariates.index(name)
         low, high = schema.scaler.low[index], schema.scaler.high[index]
-        if singular(schema.unit(name)) == "hour" and low >= 0.0 and high <= 24.0:  # of a day
+        unit = singular(schema.unit(name)) or ("hour" if name.lower() in HOURS else "")
+        if unit == "hour" and low >= 0.0 and high <= 24.0:  # of a day
             return {**section, "low": 0.0, "high": 24.0}
         room = 0.5 * (high - low)  # new people may be somewhat unlike the pilot users
         if room > 0.0:

@@ -9,7 +9,7 @@ from zoneinfo import ZoneInfo
 from kerneltrail.kernels.phrases import counted
 from kerneltrail.trial.ledger.entries import instant
 from kerneltrail.trial.ledger.folds import State, Update
-from kerneltrail.trial.ledger.participant import Participant
+from kerneltrail.trial.ledger.participant import Outcome, Participant
 from kerneltrail.trial.protocol import Protocol
 from kerneltrail.trial.sections import DAYS
 
@@ -21,17 +21,29 @@ def due(state: State, protocol: Protocol, now: datetime, dead: Update | None = N
 
 
 def overdue(state: State, protocol: Protocol, now: datetime, grace: timedelta) -> str:
-    """Why an update should have been made by now: after a time of grace, or after twice as many outcomes."""
+    """Why an update should have been made by now: after a time of grace, or after twice as many outcomes.
+
+    One is not missed that would have had nothing to learn from: no outcome came between the last one and its time.
+    """
     done = list(state.updates.values())
-    return _by_count(state, protocol, done, 2) or _by_clock(state, protocol, now - grace, done)
+    by_count, planned = _by_count(state, protocol, done, 2), last_planned(protocol, now - grace)
+    if by_count or planned is None or not any(instant(each.received_at) <= planned for each in _new(state, done)):
+        return by_count
+    return _by_clock(state, protocol, now - grace, done)
+
+
+def _new(state: State, updates: list[Update]) -> Iterator[Outcome]:
+    """Outcomes that came since the last update."""
+    last = max((int(each.request["until"]) for each in updates if _counts(each)), default=0)
+    for person in state.participants.values():
+        yield from (each for each in person.outcomes.values() if each.sequence > last)
 
 
 def _by_count(state: State, protocol: Protocol, updates: list[Update], times: int = 1) -> str:
     every = protocol.updates.every
     if every is None:
         return ""
-    last = max((int(each.request["until"]) for each in updates if _counts(each)), default=0)
-    new = sum(each.sequence > last for person in state.participants.values() for each in person.outcomes.values())
+    new = sum(1 for _ in _new(state, updates))
     words = f"{counted(new, 'outcome')} came since the last update, and the protocol says {every}"
     return words if new >= times * every else ""
 

@@ -21,6 +21,7 @@ import numpy as np
 
 from kerneltrail.data.assignment import Assignment
 from kerneltrail.kernels import Array
+from kerneltrail.kernels.phrases import counted, listing
 from kerneltrail.store.canonical import real
 from kerneltrail.trajectory.graph import LearntGraph
 from kerneltrail.trial.ledger.entries import instant
@@ -34,6 +35,27 @@ REPLACED = "corrected"
 CONTEXT = "context incomplete"
 NOBODY = "nobody could act"
 """Reasons for leaving a row out; a status (paused, withdrawn) is another."""
+SENTENCES = {
+    NO_OUTCOME: ("decision has no outcome", "decisions have no outcome"),
+    MISSING: ("outcome was reported missing", "outcomes were reported missing"),
+    CONTEXT: ("decision has an incomplete context", "decisions have an incomplete context"),
+    NOBODY: ("decision was made where nobody could act", "decisions were made where nobody could act"),
+    "paused": ("decision was made in a pause", "decisions were made in a pause"),
+    "withdrawn": ("decision was made after a withdrawal", "decisions were made after a withdrawal"),
+    NO_DECISION: ("outcome belongs to no decision", "outcomes belong to no decision"),
+    REPLACED: ("outcome was replaced by a later one", "outcomes were replaced by later ones"),
+}
+"""What each reason says of one entry, and of several: of a corrected outcome only the old value does not count."""
+
+
+def reasons_in_words(counts: Mapping[str, int]) -> str:
+    """How many entries are no rows, by the reason, as a sentence over all that was recorded.
+
+    >>> reasons_in_words({"no outcome": 37, "corrected": 1})
+    'In all so far, 37 decisions have no outcome and 1 outcome was replaced by a later one.'
+    """
+    known = [(reason, counts[reason]) for reason in SENTENCES if counts.get(reason)]
+    return f"In all so far, {listing([counted(number, *SENTENCES[reason]) for reason, number in known])}."
 
 
 def until(person: Participant, sequence: int) -> Participant:

@@ -28,6 +28,7 @@ from kerneltrail.trial.ledger.folds import State, Update
 from kerneltrail.trial.ledger.writer import Draft
 from kerneltrail.trial.protocol import Protocol
 from kerneltrail.trial.results import Check, Updated, UpdateState
+from kerneltrail.trial.rows import reasons_in_words
 from kerneltrail.trial.rows import until as as_it_was
 from kerneltrail.trial.versions import Version, Versions, stored_version
 
@@ -288,8 +289,9 @@ def _incidents(job: Job, result: Learnt) -> Iterator[Draft]:
 
 def _updated(job: Job, result: Learnt, state: UpdateState, version: str | None) -> Updated:
     counts = _counts(result.left_out)
+    rows = counted(result.rows, "new or corrected row" if result.rebuilt else "new row")
     sentences = {
-        "done": f"{counted(result.rows, 'row')} entered, of {counted(len(result.participants), 'participant')}.",
+        "done": f"{rows} entered, of {counted(len(result.participants), 'participant')}.",
         "empty": "There is nothing new, so nothing changes.",
         "refused": "Nothing new passed its checks, so the policy stays as it was.",
         "superseded": "Another policy was activated meanwhile, so the new one was not made.",
@@ -298,12 +300,12 @@ def _updated(job: Job, result: Learnt, state: UpdateState, version: str | None) 
     if result.late:
         words.append(f"{counted(result.late, 'row')} came late.")
     if result.rebuilt:
-        words.append(f"After a correction {listing(result.rebuilt)} was computed anew.")
+        were = "was" if len(result.rebuilt) == 1 else "were"
+        words.append(f"After a correction {listing(result.rebuilt)} {were} computed anew.")
     if result.held:
         words.append(f"Held back: {listing(result.held)}.")
     if counts:
-        parts = [f"{number} {reason}" for reason, number in sorted(counts.items())]
-        words.append(f"Left out: {listing(parts)}.")
+        words.append(reasons_in_words(counts))
     return Updated(
         id=job.id,
         state=state,

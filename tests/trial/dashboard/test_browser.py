@@ -116,6 +116,27 @@ def test_every_page_is_sound_at_both_widths(team):
     assert browser.run("getComputedStyle(document.querySelector('.light')).display") == "flex"
 
 
+def test_headings_of_participants_are_not_broken_inside_words(team):
+    browser, address, _ = team
+    browser.size(1280)
+    browser.go(f"{address}/desk/participants")
+    broken = """[...document.querySelectorAll('.people thead a')].flatMap(link => {
+        const node = link.firstChild, found = [...node.data.matchAll(/[^ ]+/g)];
+        return found.filter(word => {
+            const range = document.createRange();
+            range.setStart(node, word.index);
+            range.setEnd(node, word.index + word[0].length);
+            return range.getClientRects().length !== 1;
+        }).map(word => word[0]);
+    }).join()"""
+    assert browser.run(broken) == ""
+    browser.run("document.querySelector('.people thead').style.cssText = 'word-break: break-all; line-break: anywhere'")
+    browser.run("document.querySelectorAll('.people thead th').forEach(each => { each.style.maxWidth = '2rem'; }); 0")
+    assert browser.run(broken) != ""  # it does find them
+    sides = "[...document.querySelectorAll('.people tbody tr:first-child td')].map(e => getComputedStyle(e).textAlign)"
+    assert browser.run(f"{sides}.join()").split(",")[:3] == ["left", "left", "right"]
+
+
 def test_the_pages_need_no_script_and_print_without_forms(team):
     browser, address, _ = team
     browser.go(f"{address}/desk", scripts=False)

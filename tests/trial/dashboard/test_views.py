@@ -2,20 +2,34 @@
 
 from collections import Counter
 from dataclasses import replace
+from datetime import timedelta
 
 import numpy as np
 import pytest
 
+from kerneltrail.kernels import parse
 from kerneltrail.report.page import Paragraph
+from kerneltrail.trajectory.graph import NOTHING
 from kerneltrail.trial.alarms import WAIT
-from kerneltrail.trial.dashboard import by_action, cohort, people, person
+from kerneltrail.trial.dashboard import by_action, cohort, descriptions, people, person
 from kerneltrail.trial.dashboard.contact import contact_of
+from kerneltrail.trial.dashboard.drawing import (
+    Advantages,
+    Chances,
+    Shares,
+    draw_advantages,
+    draw_chances,
+    draw_shares,
+)
 from kerneltrail.trial.dashboard.foresight import Foreseen, Foresight, foresee, interval
+from kerneltrail.trial.dashboard.today import today
 from kerneltrail.trial.decided import points_of, present, updates_at
 from kerneltrail.trial.export import table
 from kerneltrail.trial.rows import arrays, rows_of
 from kerneltrail.trial.versions import Versions
+from trajectory.small import mean_model
 
+from ..running import agreed
 from ..study import centred_model
 from ..test_ratio import point
 from .living import LONG, NASTY
@@ -146,14 +160,58 @@ def test_a_prediction_does_not_know_the_draw(state):
     assert foresee(user, batch) == foresee(user, flipped)
 
 
-def test_kernels_over_time_are_those_of_the_decisions(life, state):
+def test_descriptions_are_those_of_the_policy_that_serves(life, state):
+    trial, _ = life
+    versions, model, users = Versions(state), centred_model(), trial.everybody(state)
+    naive = []
+    for version in ("2", "3"):  # the first knows nobody
+        kernels = []
+        for known in present(state):
+            user = model.new_user(known.id)
+            for batch in rows_of(known, versions.batches(version, known.id)):
+                X, y, assignment = arrays(batch, model.covariates)
+                user.update(X, y, action=assignment)
+            if user.batches:
+                kernels.append(user.composition.text or NOTHING)
+        naive.append((version, Counter(kernels)))
+    assert sum(naive[-1][1].values()) == len(users) == 4
+    found = descriptions.frequencies(state, users)
+    assert [(version.version, counts) for version, counts in found] == naive
+    name = naive[-1][1].most_common(1)[0][0]
+    shown = descriptions.descriptions_section(state, users, {name: "a line"}, "UTC", ()).blocks[0].text
+    assert shown.startswith("Of those whose outcomes policy 3, which serves, knows: ")
+    assert f"a line: {naive[-1][1][name]} of 4" in shown
+    none = descriptions.descriptions_section(state, dict.fromkeys(users), {}, "UTC", ()).blocks[0].text
+    assert none == "Policy 3 knows 4 participants; their descriptions are not at hand now."
+    nobody = descriptions.descriptions_section(state, {}, {}, "UTC", ()).blocks[0].text
+    assert nobody == "Policy 3, which serves, knows no outcomes of participants yet."
+
+
+def test_having_no_kernel_is_said_in_words():
+    model = mean_model()
+    node = model.nodes[0]
+    nothing, noise = parse(""), node.group.mean[-1:]
+    group = replace(node.group, composition=nothing, mean=noise, variance=node.group.variance[-1:])
+    empty = replace(node, mask=0, composition=nothing, thetas=node.thetas[:, -1:], group=group)
+    words = descriptions.nouns(replace(model, nodes=(empty, *model.nodes[1:])))
+    assert words[NOTHING] == "what users share, with no pattern of their own"
+    assert set(words) == {NOTHING, *(each.composition.text for each in model.nodes[1:])}
+
+
+def test_messages_a_day_are_over_days_of_participants(life, state):
     trial, time = life
-    everybody = [points_of(each) for each in present(state)]
-    view = cohort.CohortView(state, trial.protocol, cohort.all_points(everybody), updates_at(state), "UTC", time.now)
-    found = cohort.frequencies(view)
-    assert [version for version, *_ in found] == ["2"]  # the first knows nobody, the third has decided nothing yet
-    last = {each.participant: each.composition for each in view.points if each.version == "2"}
-    assert found[0][2] == Counter(last.values())
+    points = cohort.all_points([points_of(each) for each in present(state)])
+    view = cohort.CohortView(state, trial.protocol, points, updates_at(state), "UTC", time.now)
+    pairs = {(each.participant, each.at.date()) for each in points}
+    sent = sum(each.action for each in points)
+    words = cohort._doses(view).blocks[0].text
+    assert f"it is {sent / len(pairs):.2f} a day for each participant: {sent} messages on {len(pairs)} days" in words
+    # Two people on the first day, one on the next: 2 messages on 3 days, though the means of days are 0 and 2.
+    first, second = (replace(point(0.5, 0), participant=name) for name in ("a", "b"))
+    later = replace(point(0.5, 1), at=first.at + timedelta(days=1), participant="a")
+    words = cohort._doses(replace(view, points=[first, second, later, replace(later, sequence=9)])).blocks[0].text
+    assert "the last day, 2 messages went to 1 participant: 2.00 each" in words
+    assert "Over 2 days it is 0.67 a day for each participant: 2 messages on 3 days of participants." in words
 
 
 def test_how_participants_fare_is_the_mean_of_their_means(life, state):
@@ -214,3 +272,45 @@ def test_who_needs_a_call_is_the_same_on_every_page(life, state):
     assert contact_of(known, points_of(known), trial.protocol, time.now).urgency == "today"
     known = state.participants["p01"]
     assert contact_of(known, points_of(known), trial.protocol, time.now) is None
+
+
+def test_why_no_call_was_due(life, state):
+    trial, time = life
+    assert any(section.times for section in trial.protocol.decisions.values())
+    before = time.now - timedelta(days=400)
+    calls = {heading: words for heading, _, words in today(state, trial.protocol, before, True).numbers}
+    assert calls["Calls of apps, 24 hours"] == "none was due in these 24 hours"
+    free = agreed(decisions={"walk": {}})
+    calls = {heading: words for heading, _, words in today(state, free, before, True).numbers}
+    assert calls["Calls of apps, 24 hours"] == "the protocol names no times at which decisions are due"
+
+
+def test_a_probability_near_a_limit_is_not_written_as_the_limit(view, points):
+    lower, upper = view.protocol.limits.lower, view.protocol.limits.upper
+    near = [replace(each, probability=upper - 0.0007 * (i % 2 + 1), clipped=None) for i, each in enumerate(points)]
+    words = person.decisions_section(replace(view, points=near)).blocks[0].text
+    assert f"between {upper - 0.0014:.4f} and {upper - 0.0007:.4f}" in words
+    assert f"it never stood at a limit ({lower:g} or {upper:g})" in words
+    able = next(i for i, each in enumerate(near) if each.available)
+    near[able] = replace(near[able], probability=upper, clipped="upper")
+    assert "it stood at a limit" in (words := person.decisions_section(replace(view, points=near)).blocks[0].text)
+    assert words.endswith(" 1 time.")
+
+
+@pytest.mark.parametrize("at", [(20514.42093,), (20514.42093, 20514.42094), (20514.2, 20514.6)])
+def test_a_time_axis_spans_at_least_a_day(at):
+    shares = tuple(0.5 for _ in at)
+    marks = tuple("sent" for _ in at)
+    for figure in (
+        draw_shares(Shares((("a line", at, shares),), (), "share"), width=5.0),
+        draw_shares(Shares((("a line", at, shares),), at[:1], "share"), width=5.0),
+        draw_chances(Chances(at, shares, tuple(False for _ in at), marks, (0.2, 0.8), ()), width=5.0),
+        draw_advantages(Advantages(at, shares, shares, shares, (), "gain"), width=5.0),
+    ):
+        for ax in figure.axes:
+            start, end = ax.get_xlim()
+            assert end - start == pytest.approx(1.0)
+            assert start < min(at) <= max(at) < end
+            assert 2 <= len([tick for tick in ax.get_xticks() if start <= tick <= end]) <= 7
+    longer = draw_shares(Shares((("a line", (1.0, 3.5), (0.1, 0.2)),), (), "share"), width=5.0).axes[0].get_xlim()
+    assert longer == pytest.approx((0.95, 3.55))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import date, datetime, time
 from zoneinfo import ZoneInfo
 
@@ -14,6 +14,7 @@ from kerneltrail.evaluation.intervals import Interval, mean_over_users, share_ov
 from kerneltrail.kernels.phrases import counted, listing, rounded, with_unit
 from kerneltrail.report.model_page.numbers import fixed, percent
 from kerneltrail.report.page import Block, Expert, Paragraph, Section, Table
+from kerneltrail.trajectory.new_user import NewUser
 from kerneltrail.trial.checks import LEVEL
 from kerneltrail.trial.dashboard.cohort_figures import (
     Histogram,
@@ -23,7 +24,8 @@ from kerneltrail.trial.dashboard.cohort_figures import (
     draw_realised,
     draw_series,
 )
-from kerneltrail.trial.dashboard.drawing import GALLERY, Shares, draw_shares, places
+from kerneltrail.trial.dashboard.descriptions import descriptions_section
+from kerneltrail.trial.dashboard.drawing import GALLERY, places
 from kerneltrail.trial.dashboard.texts import day_of, moment, share
 from kerneltrail.trial.decided import Point
 from kerneltrail.trial.ledger.entries import instant
@@ -31,10 +33,7 @@ from kerneltrail.trial.ledger.folds import State
 from kerneltrail.trial.protocol import Protocol
 from kerneltrail.trial.ratio import RARE, by_version, ratio, tenths, unlikely
 from kerneltrail.trial.standing import mean_outcomes
-from kerneltrail.trial.versions import Versions
 
-MOST = 5
-"""Kernels that are drawn; further ones are in the table."""
 NOON = time(12)
 
 
@@ -49,6 +48,7 @@ class CohortView:
         updates: when the policy changed.
         zone: of the trial's clock.
         now: what time it is.
+        users: of whom the policy that serves knows outcomes, as it follows them; None where that is not at hand.
     """
 
     state: State
@@ -57,6 +57,7 @@ class CohortView:
     updates: Sequence[datetime]
     zone: str
     now: datetime
+    users: Mapping[str, NewUser | None] = field(default_factory=dict)
 
     @property
     def able(self) -> list[Point]:
@@ -83,7 +84,7 @@ def sections(cohort: CohortView, nouns: Mapping[str, str]) -> list[Section]:
         _doses(cohort),
         _missing(cohort),
         _calibration(cohort),
-        _kernels(cohort, nouns),
+        descriptions_section(cohort.state, cohort.users, nouns, cohort.zone, cohort.lines()),
     ]
 
 
@@ -180,15 +181,17 @@ def _by_day(cohort: CohortView) -> dict[date, list[Point]]:
 
 def _doses(cohort: CohortView) -> Section:
     days = _by_day(cohort)
-    per, rows = [], []
+    per, rows, total, person_days = [], [], 0, 0
     for day, points in days.items():
         people, sent = len({each.participant for each in points}), sum(each.action for each in points)
         arrived = sum(each.action and each.delivered == 1 for each in points)
         per.append(sent / people)
+        total, person_days = total + sent, person_days + people
         rows.append((day_of(cohort.noon(day), cohort.zone), str(people), str(sent), str(arrived), fixed(per[-1])))
     words = (
-        f"On {rows[-1][0]}, the last day, {rows[-1][2]} messages were sent to {rows[-1][1]} participants: "
-        f"{per[-1]:.2f} each. Over all {counted(len(days), 'day')} it is {np.mean(per):.2f} a day."
+        f"On {rows[-1][0]}, the last day, {counted(sent, 'message')} went to {counted(people, 'participant')}: "
+        f"{per[-1]:.2f} each. Over {counted(len(days), 'day')} it is {total / person_days:.2f} a day for each "
+        f"participant: {counted(total, 'message')} on {counted(person_days, 'day')} of participants."
     )
     at = places([cohort.noon(day) for day in days], cohort.zone)
     data = Series(at, tuple(per), (), (), cohort.lines(), "messages a day\nper participant", "sent")
@@ -280,50 +283,6 @@ def _calibration(cohort: CohortView) -> Section:
     table = Table("Predictions by update", ("update", "when", "outcomes", "inside", "95 % interval"), rows)
     blocks: list[Block] = [Paragraph(words), GALLERY.picture(draw_series, data, words, caption), _numbers(table)]
     return Section(heading, blocks, "calibration")
-
-
-def frequencies(cohort: CohortView) -> list[tuple[str, datetime, Counter[str]]]:
-    """For each version that decided: its name, when it was made, and how many participants had which kernel.
-
-    A participant's kernel is that of the decisions of this version, or of the last version that decided for them.
-    """
-    made = sorted(Versions(cohort.state).by_name.values(), key=lambda each: each.sequence)
-    by_version: dict[str, dict[str, str]] = {}
-    for each in cohort.points:
-        if each.version is not None and each.composition is not None and each.rung == "policy":
-            by_version.setdefault(each.version, {})[each.participant] = each.composition
-    now: dict[str, str] = {}
-    found = []
-    for version in made:
-        if version.version in by_version:
-            now.update(by_version[version.version])
-            found.append((version.version, instant(version.made_at), Counter(now.values())))
-    return found
-
-
-def _kernels(cohort: CohortView, nouns: Mapping[str, str]) -> Section:
-    heading = "Which descriptions fit participants?"
-    found = frequencies(cohort)
-    if not found:
-        return Section(heading, [Paragraph("Nobody's outcomes have entered an update yet.")], "kernels")
-    total: Counter[str] = Counter()
-    for *_, counts in found:
-        total.update(counts)
-    names = [name for name, _ in total.most_common()]
-    at = places([when for _, when, _ in found], cohort.zone)
-    lines = tuple(
-        (nouns.get(name, name), at, tuple(counts[name] / counts.total() for *_, counts in found))
-        for name in names[:MOST]
-    )
-    last = found[-1][2]
-    now = "; ".join(f"{nouns.get(name, name)}: {share(last[name], last.total())}" for name in names if last[name])
-    words = f"Of the participants whom policy {found[-1][0]} knows: {now}."
-    caption = "Share of participants by the description that fits best, after each update."
-    rows = [(nouns.get(name, name), name, *(str(counts[name]) for *_, counts in found)) for name in names]
-    columns = ("description", "kernel", *(f"policy {version}" for version, *_ in found))
-    table = Table("Participants by description", columns, rows)
-    picture = GALLERY.picture(draw_shares, Shares(lines, cohort.lines(), "share of participants"), words, caption)
-    return Section(heading, [Paragraph(words), picture, _numbers(table)], "kernels")
 
 
 def all_points(everybody: Sequence[Sequence[Point]]) -> list[Point]:

@@ -84,10 +84,15 @@ def places(times: Sequence[datetime], zone: str) -> tuple[float, ...]:
 
 
 def time_axis(ax: Axes, updates: Sequence[float]) -> None:
-    """Dates below, and a line at each update."""
+    """Dates below, at least a day of them, and a line at each update."""
     for place in updates:
         ax.axvline(place, color=FAINT, linewidth=1.0, linestyle=(0, (1, 1.5)), zorder=0, label=UPDATE)
     ax.margins(x=0.02)
+    sides = np.concatenate([each.dataLim.intervalx for each in ax.get_shared_x_axes().get_siblings(ax)])
+    sides = sides[np.isfinite(sides)]
+    if sides.size and np.ptp(sides) < 1.0:  # left alone, an axis of a single point spans years, or microseconds
+        middle = (sides.min() + sides.max()) / 2.0
+        ax.set_xlim(middle - 0.5, middle + 0.5)
     start, end = ax.get_xlim()
     locator = ticks_for(end - start)
     ax.xaxis.set_major_locator(locator)

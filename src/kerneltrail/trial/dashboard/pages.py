@@ -13,14 +13,13 @@ from zoneinfo import ZoneInfo
 from fastapi import APIRouter, Request, Response
 
 from kerneltrail.errors import KerneltrailError, UnknownName
-from kerneltrail.report.model_text import node_noun
 from kerneltrail.report.page import Paragraph, Section
-from kerneltrail.trajectory.model import TrajectoryModel
 from kerneltrail.trial.dashboard import cohort as cohorts
 from kerneltrail.trial.dashboard import findings, people
 from kerneltrail.trial.dashboard import person as persons
 from kerneltrail.trial.dashboard.access import PEOPLE, Desk, DeskRoute, desk_of, may, needs, shown, unblinded
 from kerneltrail.trial.dashboard.contact import contact_of
+from kerneltrail.trial.dashboard.descriptions import nouns
 from kerneltrail.trial.dashboard.overview import data_values, incident_values, policy_values
 from kerneltrail.trial.dashboard.texts import moment
 from kerneltrail.trial.dashboard.today import today
@@ -215,7 +214,8 @@ def cohort_values(desk: Desk) -> dict[str, Any]:
     look = seen(desk)
     everybody = [points_of(each) for each in present(look.state)]
     points = cohorts.all_points(everybody)
-    view = cohorts.CohortView(look.state, look.protocol, points, updates_at(look.state), look.zone, look.now)
+    users = desk.served.trial.everybody(look.state)
+    view = cohorts.CohortView(look.state, look.protocol, points, updates_at(look.state), look.zone, look.now, users)
     return {"sections": cohorts.sections(view, nouns_of(look)), "zone": look.zone}
 
 
@@ -226,9 +226,7 @@ def nouns_of(look: Seen) -> dict[str, str]:
         model = None if active is None else look.desk.served.trial.model(active.model_id)
     except KerneltrailError:
         return {}
-    if not isinstance(model, TrajectoryModel):
-        return {}
-    return {node.composition.text: node_noun(model, node) for node in model.selectable}
+    return {} if model is None else nouns(model)
 
 
 @router.get("/desk/policies", **needs(*PEOPLE))

@@ -89,13 +89,14 @@ def _call(contact: Contact) -> str:
 
 @dataclass(frozen=True)
 class Column:
-    """A column: its heading, what it means, how rows are sorted by it, and how it is written."""
+    """A column: its heading, what it means, how rows are sorted by it, how it is written, and whether in words."""
 
     name: str
     heading: str
     meaning: str
     sort: Callable[[PersonRow], Any]
     text: Callable[[PersonRow, datetime], str]
+    words: bool = False
 
 
 COLUMNS: Mapping[str, Column] = {
@@ -103,9 +104,9 @@ COLUMNS: Mapping[str, Column] = {
     for column in (
         Column("participant", "Participant", "study id", lambda row: row.id, lambda row, now: row.id),
         Column("status", "Status", "active, paused, withdrawn or removed", lambda row: row.status,
-               lambda row, now: row.status),
+               lambda row, now: row.status, words=True),
         Column("call", "Needs a call", "how soon somebody should ring them up, and why", lambda row: row.urgency,
-               lambda row, now: NONE if row.contact is None else _call(row.contact)),
+               lambda row, now: NONE if row.contact is None else _call(row.contact), words=True),
         Column("last", "Last call", "how long ago the app last asked for a decision",
                lambda row: row.last or LONG_AGO,
                lambda row, now: "never" if row.last is None else f"{age(now - row.last, 1)} ago"),

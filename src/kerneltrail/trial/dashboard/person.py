@@ -170,10 +170,9 @@ def decisions_section(person: PersonView) -> Section:
     )
     blocks: list[Block] = []
     if chances:
-        words += (
-            f" The probability of sending lay between {min(chances):.2f} and {max(chances):.2f}; its mean is "
-            f"{np.mean(chances):.2f}, and {at_limit} times it stood at a limit ({lower:g} or {upper:g})."
-        )
+        limits = f"at a limit ({lower:g} or {upper:g})"
+        stood = f"stood {limits} {counted(at_limit, 'time')}" if at_limit else f"never stood {limits}"
+        words += f" {_spread(chances, (lower, upper))}, and it {stood}."
         data = Chances(
             places([each.at for each in points], person.zone),
             tuple(each.probability if each.available else float("nan") for each in points),
@@ -188,6 +187,23 @@ def decisions_section(person: PersonView) -> Section:
         )
         blocks = [GALLERY.picture(draw_chances, data, words, caption)]
     return Section("Decisions", [Paragraph(words), *blocks, _table(person)], "decisions")
+
+
+def _spread(chances: Sequence[float], limits: tuple[float, float]) -> str:
+    """Where probabilities lay, with the digits it takes to tell them apart and from limits; at most six.
+
+    >>> _spread([0.5], (0.2, 0.8))
+    'The probability of sending was 0.50'
+    >>> _spread([0.76, 0.7993], (0.2, 0.8))
+    'The probability of sending lay between 0.760 and 0.799; its mean is 0.780'
+    """
+    low, high = min(chances), max(chances)
+    values = {low, high, *limits}
+    digits = next((d for d in range(2, 6) if len({f"{value:.{d}f}" for value in values}) == len(values)), 6)
+    if low == high:
+        return f"The probability of sending was {low:.{digits}f}"
+    mean = f"{np.mean(chances):.{digits}f}"
+    return f"The probability of sending lay between {low:.{digits}f} and {high:.{digits}f}; its mean is {mean}"
 
 
 def _table(person: PersonView) -> Expert:

@@ -72,7 +72,7 @@ def _numbers(status: Status, protocol: Protocol, ready: bool) -> list[tuple[str,
             f"{status.received} of {status.expected}" if status.expected else NONE,
             "decisions that apps asked for, of those that the protocol's times say were due"
             if status.expected
-            else "the protocol names no times at which decisions are due",
+            else _no_calls(protocol),
         ),
         ("Last call of an app", last_call, moment(status.last_call, zone) if status.last_call else "never"),
         ("Fallbacks, 24 hours", share(fallbacks, sum(able.values())), "decisions that the policy did not make itself"),
@@ -92,3 +92,10 @@ def _numbers(status: Status, protocol: Protocol, ready: bool) -> list[tuple[str,
             else "states are being computed, or it is stopping: decisions may come from a fallback",
         ),
     ]
+
+
+def _no_calls(protocol: Protocol) -> str:
+    """Why no call of an app was due."""
+    if any(section.times for section in protocol.decisions.values()):
+        return "none was due in these 24 hours"
+    return "the protocol names no times at which decisions are due"
