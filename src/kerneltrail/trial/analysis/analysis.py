@@ -13,7 +13,7 @@ import numpy as np
 from kerneltrail.errors import TrialError
 from kerneltrail.kernels.phrases import counted, rounded
 from kerneltrail.progress import Progress, Tell
-from kerneltrail.trial.analysis.course import Fared, Flow, Gap, Kernels, fared, flow_of, gaps_of, kernels_of
+from kerneltrail.trial.analysis.course import Fared, Flow, Gap, Kernels, fared, flow_of, gaps_of, kernels_of, may_go_on
 from kerneltrail.trial.analysis.effects import (
     ActingEffect,
     ActingEffects,
@@ -25,6 +25,7 @@ from kerneltrail.trial.analysis.fidelity import Fidelity, fidelity_of
 from kerneltrail.trial.analysis.personal import Personalisation, personalisation
 from kerneltrail.trial.analysis.record import Record, chosen_moderators, read_record
 from kerneltrail.trial.analysis.tables import Table
+from kerneltrail.trial.decided import present
 from kerneltrail.trial.ledger.folds import State
 from kerneltrail.trial.models import Models
 from kerneltrail.trial.protocol import Protocol
@@ -357,5 +358,5 @@ def null_effect(whole: Record, settings: AnalysisSettings) -> float:
 
 def is_live(record: Record, now: datetime) -> bool:
     """Whether somebody still takes part at a time: then an analysis shows outcomes by action of a running trial."""
-    later = Record(record.state, record.protocol, record.points, max(now, record.until), record.covariates)
-    return bool(flow_of(later).ongoing)
+    latest = max(now, record.until)
+    return any(may_go_on(person, latest) for person in present(record.state))

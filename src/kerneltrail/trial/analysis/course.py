@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import date
+from datetime import date, datetime
 from zoneinfo import ZoneInfo
 
 import numpy as np
@@ -98,6 +98,15 @@ def _end(person: Participant, record: Record) -> str:
     if today < date.fromisoformat(facts["ends_on"]):
         return "ongoing"
     return "completed" if person.decisions else "never started"
+
+
+def may_go_on(person: Participant, now: datetime) -> bool:
+    """Whether a participant may still have decisions: has not left, and the last day, if there is one, is not over."""
+    facts = person.enrolled or {}
+    if person.status(now) == "withdrawn" or not facts:
+        return False
+    ends = facts.get("ends_on")
+    return ends is None or now.astimezone(ZoneInfo(facts["timezone"])).date() <= date.fromisoformat(ends)
 
 
 @dataclass(frozen=True)

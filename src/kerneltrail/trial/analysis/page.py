@@ -1,7 +1,8 @@
-"""The page about a trial after it: words first, then drawings, then the numbers; one file that fetches nothing."""
+"""The page about a trial, after it or so far: words, then drawings, then numbers; one file that fetches nothing."""
 
 from __future__ import annotations
 
+from datetime import datetime
 from functools import partial
 from importlib.metadata import version
 
@@ -17,8 +18,14 @@ GROUPS = ("all", "assigned to act", "assigned not to act")
 """Of missing outcomes; the others are periods."""
 
 
-def analysis_page(analysis: Analysis, title: str | None = None) -> str:
-    """The page as HTML."""
+def analysis_page(analysis: Analysis, title: str | None = None, running: datetime | None = None) -> str:
+    """The page as HTML.
+
+    Args:
+        analysis: what it shows.
+        title: its heading; made from the protocol's if None.
+        running: when it was made, if somebody still took part by then; None for a trial that has ended.
+    """
     record = analysis.record
     tables = {table.name: table for table in analysis.tables()}
     lead = (
@@ -26,8 +33,13 @@ def analysis_page(analysis: Analysis, title: str | None = None) -> str:
         f"{counted(len(record.points), 'decision')}, recorded by {record.until:%Y-%m-%d %H:%M} UTC. The page shows "
         "outcomes by action: it is not for people who must stay blinded."
     )
+    if running is not None:
+        lead = (
+            f"This is an interim look: the trial was still running on {running:%Y-%m-%d %H:%M} UTC, when this page was "
+            f"made, and all numbers may change. {lead}"
+        )
     return page(
-        title or f"{record.protocol.title}: after the trial",
+        title or f"{record.protocol.title}: {'after the trial' if running is None else 'so far'}",
         lead,
         [
             Section("What acting changed", _effects(analysis, tables), "effects"),

@@ -71,7 +71,8 @@ def analyse_folder(
     chosen_moderators(record, settings.moderators)
     for name in settings.controls or ():
         record.moderator(name)
-    live = is_live(record, now or datetime.now(UTC))
+    today = (now or datetime.now(UTC)).astimezone(UTC)
+    live = is_live(record, today)
     if live and draws is not None:
         raise TrialError(
             "somebody still takes part, and with the key of the draws everybody could compute the draws to come: "
@@ -81,7 +82,7 @@ def analyse_folder(
     models = Models(study.path / MODELS)
     analysis = analyse(state, protocol, models, settings, workers=workers, folder=out / KEPT, tell=tell)
     tell(Progress(DRAWING))
-    page = analysis_page(analysis, title)
+    page = analysis_page(analysis, title, today if live else None)
     written = write_files(out, analysis, page)
     lines.append(f"Open {written}; the tables are in {out / TABLES}, {out / MARKDOWN} and {out / LATEX}.")
     if package is not None:
