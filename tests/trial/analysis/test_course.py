@@ -1,10 +1,12 @@
 """Flow, missing outcomes, kernels and outcomes of participants: each number by plain loops over exported tables."""
 
 from collections import Counter
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import numpy as np
 import pytest
+import scipy.stats
 
 from kerneltrail.trial.analysis.course import NONE_YET, OTHERS, by_period, fared, flow_of, gaps_of, kernels_of
 from kerneltrail.trial.analysis.record import Record
@@ -105,4 +107,16 @@ def test_how_participants_fared(state, record):
     for each in (found.mean, found.quarter):
         assert each.low < each.mean < each.high
         assert each.users == 7
+    t = scipy.stats.ttest_1samp(means, 0.0).confidence_interval(0.95)
+    assert (found.mean.low, found.mean.high) == pytest.approx((t.low, t.high))
+    assert found.notes()[1].startswith("With fewer than 20 participants (here 7) the interval of the 25th percentile")
     assert fared(Record(record.state, record.protocol, (), record.until)) is None
+
+
+def test_one_participant_has_no_interval(analysis):
+    one = fared(replace(analysis.record, points=(point("a", 0, None), point("a", 1, None))))
+    alone = replace(analysis, fared=one)
+    assert alone.fared_words()[0] == "The mean mood of the one participant was 1."
+    outcome = next(table for table in alone.tables() if table.name == "outcome")
+    assert [row["lower"] for row in outcome.rows] == [None, None]
+    assert "inf" not in outcome.markdown()

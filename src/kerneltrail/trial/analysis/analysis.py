@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from kerneltrail.errors import TrialError
-from kerneltrail.kernels.phrases import counted, rounded
+from kerneltrail.kernels.phrases import counted, number, rounded
 from kerneltrail.progress import Progress, Tell
 from kerneltrail.trial.analysis.course import Fared, Flow, Gap, Kernels, fared, flow_of, gaps_of, kernels_of, may_go_on
 from kerneltrail.trial.analysis.effects import (
@@ -110,12 +110,16 @@ class Analysis:
         if self.fared is None:
             return []
         unit = f" {self.record.unit}" if self.record.unit else ""
+        if self.fared.mean.users < 2:
+            words = f"The mean {self.record.outcome} of the one participant was {number(self.fared.mean.mean)}{unit}."
+            return [words, *self.fared.notes()]
         mean, quarter = (
             f"{rounded(each.mean, each.high - each.low)}{unit} ({100 * each.level:g} % interval "
             f"{rounded(each.low, each.high - each.low)} to {rounded(each.high, each.high - each.low)})"
             for each in (self.fared.mean, self.fared.quarter)
         )
-        return [f"Participants' mean {self.record.outcome} was {mean}; a quarter of them lay below {quarter}."]
+        words = f"Participants' mean {self.record.outcome} was {mean}; a quarter of them lay below {quarter}."
+        return [words, *self.fared.notes()[1:]]
 
     def tables(self) -> list[Table]:
         """All numbers."""
@@ -166,7 +170,13 @@ class Analysis:
         if self.fared is not None:
             names = ("mean", "25th percentile")
             rows = [
-                {"of": name, "estimate": each.mean, "lower": each.low, "upper": each.high, "participants": each.users}
+                {
+                    "of": name,
+                    "estimate": each.mean,
+                    "lower": each.low if each.users > 1 else None,
+                    "upper": each.high if each.users > 1 else None,
+                    "participants": each.users,
+                }
                 for name, each in zip(names, (self.fared.mean, self.fared.quarter), strict=True)
             ]
         caption = f"Participants' mean {self.record.outcome}{self._unit()}"

@@ -11,7 +11,7 @@ from zoneinfo import ZoneInfo
 import numpy as np
 from numpy.typing import NDArray
 
-from kerneltrail.evaluation.intervals import DRAWS, Interval, over_users, share_over_users
+from kerneltrail.evaluation.intervals import DRAWS, Interval, mean_over_users, share_over_users
 from kerneltrail.trial.analysis.record import Record
 from kerneltrail.trial.decided import Point
 from kerneltrail.trial.ledger.participant import Participant
@@ -20,6 +20,8 @@ WEEK = 7
 SHORT = 14
 """Days up to which a study is shown day by day; a longer one is shown week by week."""
 QUARTER = 0.25
+ENOUGH = 20
+"""Participants below whom an interval of a percentile from resampling them is too narrow."""
 NONE_YET = "none yet"
 OTHERS = "others"
 
@@ -169,10 +171,29 @@ def by_period(points: Sequence[Point]) -> list[tuple[str, list[Point]]]:
 
 @dataclass(frozen=True)
 class Fared:
-    """How participants fared: the mean and the 25th percentile of their own mean outcomes, each with an interval."""
+    """How participants fared: the mean and the 25th percentile of their own mean outcomes, each with an interval.
+
+    Attributes:
+        mean: with Student's t interval, as on the team's pages.
+        quarter: with an interval from resampling participants, which is too narrow for few of them.
+    """
 
     mean: Interval
     quarter: Interval
+
+    def notes(self) -> list[str]:
+        """How the intervals came about, and what they lack, in sentences."""
+        if self.mean.users < 2:
+            return ["One participant does not tell how participants differ, so there are no intervals."]
+        lines = [
+            "The interval of the mean is Student's t over participants; that of the 25th percentile resamples them."
+        ]
+        if self.quarter.users < ENOUGH:
+            lines.append(
+                f"With fewer than {ENOUGH} participants (here {self.quarter.users}) the interval of the 25th "
+                "percentile is too narrow."
+            )
+        return lines
 
 
 def fared(record: Record, level: float = 0.95) -> Fared | None:
@@ -189,7 +210,7 @@ def fared(record: Record, level: float = 0.95) -> Fared | None:
     tail = (1.0 - level) / 2.0
     low, high = np.quantile(quarters, [tail, 1.0 - tail])
     quarter = Interval(float(np.quantile(means, QUARTER)), float(low), float(high), level, len(means))
-    return Fared(over_users(means, level=level), quarter)
+    return Fared(mean_over_users(means, level=level), quarter)
 
 
 @dataclass(frozen=True)

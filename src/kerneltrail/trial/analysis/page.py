@@ -109,7 +109,8 @@ def _personal(analysis: Analysis, tables: dict[str, Table]) -> list[Block]:
 def _fared(analysis: Analysis, tables: dict[str, Table]) -> list[Block]:
     words = analysis.fared_words()
     first: Block = Sentences("Mean and lower quarter", words) if words else Paragraph("Nobody has an outcome.")
-    note = Paragraph("The intervals come from resampling participants. All outcomes count, whatever was assigned.")
+    how = [] if analysis.fared is None else analysis.fared.notes()[:1]
+    note = Paragraph(" ".join([*how, "All outcomes count, whatever was assigned."]))
     return [first, _shown(tables["outcome"]), note]
 
 
