@@ -40,7 +40,7 @@ def test_what_cannot_be_is_refused_in_a_sentence(folder, tmp_path):
     out = tmp_path / "out"
     refused(run("trial", "analyse", folder, "--out", out, "--moderator", "hours"), "'hours' is no covariate")
     refused(run("trial", "analyse", folder, "--out", out, "--publish-key"), "--package")
-    refused(run("trial", "rerun", tmp_path / "none.zip"), "cannot be read as a zip")
+    refused(run("trial", "rerun", tmp_path / "none.zip"), "there is no file")
     refused(run("trial", "analyse", tmp_path / "nowhere", "--out", out), "protocol.yaml")
     assert run("trial", "rerun", tmp_path / "none.zip", "--head", "x").exit_code == 2
     copy = tmp_path / "empty"
