@@ -128,7 +128,10 @@ class Analysis:
             self._moderator_table(),
             Table.of("flow", "Participants", self.flow.table()),
             Table.of(
-                "missing", "Missing outcomes, where somebody could act", [_gap(gap) for gap in self.gaps], [SHARE]
+                "missing",
+                "Missing outcomes, where somebody could act and the outcome was due",
+                [_gap(gap) for gap in self.gaps],
+                [SHARE],
             ),
             self._outcome_table(),
             self._kernel_table(),

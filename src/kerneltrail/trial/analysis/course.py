@@ -111,13 +111,18 @@ def may_go_on(person: Participant, now: datetime) -> bool:
     return ends is None or now.astimezone(ZoneInfo(facts["timezone"])).date() <= date.fromisoformat(ends)
 
 
+def waited_for(record: Record) -> int:
+    """Decisions at the end of the record whose outcome may still come, where somebody could act."""
+    return sum(point.available and point.waits(record.until) and not point.looked_for for point in record.points)
+
+
 @dataclass(frozen=True)
 class Gap:
     """Outcomes that are missing among some decisions.
 
     Attributes:
         group: of which decisions.
-        decisions: how many, at which somebody could act.
+        decisions: how many, at which somebody could act, and whose outcome was due when the record ends.
         observed: with an outcome.
         looked_for: of the others, how many were looked for and not found; of the rest nobody recorded anything.
         share: of decisions without an outcome, with its interval over participants.
@@ -131,8 +136,8 @@ class Gap:
 
 
 def gaps_of(record: Record) -> list[Gap]:
-    """Missing outcomes: of all decisions, by what was assigned, and over time."""
-    points = [point for point in record.points if point.available]
+    """Missing outcomes: of all decisions whose outcome is due, by what was assigned, and over time."""
+    points = [point for point in record.points if point.available and point.is_due(record.until)]
     groups: dict[str, list[Point]] = {
         "all": points,
         "assigned to act": [point for point in points if point.action],

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import partial
 from importlib.metadata import version
 
 from kerneltrail.kernels.phrases import counted
 from kerneltrail.report.page import Block, Expert, Paragraph, Picture, Section, Sentences, page
 from kerneltrail.report.page import Table as Shown
+from kerneltrail.trial.alarms import WAIT
 from kerneltrail.trial.analysis import drawings
 from kerneltrail.trial.analysis.analysis import Analysis
+from kerneltrail.trial.analysis.course import waited_for
 from kerneltrail.trial.analysis.effects import moderated_words, primary_words
+from kerneltrail.trial.analysis.record import Record
 from kerneltrail.trial.analysis.tables import Table
 
 GROUPS = ("all", "assigned to act", "assigned not to act")
@@ -127,12 +130,14 @@ def _gaps(analysis: Analysis, tables: dict[str, Table]) -> list[Block]:
     if "all" in gaps:
         every = gaps["all"]
         words = (
-            f"{every.decisions - every.observed} of {counted(every.decisions, 'decision')} at which somebody could act "
-            f"have no outcome ({100 * every.share.mean:.1f} %). Of these, {every.looked_for} were looked for and not "
+            f"{every.decisions - every.observed} of {counted(every.decisions, 'decision')} at which somebody could "
+            f"act, and whose outcome was due, have none ({100 * every.share.mean:.1f} %). Of these, "
+            f"{every.looked_for} were looked for and not "
             "found; of the others nobody recorded anything."
         )
         arms = [f"{100 * gaps[name].share.mean:.1f} % where {name}" for name in GROUPS[1:] if name in gaps]
         blocks = [Paragraph(words), Paragraph(f"Missing: {'; '.join(arms)}.")]
+    blocks.append(Paragraph(waiting_words(analysis.record)))
     periods = [gap for name, gap in gaps.items() if name not in GROUPS]
     if periods:
         alt = "Share of decisions without an outcome over time; the numbers are in the table below."
@@ -140,6 +145,15 @@ def _gaps(analysis: Analysis, tables: dict[str, Table]) -> list[Block]:
             Picture.of(lambda width: drawings.gaps_drawing(periods, width), alt, "Missing outcomes over time.")
         )
     return [*blocks, Expert("The numbers", [_shown(tables["missing"])])]
+
+
+def waiting_words(record: Record) -> str:
+    """How many outcomes may still come, in a sentence."""
+    hours = WAIT // timedelta(hours=1)
+    return (
+        f"An outcome counts as missing {hours} hours after its decision. Younger decisions are in no number here, "
+        f"counted from the end of the record; of these, {waited_for(record)} still wait for their outcome."
+    )
 
 
 def _fidelity(analysis: Analysis, tables: dict[str, Table]) -> list[Block]:
