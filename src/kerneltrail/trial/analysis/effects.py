@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kerneltrail.errors import DataError
-from kerneltrail.kernels.phrases import counted, listing, quantity, rounded
+from kerneltrail.kernels.phrases import counted, limit, listing, quantity, rounded
 from kerneltrail.trial.analysis.excursion import Estimate, ExcursionEffects
 from kerneltrail.trial.analysis.record import TIME, Record
 from kerneltrail.trial.analysis.wcls import wcls
@@ -132,7 +132,7 @@ def sized(estimate: Estimate, unit: str, level: float) -> str:
     """An estimate with its interval, in words."""
     width = estimate.upper - estimate.lower
     after = f" {unit}" if unit else ""
-    low, high = rounded(estimate.lower, width), rounded(estimate.upper, width)
+    low, high = limit(estimate.lower, width), limit(estimate.upper, width)
     return f"{rounded(estimate.value, width)}{after} ({100 * level:g} % interval {low} to {high})"
 
 
