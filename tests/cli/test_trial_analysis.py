@@ -24,6 +24,7 @@ def test_analyse_writes_a_page_and_a_package_that_runs_again(folder, tmp_path):
     words = " ".join(again.output.split())
     assert "All 10 tables have equal numbers." in words
     assert "The draws were computed from the key." in words
+    assert "The key of the draws is public now: stop the trial's servers" in " ".join(done.output.split())
 
 
 def test_a_difference_is_an_exit_code(folder, tmp_path, monkeypatch):

@@ -3,13 +3,17 @@
 import json
 from dataclasses import replace
 from datetime import UTC, date, datetime
+from pathlib import Path
 
 import pytest
 
 from kerneltrail.errors import DataError, TrialError
+from kerneltrail.trial.alarms import PUBLISHED, alerts
 from kerneltrail.trial.analysis import writing
 from kerneltrail.trial.analysis.analysis import AnalysisSettings, is_live
-from kerneltrail.trial.analysis.writing import analyse_folder
+from kerneltrail.trial.analysis.fidelity import fidelity_of
+from kerneltrail.trial.analysis.record import read_record
+from kerneltrail.trial.analysis.writing import analyse_folder, note_publication
 from kerneltrail.trial.ledger import verify
 
 from ..running import BEGIN
@@ -65,6 +69,20 @@ def test_on_somebodys_last_day_the_trial_still_runs(record):
     early = replace(record, until=BEGIN)
     assert is_live(early, datetime(LAST.year, LAST.month, LAST.day, 22, tzinfo=UTC))
     assert not is_live(early, datetime(LAST.year, LAST.month, LAST.day, 23, 30, tzinfo=UTC))  # past midnight in Zurich
+
+
+def test_that_the_key_of_the_draws_is_public_is_recorded_once_and_alerted(copied):
+    state, protocol = read(copied)
+    assert not [each for each in alerts(state, protocol, BEGIN) if each.kind == PUBLISHED]
+    with copied.ledger() as ledger:
+        for _ in range(2):
+            assert "stop the trial's servers" in note_publication(ledger, Path("walks.zip"), BEGIN)
+        assert verify(ledger).sound
+    state, _ = read(copied)
+    first = alerts(state, protocol, BEGIN)[0]
+    assert (first.kind, first.severity) == (PUBLISHED, "error")
+    assert "the key of the draws was published in walks.zip on 2026-03-01" in first.words
+    assert fidelity_of(read_record(state, protocol)).incidents == {(PUBLISHED, "error"): 1}
 
 
 def test_a_wrong_name_is_refused_before_anything_is_noted(copied, tmp_path):
