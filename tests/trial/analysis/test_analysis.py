@@ -183,6 +183,14 @@ def test_a_limit_reads_as_0_only_if_it_is_0(low, written):
     assert shown[1] == [["0.8", f"{written} to 1.6"]]
 
 
+def test_words_have_the_labels_of_covariates(record, analysis):
+    labelled = replace(record, labels={"hour": "time of day"})
+    effect = next(each for each in analysis.effects.moderated if each.name == "hour")
+    assert "here time of day is" in moderated_words(effect, labelled, 0.95)[0]
+    assert labelled.label("hour: late") == "time of day: late"
+    assert labelled.label("steps") == "steps"
+
+
 def test_tables_for_a_paper():
     rows = [{"name_of": "a_b & c|d", "estimate": 1.23456, "lower": 1.0, "upper": 1.5, "p_value": None, "ok": True}]
     made = Table.of("t", "50 % of π", rows, [("estimate", "lower", "upper")])

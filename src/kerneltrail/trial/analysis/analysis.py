@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
 import numpy as np
 
-from kerneltrail.errors import TrialError
+from kerneltrail.errors import TrialError, UnknownName
 from kerneltrail.kernels.phrases import counted, number, rounded
 from kerneltrail.progress import Progress, Tell
 from kerneltrail.trial.analysis.course import Fared, Flow, Gap, Kernels, fared, flow_of, gaps_of, kernels_of, may_go_on
@@ -29,6 +29,7 @@ from kerneltrail.trial.decided import present
 from kerneltrail.trial.ledger.folds import State
 from kerneltrail.trial.models import Models
 from kerneltrail.trial.protocol import Protocol
+from kerneltrail.trial.versions import Versions
 
 ESTIMATING, COUNTING = "estimating effects", "counting"
 EFFECT = ("estimate", "lower", "upper")
@@ -311,6 +312,7 @@ def analyse(
     settings = settings or AnalysisSettings()
     whole = read_record(state, protocol)
     record = whole if settings.kind is None else read_record(state, protocol, settings.kind)
+    record = replace(record, labels=labels_of(state, models))
     moderators = chosen_moderators(record, settings.moderators)
     tell(Progress(ESTIMATING))
     effects = estimate_effects(record, moderators, controls=settings.controls, level=settings.level)
@@ -333,6 +335,18 @@ def analyse(
         personal=personal,
         no_personal="" if personal is not None else problem,
     )
+
+
+def labels_of(state: State, models: Models | None) -> Mapping[str, str]:
+    """What people call covariates, by the model of the newest policy; nothing where there is none."""
+    versions = Versions(state).by_name
+    if models is None or not versions:
+        return {}
+    newest = max(versions.values(), key=lambda each: each.sequence)
+    try:
+        return models.get(newest.model_id).schema.labels
+    except UnknownName:  # its name will do
+        return {}
 
 
 def _personal(

@@ -170,11 +170,14 @@ def _marginal(effect: ActingEffect, record: Record, level: float) -> list[str]:
 def moderated_words(effect: ActingEffect, record: Record, level: float) -> list[str]:
     """How the effect changes with a moderator, in sentences."""
     if effect.fitted is None:
-        return [f"{effect.name}: could not be estimated. {effect.problem}."]
+        return [f"{record.label(effect.name)}: could not be estimated. {effect.problem}."]
     change = effect.change
     if change is None:
-        changes = [f"{name}: {sized(effect.fitted[name], record.unit, level)}" for name in effect.moderators]
-        return [f"By {effect.name}, beside the first level the effect of acting changes so: {listing(changes)}."]
+        changes = [
+            f"{record.label(name)}: {sized(effect.fitted[name], record.unit, level)}" for name in effect.moderators
+        ]
+        name = record.label(effect.name)
+        return [f"By {name}, beside the first level the effect of acting changes so: {listing(changes)}."]
     states = [
         f"{where(effect, place, record)}, acting changed {record.outcome} by "
         f"{sized(effect.at(place), record.unit, level)}"
@@ -191,6 +194,6 @@ def where(effect: ActingEffect, place: float, record: Record) -> str:
         return f"after {counted(round(place), 'day')}"
     section = record.protocol.covariates.get(effect.name)
     if section is not None and section.levels:
-        return f"where {effect.name} is {section.levels[round(place)]}"
+        return f"where {record.label(effect.name)} is {section.levels[round(place)]}"
     value = quantity(place, section.unit if section is not None else "").replace("-", "−")
-    return f"where {effect.name} is {value}"
+    return f"where {record.label(effect.name)} is {value}"

@@ -6,6 +6,8 @@ from datetime import datetime, timedelta
 from functools import partial
 from importlib.metadata import version
 
+from markupsafe import Markup
+
 from kerneltrail.kernels.phrases import counted
 from kerneltrail.report.page import Block, Expert, Paragraph, Picture, Section, Sentences, page
 from kerneltrail.report.page import Table as Shown
@@ -81,17 +83,25 @@ def _effects(analysis: Analysis, tables: dict[str, Table]) -> list[Block]:
         blocks.append(Picture.of(lambda width: draw(width), alt, caption))
     curves = [effect for effect in effects.moderated if effect.fitted is not None and effect.curve]
     if curves:
-        alt = f"What acting changes along {', '.join(effect.name for effect in curves)}."
+        alt = f"What acting changes along {', '.join(record.label(effect.name) for effect in curves)}."
         caption = f"Straight lines by assumption; the band holds the line's {100 * level:g} % interval at each value."
         lines = partial(drawings.moderators_drawing, curves, record)
         blocks.append(Picture.of(lambda width: lines(width), alt, caption))
-    return [*blocks, _shown(tables["effects"]), Expert("All coefficients", [_shown(tables["moderators"])])]
+    note = Paragraph(
+        "In the tables, degrees are the degrees of freedom of the t distribution behind intervals and p values: "
+        "participants less coefficients. The numerator is the share of decisions at which somebody acted: each "
+        "decision is weighted by it over its own probability, so that unlikely actions count as much as likely ones."
+    )
+    more = Expert("All coefficients", [_shown(tables["moderators"])])
+    return [*blocks, _shown(tables["effects"]), note, more]
 
 
 def _personal(analysis: Analysis, tables: dict[str, Table]) -> list[Block]:
     personal = analysis.personal
     if personal is None:
-        more = "`kerneltrail trial analyse … --resamples 200` runs the trial anew 200 times to find out."
+        more = Markup(
+            "<code>kerneltrail trial analyse … --resamples 200</code> runs the trial anew 200 times to find out."
+        )
         return [Paragraph(analysis.no_personal), *([] if analysis.settings.resamples else [Paragraph(more)])]
     alt = "Histograms of measures in simulated trials, with this trial's values as lines; numbers in the table below."
     caption = (
@@ -180,7 +190,11 @@ def _kernels(analysis: Analysis, tables: dict[str, Table]) -> list[Block]:
 def how_computed(analysis: Analysis) -> list[str]:
     """How the numbers came about, and when they are right, in sentences."""
     effects = analysis.effects
-    controls = f"the covariates {', '.join(effects.controls)}" if effects.controls else "no covariates"
+    controls = (
+        f"the covariates {', '.join(map(analysis.record.label, effects.controls))}"
+        if effects.controls
+        else "no covariates"
+    )
     pooled = (
         "The policy learnt from everybody together, so participants are not independent. The estimates stay right, but "
         "their errors leave that out: take the intervals for approximate.",
