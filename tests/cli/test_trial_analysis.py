@@ -24,6 +24,7 @@ def test_analyse_writes_a_page_and_a_package_that_runs_again(folder, tmp_path):
     words = " ".join(again.output.split())
     assert "All 10 tables have equal numbers." in words
     assert "The draws were computed from the key." in words
+    assert "The key of the draws is public now: stop the trial's servers" in " ".join(done.output.split())
 
 
 def test_a_difference_is_an_exit_code(folder, tmp_path, monkeypatch):
@@ -40,7 +41,7 @@ def test_what_cannot_be_is_refused_in_a_sentence(folder, tmp_path):
     out = tmp_path / "out"
     refused(run("trial", "analyse", folder, "--out", out, "--moderator", "hours"), "'hours' is no covariate")
     refused(run("trial", "analyse", folder, "--out", out, "--publish-key"), "--package")
-    refused(run("trial", "rerun", tmp_path / "none.zip"), "cannot be read as a zip")
+    refused(run("trial", "rerun", tmp_path / "none.zip"), "there is no file")
     refused(run("trial", "analyse", tmp_path / "nowhere", "--out", out), "protocol.yaml")
     assert run("trial", "rerun", tmp_path / "none.zip", "--head", "x").exit_code == 2
     copy = tmp_path / "empty"

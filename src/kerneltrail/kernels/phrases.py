@@ -92,6 +92,16 @@ def rounded(value: float, width: float) -> str:
     return _trim(f"{near + 0.0:.{max(decimals, 0)}f}").replace("-", "−")
 
 
+def limit(value: float, width: float) -> str:
+    """An end of an interval of that width, `rounded`; one that is not 0 never reads as 0: a verdict may hang on it.
+
+    >>> limit(0.853, 1.6), limit(-0.004, 1.6), limit(0.004, 1.6), limit(0.0, 1.6)
+    ('0.9', '−0.004', '0.004', '0')
+    """
+    text = rounded(value, width)
+    return number(value).replace("-", "−") if text == "0" else text
+
+
 def brief_chance(probability: float) -> str:
     """A probability where there is little room.
 

@@ -211,7 +211,7 @@ class Demonstration:
                 raise TrialError("the server did not become ready within two minutes")
             sleep(0.05)
         for name in sorted({point.participant for point in self.points}):
-            app.enrol(name, timezone="UTC", starts_on=BEGIN.date())
+            app.enrol(name, timezone="UTC", starts_on=BEGIN.date(), ends_on=self.points[-1].at.date())
         today, rungs = BEGIN.date(), dict[str, int]()
         for point in self.points:
             if point.at.date() != today:

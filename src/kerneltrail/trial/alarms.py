@@ -33,6 +33,8 @@ FEW = 10
 MISSED, FALLBACK, MISSING = 0.2, 0.05, 0.3
 """Shares of decision points without a call, of decisions by another rung than the policy, and of outcomes that are
 missing, above which somebody should look."""
+PUBLISHED = "draw-key-published"
+"""The incident of a key of the draws that everybody may have."""
 STUCK = 20
 """Decisions in a row at the same limit."""
 REACH = 3.3
@@ -157,8 +159,16 @@ def _recorded(state: State, protocol: Protocol, now: datetime) -> Iterator[Alert
             yield Alert(kind, "warning", "trial", f"{words}: {counted(len(several), 'incident')} open")
 
 
+def _public_key(state: State, protocol: Protocol, now: datetime) -> Iterator[Alert]:
+    """That the key of the draws was published; acknowledging that does not make it secret again."""
+    for each in state.incidents.values():
+        if each.payload is not None and each.payload["kind"] == PUBLISHED:
+            yield Alert(PUBLISHED, "error", "trial", each.payload["words"])
+            return
+
+
 ALERTS: tuple[Find, ...] = (
-    _missed_calls, _missed_update, _fallbacks, _missingness, _stuck, _calibration, _silence, _recorded,
+    _missed_calls, _missed_update, _fallbacks, _missingness, _stuck, _calibration, _silence, _recorded, _public_key,
 )  # fmt: skip
 """All that is looked for."""
 
@@ -174,7 +184,7 @@ def watch(core: Core, alerted: Sequence[Alert]) -> list[Incident]:
     day = core.clock().astimezone(UTC).date()
     new = []
     for alert in alerted:
-        if alert.kind in ("conflict", "clock-skew"):
+        if alert.kind in ("conflict", "clock-skew", PUBLISHED):
             continue
         subject = "trial" if alert.participant is None else digest(alert.participant.encode())[:16]
         key = f"{alert.kind}/{subject}/{day}"

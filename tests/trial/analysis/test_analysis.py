@@ -10,7 +10,15 @@ import pytest
 
 from kerneltrail.errors import DataError
 from kerneltrail.trial.analysis.analysis import AnalysisSettings, analyse, is_live
-from kerneltrail.trial.analysis.effects import EVERYBODY, estimate_effects, moderated_words, primary_words
+from kerneltrail.trial.analysis.effects import (
+    EVERYBODY,
+    estimate_effects,
+    moderated_words,
+    primary_words,
+    sized,
+    verdict,
+)
+from kerneltrail.trial.analysis.excursion import Estimate
 from kerneltrail.trial.analysis.page import analysis_page
 from kerneltrail.trial.analysis.record import TIME
 from kerneltrail.trial.analysis.tables import Table
@@ -162,6 +170,25 @@ def test_every_table_has_every_number(analysis):
     kernels = read_csv(tables["kernels"])
     assert [int(row[analysis.kernels.names[0]]) for row in kernels] == analysis.kernels.counts[:, 0].tolist()
     assert tables["incidents"].csv() == "incident,severity,number\n"
+
+
+@pytest.mark.parametrize(("low", "written"), [(-0.004, "−0.004"), (0.004, "0.004"), (0.0, "0")])
+def test_a_limit_reads_as_0_only_if_it_is_0(low, written):
+    """The verdict hangs on its sign."""
+    each = Estimate(0.8, 0.4, low, 1.6, 0.05)
+    assert sized(each, "steps", 0.95) == f"0.8 steps (95 % interval {written} to 1.6)"
+    assert ("do not tell" in verdict(each)) == (low <= 0)
+    row = {"estimate": 0.8, "lower": low, "upper": 1.6}
+    shown = Table.of("one", "One", [row], [("estimate", "lower", "upper")]).shown()
+    assert shown[1] == [["0.8", f"{written} to 1.6"]]
+
+
+def test_words_have_the_labels_of_covariates(record, analysis):
+    labelled = replace(record, labels={"hour": "time of day"})
+    effect = next(each for each in analysis.effects.moderated if each.name == "hour")
+    assert "here time of day is" in moderated_words(effect, labelled, 0.95)[0]
+    assert labelled.label("hour: late") == "time of day: late"
+    assert labelled.label("steps") == "steps"
 
 
 def test_tables_for_a_paper():

@@ -1,12 +1,23 @@
 """Flow, missing outcomes, kernels and outcomes of participants: each number by plain loops over exported tables."""
 
 from collections import Counter
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import numpy as np
 import pytest
+import scipy.stats
 
-from kerneltrail.trial.analysis.course import NONE_YET, OTHERS, by_period, fared, flow_of, gaps_of, kernels_of
+from kerneltrail.trial.analysis.course import (
+    NONE_YET,
+    OTHERS,
+    by_period,
+    fared,
+    flow_of,
+    gaps_of,
+    kernels_of,
+    waited_for,
+)
 from kerneltrail.trial.analysis.record import Record
 from kerneltrail.trial.decided import Point
 from kerneltrail.trial.export import table
@@ -38,7 +49,9 @@ def test_before_their_last_day_people_still_take_part(record):
 
 def test_missing_outcomes(state, record):
     gaps = {gap.group: gap for gap in gaps_of(record)}
-    rows = [row for row in table(state, "decisions")[1] if row["available"]]
+    every = [row for row in table(state, "decisions")[1] if row["available"]]
+    rows = [row for row in every if datetime.fromisoformat(row["decided_at"]) <= record.until - timedelta(days=1)]
+    assert 0 < len(rows) < len(every)
     for name, several in {
         "all": rows,
         "assigned to act": [row for row in rows if row["action"]],
@@ -53,7 +66,21 @@ def test_missing_outcomes(state, record):
         row["value"] is None and row["counts"] for row in table(state, "outcomes")[1]
         if any(row["decision_id"] == each["decision_id"] for each in rows)
     )  # fmt: skip
-    assert sum(f"day {number}" in gaps for number in range(1, 7)) == 6
+    assert sum(f"day {number}" in gaps for number in range(1, 7)) == 5
+    late = [row for row in every if row not in rows and row["outcome"] is None]
+    assert waited_for(record) == len(late) - sum(
+        row["value"] is None and row["counts"] for row in table(state, "outcomes")[1]
+        if any(row["decision_id"] == each["decision_id"] for each in late)
+    )  # fmt: skip
+
+
+def test_an_outcome_of_a_minute_ago_is_not_missing_but_waited_for(record):
+    young = replace(point("a", 1, None), outcome=None, looked_for=False)
+    old = replace(point("a", 0, None), outcome=None, looked_for=False)
+    brief = replace(record, points=(old, young), until=young.at + timedelta(minutes=5))
+    assert [(gap.group, gap.decisions, gap.observed) for gap in gaps_of(brief)[:1]] == [("all", 1, 0)]
+    assert waited_for(brief) == 1
+    assert waited_for(replace(brief, until=young.at + timedelta(days=2))) == 0
 
 
 def point(participant, day, composition, at=0):
@@ -105,4 +132,16 @@ def test_how_participants_fared(state, record):
     for each in (found.mean, found.quarter):
         assert each.low < each.mean < each.high
         assert each.users == 7
+    t = scipy.stats.ttest_1samp(means, 0.0).confidence_interval(0.95)
+    assert (found.mean.low, found.mean.high) == pytest.approx((t.low, t.high))
+    assert found.notes()[1].startswith("With fewer than 20 participants (here 7) the interval of the 25th percentile")
     assert fared(Record(record.state, record.protocol, (), record.until)) is None
+
+
+def test_one_participant_has_no_interval(analysis):
+    one = fared(replace(analysis.record, points=(point("a", 0, None), point("a", 1, None))))
+    alone = replace(analysis, fared=one)
+    assert alone.fared_words()[0] == "The mean mood of the one participant was 1."
+    outcome = next(table for table in alone.tables() if table.name == "outcome")
+    assert [row["lower"] for row in outcome.rows] == [None, None]
+    assert "inf" not in outcome.markdown()

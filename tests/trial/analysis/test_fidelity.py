@@ -79,13 +79,35 @@ def test_an_update_that_came_late_or_never_is_counted(tmp_path):
     time.now = BEGIN + timedelta(days=5)
     trial.decide(asked(index=9, at=time.now, hour=9.0))
     time.go(days=1)
-    trial.incident("later", "after the end of what is analysed")
+    trial.incident("later", "after the last word of a participant")
     trial.close()
     fidelity = fidelity_of(read_record(*read(Folder(tmp_path / "walks"))))
-    assert (fidelity.updates.planned, fidelity.updates.late) == (5, 4)
+    assert (fidelity.updates.planned, fidelity.updates.late) == (6, 5)
     assert fidelity.updates.states == {"done": 2}
-    assert fidelity.incidents == {("odd", "error"): 1}
-    assert "Incidents: 1, of which 1 were errors." in fidelity.words()
+    assert fidelity.incidents == {("odd", "error"): 1, ("later", "warning"): 1}
+    assert "Incidents: 2, of which 1 were errors." in fidelity.words()
+
+
+def test_no_update_was_due_before_the_first_decision_was_recorded(tmp_path):
+    """Decisions of a week, all recorded on its last day."""
+    time = Time(BEGIN + timedelta(days=7))
+    trial = begun_in(tmp_path / "walks", agreement(), time)
+    enrol(trial, "p01")
+    for day in range(7):
+        trial.decide(asked(index=day, at=BEGIN + timedelta(days=day), hour=9.0))
+    time.go(hours=3)
+    trial.incident("odd", "something is odd")
+    trial.close()
+    updates = fidelity_of(read_record(*read(Folder(tmp_path / "walks")))).updates
+    assert (updates.planned, updates.late) == (0, 0)
+
+
+def test_after_everybodys_last_day_no_update_is_due(copied):
+    trial = copied.open()  # on the machine's clock: long after
+    trial.incident("odd", "something is odd")
+    trial.close()
+    updates = fidelity_of(read_record(*read(copied))).updates
+    assert (updates.planned, updates.late) == (5, 0)
 
 
 def test_an_exact_share_at_its_ends():

@@ -1,6 +1,7 @@
 """The page: every section with its words, and what a browser makes of it, wide, narrow and on paper."""
 
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 
 import axe_core_python
@@ -46,10 +47,22 @@ def test_words_come_first_and_everything_is_there(page):
     assert "nan" not in text.lower().replace("data:image", "").split("<img")[0]
 
 
+def test_of_a_running_trial_it_says_so_first(analysis):
+    text = analysis_page(analysis, running=datetime(2026, 3, 9, 12, 30, tzinfo=UTC))
+    title = analysis.record.protocol.title
+    assert f"<h1>{title}: so far</h1>" in text
+    assert "This is an interim look: the trial was still running on 2026-03-09 12:30 UTC" in text.split("<h2>")[0]
+    ended = analysis_page(analysis)
+    assert f"<h1>{title}: after the trial</h1>" in ended
+    assert "interim" not in ended
+
+
 def test_without_simulated_trials_it_says_how_to_ask_for_them(analysis):
     text = analysis_page(analysis, "A heading of one's own")
     assert "<h1>A heading of one&#39;s own</h1>" in text
-    assert "--resamples 200" in text
+    assert "--resamples 200</code>" in text
+    assert "`" not in text.split("<body")[1]
+    assert "degrees are the degrees of freedom" in text
 
 
 def test_of_a_pooled_policy_it_says_that_errors_are_approximate(analysis):

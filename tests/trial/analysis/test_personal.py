@@ -50,6 +50,15 @@ def test_p_values_are_shares_with_their_intervals():
     assert "what chance alone gives" in chance.words()[1]
 
 
+@pytest.mark.parametrize("observed", [1.0, 1e3])
+def test_with_few_simulated_trials_there_is_no_verdict(observed):
+    few = judged([Measure("probability")], [observed], np.arange(9.0)[:, None], 0.0, 0)
+    assert "p cannot go below 1/(1 + 9) = 0.1" in few.words()[1]
+    assert not any("chance" in line for line in few.words())
+    enough = judged([Measure("probability")], [observed], np.arange(19.0)[:, None], 0.0, 0)
+    assert "cannot go below" not in " ".join(enough.words())
+
+
 def test_a_simulated_trial_that_cannot_be_measured_makes_p_larger():
     null = np.array([[0.0], [1.0], [np.nan]])
     assert judged([Measure("probability")], [2.0], null, 0.0, 0).statistics[0].p_value == pytest.approx(2 / 4)

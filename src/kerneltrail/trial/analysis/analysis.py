@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
 import numpy as np
 
-from kerneltrail.errors import TrialError
-from kerneltrail.kernels.phrases import counted, rounded
+from kerneltrail.errors import TrialError, UnknownName
+from kerneltrail.kernels.phrases import counted, number, rounded
 from kerneltrail.progress import Progress, Tell
-from kerneltrail.trial.analysis.course import Fared, Flow, Gap, Kernels, fared, flow_of, gaps_of, kernels_of
+from kerneltrail.trial.analysis.course import Fared, Flow, Gap, Kernels, fared, flow_of, gaps_of, kernels_of, may_go_on
 from kerneltrail.trial.analysis.effects import (
     ActingEffect,
     ActingEffects,
@@ -25,9 +25,11 @@ from kerneltrail.trial.analysis.fidelity import Fidelity, fidelity_of
 from kerneltrail.trial.analysis.personal import Personalisation, personalisation
 from kerneltrail.trial.analysis.record import Record, chosen_moderators, read_record
 from kerneltrail.trial.analysis.tables import Table
+from kerneltrail.trial.decided import present
 from kerneltrail.trial.ledger.folds import State
 from kerneltrail.trial.models import Models
 from kerneltrail.trial.protocol import Protocol
+from kerneltrail.trial.versions import Versions
 
 ESTIMATING, COUNTING = "estimating effects", "counting"
 EFFECT = ("estimate", "lower", "upper")
@@ -109,12 +111,16 @@ class Analysis:
         if self.fared is None:
             return []
         unit = f" {self.record.unit}" if self.record.unit else ""
+        if self.fared.mean.users < 2:
+            words = f"The mean {self.record.outcome} of the one participant was {number(self.fared.mean.mean)}{unit}."
+            return [words, *self.fared.notes()]
         mean, quarter = (
             f"{rounded(each.mean, each.high - each.low)}{unit} ({100 * each.level:g} % interval "
             f"{rounded(each.low, each.high - each.low)} to {rounded(each.high, each.high - each.low)})"
             for each in (self.fared.mean, self.fared.quarter)
         )
-        return [f"Participants' mean {self.record.outcome} was {mean}; a quarter of them lay below {quarter}."]
+        words = f"Participants' mean {self.record.outcome} was {mean}; a quarter of them lay below {quarter}."
+        return [words, *self.fared.notes()[1:]]
 
     def tables(self) -> list[Table]:
         """All numbers."""
@@ -123,7 +129,10 @@ class Analysis:
             self._moderator_table(),
             Table.of("flow", "Participants", self.flow.table()),
             Table.of(
-                "missing", "Missing outcomes, where somebody could act", [_gap(gap) for gap in self.gaps], [SHARE]
+                "missing",
+                "Missing outcomes, where somebody could act and the outcome was due",
+                [_gap(gap) for gap in self.gaps],
+                [SHARE],
             ),
             self._outcome_table(),
             self._kernel_table(),
@@ -165,7 +174,13 @@ class Analysis:
         if self.fared is not None:
             names = ("mean", "25th percentile")
             rows = [
-                {"of": name, "estimate": each.mean, "lower": each.low, "upper": each.high, "participants": each.users}
+                {
+                    "of": name,
+                    "estimate": each.mean,
+                    "lower": each.low if each.users > 1 else None,
+                    "upper": each.high if each.users > 1 else None,
+                    "participants": each.users,
+                }
                 for name, each in zip(names, (self.fared.mean, self.fared.quarter), strict=True)
             ]
         caption = f"Participants' mean {self.record.outcome}{self._unit()}"
@@ -297,6 +312,7 @@ def analyse(
     settings = settings or AnalysisSettings()
     whole = read_record(state, protocol)
     record = whole if settings.kind is None else read_record(state, protocol, settings.kind)
+    record = replace(record, labels=labels_of(state, models))
     moderators = chosen_moderators(record, settings.moderators)
     tell(Progress(ESTIMATING))
     effects = estimate_effects(record, moderators, controls=settings.controls, level=settings.level)
@@ -319,6 +335,18 @@ def analyse(
         personal=personal,
         no_personal="" if personal is not None else problem,
     )
+
+
+def labels_of(state: State, models: Models | None) -> Mapping[str, str]:
+    """What people call covariates, by the model of the newest policy; nothing where there is none."""
+    versions = Versions(state).by_name
+    if models is None or not versions:
+        return {}
+    newest = max(versions.values(), key=lambda each: each.sequence)
+    try:
+        return models.get(newest.model_id).schema.labels
+    except UnknownName:  # its name will do
+        return {}
 
 
 def _personal(
@@ -357,5 +385,5 @@ def null_effect(whole: Record, settings: AnalysisSettings) -> float:
 
 def is_live(record: Record, now: datetime) -> bool:
     """Whether somebody still takes part at a time: then an analysis shows outcomes by action of a running trial."""
-    later = Record(record.state, record.protocol, record.points, max(now, record.until), record.covariates)
-    return bool(flow_of(later).ongoing)
+    latest = max(now, record.until)
+    return any(may_go_on(person, latest) for person in present(record.state))

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import date
+from datetime import date, datetime
 from zoneinfo import ZoneInfo
 
 import numpy as np
 from numpy.typing import NDArray
 
-from kerneltrail.evaluation.intervals import DRAWS, Interval, over_users, share_over_users
+from kerneltrail.evaluation.intervals import DRAWS, Interval, mean_over_users, share_over_users
 from kerneltrail.trial.analysis.record import Record
 from kerneltrail.trial.decided import Point
 from kerneltrail.trial.ledger.participant import Participant
@@ -20,6 +20,8 @@ WEEK = 7
 SHORT = 14
 """Days up to which a study is shown day by day; a longer one is shown week by week."""
 QUARTER = 0.25
+ENOUGH = 20
+"""Participants below whom an interval of a percentile from resampling them is too narrow."""
 NONE_YET = "none yet"
 OTHERS = "others"
 
@@ -100,13 +102,27 @@ def _end(person: Participant, record: Record) -> str:
     return "completed" if person.decisions else "never started"
 
 
+def may_go_on(person: Participant, now: datetime) -> bool:
+    """Whether a participant may still have decisions: has not left, and the last day, if there is one, is not over."""
+    facts = person.enrolled or {}
+    if person.status(now) == "withdrawn" or not facts:
+        return False
+    ends = facts.get("ends_on")
+    return ends is None or now.astimezone(ZoneInfo(facts["timezone"])).date() <= date.fromisoformat(ends)
+
+
+def waited_for(record: Record) -> int:
+    """Decisions at the end of the record whose outcome may still come, where somebody could act."""
+    return sum(point.available and point.waits(record.until) and not point.looked_for for point in record.points)
+
+
 @dataclass(frozen=True)
 class Gap:
     """Outcomes that are missing among some decisions.
 
     Attributes:
         group: of which decisions.
-        decisions: how many, at which somebody could act.
+        decisions: how many, at which somebody could act, and whose outcome was due when the record ends.
         observed: with an outcome.
         looked_for: of the others, how many were looked for and not found; of the rest nobody recorded anything.
         share: of decisions without an outcome, with its interval over participants.
@@ -120,8 +136,8 @@ class Gap:
 
 
 def gaps_of(record: Record) -> list[Gap]:
-    """Missing outcomes: of all decisions, by what was assigned, and over time."""
-    points = [point for point in record.points if point.available]
+    """Missing outcomes: of all decisions whose outcome is due, by what was assigned, and over time."""
+    points = [point for point in record.points if point.available and point.is_due(record.until)]
     groups: dict[str, list[Point]] = {
         "all": points,
         "assigned to act": [point for point in points if point.action],
@@ -160,10 +176,29 @@ def by_period(points: Sequence[Point]) -> list[tuple[str, list[Point]]]:
 
 @dataclass(frozen=True)
 class Fared:
-    """How participants fared: the mean and the 25th percentile of their own mean outcomes, each with an interval."""
+    """How participants fared: the mean and the 25th percentile of their own mean outcomes, each with an interval.
+
+    Attributes:
+        mean: with Student's t interval, as on the team's pages.
+        quarter: with an interval from resampling participants, which is too narrow for few of them.
+    """
 
     mean: Interval
     quarter: Interval
+
+    def notes(self) -> list[str]:
+        """How the intervals came about, and what they lack, in sentences."""
+        if self.mean.users < 2:
+            return ["One participant does not tell how participants differ, so there are no intervals."]
+        lines = [
+            "The interval of the mean is Student's t over participants; that of the 25th percentile resamples them."
+        ]
+        if self.quarter.users < ENOUGH:
+            lines.append(
+                f"With fewer than {ENOUGH} participants (here {self.quarter.users}) the interval of the 25th "
+                "percentile is too narrow."
+            )
+        return lines
 
 
 def fared(record: Record, level: float = 0.95) -> Fared | None:
@@ -180,7 +215,7 @@ def fared(record: Record, level: float = 0.95) -> Fared | None:
     tail = (1.0 - level) / 2.0
     low, high = np.quantile(quarters, [tail, 1.0 - tail])
     quarter = Interval(float(np.quantile(means, QUARTER)), float(low), float(high), level, len(means))
-    return Fared(over_users(means, level=level), quarter)
+    return Fared(mean_over_users(means, level=level), quarter)
 
 
 @dataclass(frozen=True)

@@ -80,8 +80,8 @@ def moderators_drawing(effects: Sequence[ActingEffect], record: Record, width: f
         label = f"change of {record.outcome}" + (f"\n({record.unit})" if record.unit else "")
         panels.append(
             Panel(
-                effect.name,
-                f"{effect.name}{unit}",
+                record.label(effect.name),
+                f"{record.label(effect.name)}{unit}",
                 label,
                 ends,
                 zero=True,

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kerneltrail.errors import DataError
-from kerneltrail.kernels.phrases import counted, listing, quantity, rounded
+from kerneltrail.kernels.phrases import counted, limit, listing, quantity, rounded
 from kerneltrail.trial.analysis.excursion import Estimate, ExcursionEffects
 from kerneltrail.trial.analysis.record import TIME, Record
 from kerneltrail.trial.analysis.wcls import wcls
@@ -132,7 +132,7 @@ def sized(estimate: Estimate, unit: str, level: float) -> str:
     """An estimate with its interval, in words."""
     width = estimate.upper - estimate.lower
     after = f" {unit}" if unit else ""
-    low, high = rounded(estimate.lower, width), rounded(estimate.upper, width)
+    low, high = limit(estimate.lower, width), limit(estimate.upper, width)
     return f"{rounded(estimate.value, width)}{after} ({100 * level:g} % interval {low} to {high})"
 
 
@@ -170,11 +170,14 @@ def _marginal(effect: ActingEffect, record: Record, level: float) -> list[str]:
 def moderated_words(effect: ActingEffect, record: Record, level: float) -> list[str]:
     """How the effect changes with a moderator, in sentences."""
     if effect.fitted is None:
-        return [f"{effect.name}: could not be estimated. {effect.problem}."]
+        return [f"{record.label(effect.name)}: could not be estimated. {effect.problem}."]
     change = effect.change
     if change is None:
-        changes = [f"{name}: {sized(effect.fitted[name], record.unit, level)}" for name in effect.moderators]
-        return [f"By {effect.name}, beside the first level the effect of acting changes so: {listing(changes)}."]
+        changes = [
+            f"{record.label(name)}: {sized(effect.fitted[name], record.unit, level)}" for name in effect.moderators
+        ]
+        name = record.label(effect.name)
+        return [f"By {name}, beside the first level the effect of acting changes so: {listing(changes)}."]
     states = [
         f"{where(effect, place, record)}, acting changed {record.outcome} by "
         f"{sized(effect.at(place), record.unit, level)}"
@@ -191,6 +194,6 @@ def where(effect: ActingEffect, place: float, record: Record) -> str:
         return f"after {counted(round(place), 'day')}"
     section = record.protocol.covariates.get(effect.name)
     if section is not None and section.levels:
-        return f"where {effect.name} is {section.levels[round(place)]}"
+        return f"where {record.label(effect.name)} is {section.levels[round(place)]}"
     value = quantity(place, section.unit if section is not None else "").replace("-", "−")
-    return f"where {effect.name} is {value}"
+    return f"where {record.label(effect.name)} is {value}"

@@ -13,7 +13,7 @@ from kerneltrail.data.frames import frame_like
 from kerneltrail.errors import DataError
 from kerneltrail.evaluation.tables import csv_text
 from kerneltrail.kernels import Array
-from kerneltrail.kernels.phrases import counted, listing, number, rounded
+from kerneltrail.kernels.phrases import counted, limit, listing, number, rounded
 from kerneltrail.names import nearest
 
 INTERCEPT = "acting"
@@ -149,7 +149,7 @@ class ExcursionEffects:
             low, high = row["lower"], row["upper"]
             width = high - low
             size = (
-                f"{rounded(row['estimate'], width)}{after} ({share} {rounded(low, width)} to {rounded(high, width)}; "
+                f"{rounded(row['estimate'], width)}{after} ({share} {limit(low, width)} to {limit(high, width)}; "
                 f"p {_p_text(row['p_value'])})"
             )
             sure = "" if low > 0 or high < 0 else " The data do not tell whether it is above or below 0."

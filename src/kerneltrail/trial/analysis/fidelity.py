@@ -10,9 +10,10 @@ from datetime import datetime, timedelta
 from kerneltrail.kernels.phrases import counted, listing
 from kerneltrail.trial.alarms import GRACE
 from kerneltrail.trial.analysis.record import Record
+from kerneltrail.trial.decided import present
 from kerneltrail.trial.ledger.entries import instant
 from kerneltrail.trial.ratio import Ratio, Tenth, by_version, ratio_of, tenths
-from kerneltrail.trial.rhythm import last_planned
+from kerneltrail.trial.rhythm import last_planned, takes_part
 
 UNDONE = ("failed", "killed", "superseded")
 """States of an update that did not do what was due."""
@@ -24,7 +25,7 @@ class Updates:
 
     Attributes:
         states: how many ended in which state.
-        planned: times at which the protocol wanted one, by the end of the record; 0 where it names no times.
+        planned: times at which the protocol wanted one while somebody took part; 0 where it names no times.
         late: of those, how many were begun more than two hours late, or not at all.
         rows_late: rows that entered at a later update than rows of later decisions.
     """
@@ -117,7 +118,7 @@ def fidelity_of(record: Record) -> Fidelity:
 def _incidents(record: Record) -> dict[tuple[str, str], int]:
     counts: Counter[tuple[str, str]] = Counter()
     for each in record.state.incidents.values():
-        if instant(each.received_at) <= record.until and each.payload is not None:
+        if each.payload is not None:
             counts[each.payload["kind"], each.payload.get("severity", "warning")] += 1
     return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
 
@@ -139,11 +140,24 @@ def _updates(record: Record) -> Updates:
 
 
 def _planned(record: Record) -> list[datetime]:
-    """Times of planned updates between the first decision and the end of the record, as far as grace has passed."""
-    first, end = min(point.at for point in record.points), record.until - GRACE
+    """Times of planned updates while the trial ran and somebody took part, as far as grace has passed.
+
+    It ran from when its protocol was frozen and its first decision recorded, whatever time that decision names, to the
+    newest entry; that somebody looked at outcomes is no entry in this sense, else an analysis would change the next.
+    """
+    state = record.state
+    people = present(state)
+    recorded = min(
+        instant(each.received_at) for person in state.participants.values() for each in person.decisions.values()
+    )
+    first = max(instant(state.protocols[0].received_at), recorded)
+    entries = [each.received_at for each in state.incidents.values()]
+    entries += [each.finished_at or each.started_at for each in state.updates.values()]
+    end = max([record.until, *map(instant, entries)]) - GRACE
     times = []
     planned = last_planned(record.protocol, end) if end > first else None
     while planned is not None and planned > first:
-        times.append(planned)
+        if any(takes_part(person, planned) and person.status(planned) != "withdrawn" for person in people):
+            times.append(planned)
         planned = last_planned(record.protocol, planned - timedelta(minutes=1))
     return times[::-1]

@@ -1,24 +1,36 @@
-"""The page about a trial after it: words first, then drawings, then the numbers; one file that fetches nothing."""
+"""The page about a trial, after it or so far: words, then drawings, then numbers; one file that fetches nothing."""
 
 from __future__ import annotations
 
+from datetime import datetime, timedelta
 from functools import partial
 from importlib.metadata import version
+
+from markupsafe import Markup
 
 from kerneltrail.kernels.phrases import counted
 from kerneltrail.report.page import Block, Expert, Paragraph, Picture, Section, Sentences, page
 from kerneltrail.report.page import Table as Shown
+from kerneltrail.trial.alarms import WAIT
 from kerneltrail.trial.analysis import drawings
 from kerneltrail.trial.analysis.analysis import Analysis
+from kerneltrail.trial.analysis.course import waited_for
 from kerneltrail.trial.analysis.effects import moderated_words, primary_words
+from kerneltrail.trial.analysis.record import Record
 from kerneltrail.trial.analysis.tables import Table
 
 GROUPS = ("all", "assigned to act", "assigned not to act")
 """Of missing outcomes; the others are periods."""
 
 
-def analysis_page(analysis: Analysis, title: str | None = None) -> str:
-    """The page as HTML."""
+def analysis_page(analysis: Analysis, title: str | None = None, running: datetime | None = None) -> str:
+    """The page as HTML.
+
+    Args:
+        analysis: what it shows.
+        title: its heading; made from the protocol's if None.
+        running: when it was made, if somebody still took part by then; None for a trial that has ended.
+    """
     record = analysis.record
     tables = {table.name: table for table in analysis.tables()}
     lead = (
@@ -26,8 +38,13 @@ def analysis_page(analysis: Analysis, title: str | None = None) -> str:
         f"{counted(len(record.points), 'decision')}, recorded by {record.until:%Y-%m-%d %H:%M} UTC. The page shows "
         "outcomes by action: it is not for people who must stay blinded."
     )
+    if running is not None:
+        lead = (
+            f"This is an interim look: the trial was still running on {running:%Y-%m-%d %H:%M} UTC, when this page was "
+            f"made, and all numbers may change. {lead}"
+        )
     return page(
-        title or f"{record.protocol.title}: after the trial",
+        title or f"{record.protocol.title}: {'after the trial' if running is None else 'so far'}",
         lead,
         [
             Section("What acting changed", _effects(analysis, tables), "effects"),
@@ -66,17 +83,25 @@ def _effects(analysis: Analysis, tables: dict[str, Table]) -> list[Block]:
         blocks.append(Picture.of(lambda width: draw(width), alt, caption))
     curves = [effect for effect in effects.moderated if effect.fitted is not None and effect.curve]
     if curves:
-        alt = f"What acting changes along {', '.join(effect.name for effect in curves)}."
+        alt = f"What acting changes along {', '.join(record.label(effect.name) for effect in curves)}."
         caption = f"Straight lines by assumption; the band holds the line's {100 * level:g} % interval at each value."
         lines = partial(drawings.moderators_drawing, curves, record)
         blocks.append(Picture.of(lambda width: lines(width), alt, caption))
-    return [*blocks, _shown(tables["effects"]), Expert("All coefficients", [_shown(tables["moderators"])])]
+    note = Paragraph(
+        "In the tables, degrees are the degrees of freedom of the t distribution behind intervals and p values: "
+        "participants less coefficients. The numerator is the share of decisions at which somebody acted: each "
+        "decision is weighted by it over its own probability, so that unlikely actions count as much as likely ones."
+    )
+    more = Expert("All coefficients", [_shown(tables["moderators"])])
+    return [*blocks, _shown(tables["effects"]), note, more]
 
 
 def _personal(analysis: Analysis, tables: dict[str, Table]) -> list[Block]:
     personal = analysis.personal
     if personal is None:
-        more = "`kerneltrail trial analyse … --resamples 200` runs the trial anew 200 times to find out."
+        more = Markup(
+            "<code>kerneltrail trial analyse … --resamples 200</code> runs the trial anew 200 times to find out."
+        )
         return [Paragraph(analysis.no_personal), *([] if analysis.settings.resamples else [Paragraph(more)])]
     alt = "Histograms of measures in simulated trials, with this trial's values as lines; numbers in the table below."
     caption = (
@@ -97,7 +122,8 @@ def _personal(analysis: Analysis, tables: dict[str, Table]) -> list[Block]:
 def _fared(analysis: Analysis, tables: dict[str, Table]) -> list[Block]:
     words = analysis.fared_words()
     first: Block = Sentences("Mean and lower quarter", words) if words else Paragraph("Nobody has an outcome.")
-    note = Paragraph("The intervals come from resampling participants. All outcomes count, whatever was assigned.")
+    how = [] if analysis.fared is None else analysis.fared.notes()[:1]
+    note = Paragraph(" ".join([*how, "All outcomes count, whatever was assigned."]))
     return [first, _shown(tables["outcome"]), note]
 
 
@@ -114,12 +140,14 @@ def _gaps(analysis: Analysis, tables: dict[str, Table]) -> list[Block]:
     if "all" in gaps:
         every = gaps["all"]
         words = (
-            f"{every.decisions - every.observed} of {counted(every.decisions, 'decision')} at which somebody could act "
-            f"have no outcome ({100 * every.share.mean:.1f} %). Of these, {every.looked_for} were looked for and not "
+            f"{every.decisions - every.observed} of {counted(every.decisions, 'decision')} at which somebody could "
+            f"act, and whose outcome was due, have none ({100 * every.share.mean:.1f} %). Of these, "
+            f"{every.looked_for} were looked for and not "
             "found; of the others nobody recorded anything."
         )
         arms = [f"{100 * gaps[name].share.mean:.1f} % where {name}" for name in GROUPS[1:] if name in gaps]
         blocks = [Paragraph(words), Paragraph(f"Missing: {'; '.join(arms)}.")]
+    blocks.append(Paragraph(waiting_words(analysis.record)))
     periods = [gap for name, gap in gaps.items() if name not in GROUPS]
     if periods:
         alt = "Share of decisions without an outcome over time; the numbers are in the table below."
@@ -127,6 +155,15 @@ def _gaps(analysis: Analysis, tables: dict[str, Table]) -> list[Block]:
             Picture.of(lambda width: drawings.gaps_drawing(periods, width), alt, "Missing outcomes over time.")
         )
     return [*blocks, Expert("The numbers", [_shown(tables["missing"])])]
+
+
+def waiting_words(record: Record) -> str:
+    """How many outcomes may still come, in a sentence."""
+    hours = WAIT // timedelta(hours=1)
+    return (
+        f"An outcome counts as missing {hours} hours after its decision. Younger decisions are in no number here, "
+        f"counted from the end of the record; of these, {waited_for(record)} still wait for their outcome."
+    )
 
 
 def _fidelity(analysis: Analysis, tables: dict[str, Table]) -> list[Block]:
@@ -153,7 +190,11 @@ def _kernels(analysis: Analysis, tables: dict[str, Table]) -> list[Block]:
 def how_computed(analysis: Analysis) -> list[str]:
     """How the numbers came about, and when they are right, in sentences."""
     effects = analysis.effects
-    controls = f"the covariates {', '.join(effects.controls)}" if effects.controls else "no covariates"
+    controls = (
+        f"the covariates {', '.join(map(analysis.record.label, effects.controls))}"
+        if effects.controls
+        else "no covariates"
+    )
     pooled = (
         "The policy learnt from everybody together, so participants are not independent. The estimates stay right, but "
         "their errors leave that out: take the intervals for approximate.",

@@ -27,6 +27,8 @@ from kerneltrail.trial.models import Models
 Tail = Literal["larger", "either"]
 STAGE = "trials under the null"
 LEVEL = 0.95
+FEWEST_TRIALS = 19
+"""Simulated trials with which p can be as small as 0.05."""
 FEWEST = 4
 """Decisions in the second half of a participant's, below which nothing is computed of them."""
 
@@ -97,6 +99,11 @@ class Personalisation:
     effect: float
     seed: int
 
+    @property
+    def too_few(self) -> bool:
+        """Whether there are so few simulated trials that no p could be as small as 0.05."""
+        return self.resamples < FEWEST_TRIALS
+
     def words(self) -> list[str]:
         """What was found, in sentences."""
         main = self.statistics[0]
@@ -108,6 +115,13 @@ class Personalisation:
         )
         around = f"{100 * LEVEL:g} % Monte-Carlo interval {number(main.low)} to {number(main.high)}"
         size = f"p {number(main.p_value)} ({around})"
+        if self.too_few:
+            least = 1.0 / (1.0 + self.resamples)
+            return [
+                more,
+                f"{counted(self.resamples, 'simulated trial')} cannot tell: p cannot go below 1/(1 + "
+                f"{self.resamples}) = {number(least)}, whatever the policy did. Take 200 or more.",
+            ]
         if main.high < 0.05:
             verdict = f"So the policy treated participants more differently than chance explains: {size}."
         elif main.low > 0.05:

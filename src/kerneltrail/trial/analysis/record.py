@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
@@ -31,6 +31,7 @@ class Record:
         points: decisions in the order of participants and times, of one kind where one was asked for.
         until: when the newest entry about a participant was recorded: the end of what is analysed.
         covariates: columns of each covariate: itself, or one for each level but the first.
+        labels: what people call a covariate, where that is not its name.
     """
 
     state: State
@@ -38,6 +39,12 @@ class Record:
     points: tuple[Point, ...]
     until: datetime
     covariates: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    labels: Mapping[str, str] = field(default_factory=dict)
+
+    def label(self, name: str) -> str:
+        """What people call a covariate, or one of its levels."""
+        head, colon, level = name.partition(": ")
+        return f"{self.labels.get(head, head)}{colon}{level}"
 
     @property
     def kinds(self) -> tuple[str, ...]:
@@ -58,7 +65,7 @@ class Record:
     def of_kind(self, kind: str) -> Record:
         """The decisions of one kind."""
         points = tuple(point for point in self.points if point.kind == kind)
-        return Record(self.state, self.protocol, points, self.until, self.covariates)
+        return replace(self, points=points)
 
     def columns(self) -> dict[str, NDArray[Any]]:
         """The points as columns for `wcls`: those of the table `mrt`, the time in the study, and the covariates."""

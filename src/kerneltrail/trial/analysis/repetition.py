@@ -131,6 +131,8 @@ def unpacked(path: Path, folder: Path) -> dict[str, Any]:
             if len(set(names)) < len(names) or sum(info.file_size for info in archive.infolist()) > LARGEST:
                 raise TrialError(f"{path} is no replication package: it has a file twice, or is too large")
             files = {name: archive.read(name) for name in names}
+    except FileNotFoundError:
+        raise TrialError(f"there is no file {path}") from None
     except (OSError, zipfile.BadZipFile, NotImplementedError, RuntimeError, EOFError) as problem:
         raise TrialError(f"{path} cannot be read as a zip: {problem}") from None
     manifest = package.checked_json(files.pop(package.MANIFEST), package.MANIFEST)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from kerneltrail.evaluation.tables import csv_text
-from kerneltrail.kernels.phrases import number, rounded
+from kerneltrail.kernels.phrases import limit, number, rounded
 
 _OURS = re.compile("[a-z_]+")
 """Names that are not a covariate's or a kernel's."""
@@ -115,7 +115,7 @@ def _cell(value: Any, width: float) -> str:
 def _between(low: Any, high: Any) -> str:
     if low is None or high is None:
         return "–"
-    return f"{rounded(low, high - low)} to {rounded(high, high - low)}"
+    return f"{limit(low, high - low)} to {limit(high, high - low)}"
 
 
 def _piped(text: str) -> str:

@@ -11,10 +11,12 @@ from typing import Any
 from kerneltrail.errors import TrialError
 from kerneltrail.progress import Progress, Tell
 from kerneltrail.store.atomic import write
+from kerneltrail.trial.alarms import PUBLISHED
 from kerneltrail.trial.analysis.analysis import Analysis, AnalysisSettings, analyse, is_live
 from kerneltrail.trial.analysis.package import PAGE, SETTINGS, TABLES, write_package
 from kerneltrail.trial.analysis.page import analysis_page
 from kerneltrail.trial.analysis.record import chosen_moderators, read_record
+from kerneltrail.trial.core import incident_draft
 from kerneltrail.trial.draw import Draws
 from kerneltrail.trial.folder import MODELS, Folder
 from kerneltrail.trial.ledger import canonical
@@ -71,7 +73,8 @@ def analyse_folder(
     chosen_moderators(record, settings.moderators)
     for name in settings.controls or ():
         record.moderator(name)
-    live = is_live(record, now or datetime.now(UTC))
+    today = (now or datetime.now(UTC)).astimezone(UTC)
+    live = is_live(record, today)
     if live and draws is not None:
         raise TrialError(
             "somebody still takes part, and with the key of the draws everybody could compute the draws to come: "
@@ -81,7 +84,7 @@ def analyse_folder(
     models = Models(study.path / MODELS)
     analysis = analyse(state, protocol, models, settings, workers=workers, folder=out / KEPT, tell=tell)
     tell(Progress(DRAWING))
-    page = analysis_page(analysis, title)
+    page = analysis_page(analysis, title, today if live else None)
     written = write_files(out, analysis, page)
     lines.append(f"Open {written}; the tables are in {out / TABLES}, {out / MARKDOWN} and {out / LATEX}.")
     if package is not None:
@@ -90,7 +93,24 @@ def analyse_folder(
             f"Wrote {package}: `kerneltrail trial rerun {package}` runs it again. It holds participants' data"
             + (", and the key of the draws." if manifest["draw_key"] else "; the key of the draws is not in it.")
         )
+    if package is not None and draws is not None:
+        lines.append(note_publication(ledger, package, today))
     return analysis, lines
+
+
+def note_publication(ledger: Ledger, package: Path, now: datetime) -> str:
+    """Record that the key of the draws is public; returns what must be done now, in words."""
+    words = (
+        f"the key of the draws was published in {package.name} on {now:%Y-%m-%d}: with it everybody can compute draws "
+        "to come and sign in as the team, so nothing may be drawn with it any more"
+    )
+    if ledger.get(Kind.INCIDENT, PUBLISHED) is None:
+        with ledger.transaction() as writer:
+            writer.extend([incident_draft(PUBLISHED, words, "error", None, PUBLISHED, {})])
+    return (
+        "The key of the draws is public now: stop the trial's servers, revoke their keys (`kerneltrail trial key "
+        "revoke`), and start no trial with this key. That it is public is noted in the ledger."
+    )
 
 
 def note_look(ledger: Ledger, by: str) -> str:
