@@ -24,7 +24,7 @@ def decide(trial):
     print("ready", flush=True)
     sys.stdin.readline()
     for index in range(1000):
-        answer = trial.decide(asked("p01", index, at=BEGIN + timedelta(minutes=index)))
+        answer = trial.decide(asked("p01", index, at=BEGIN + timedelta(seconds=index)))
         print(index, answer.body.decode(), flush=True)
 
 
