@@ -9,7 +9,7 @@ from kerneltrail.errors import ModelFileError, NumericalError
 from kerneltrail.gp import Posterior
 from kerneltrail.kernels import Hyperparameters
 from kerneltrail.store.container import pack, unpack
-from kerneltrail.trajectory.effect_search import KernelPosterior, effects_of
+from kerneltrail.trajectory.effect_search import KernelPosterior, effects_of, spans_of
 from kerneltrail.trajectory.map_table import MapTable
 from kerneltrail.trajectory.model import from_bytes
 from kerneltrail.trajectory.model_file import fingerprint, to_bytes
@@ -87,7 +87,10 @@ def test_effects_over_the_span_of_others():
     node = small.nodes[1]
     kernel = KernelPosterior(1.0, Posterior.fit(user, Hyperparameters(node.composition, tuple(node.group.mean))))
     everybody = np.random.default_rng(0).uniform(0.0, 1.0, (500, 2))
-    narrow, wide = effects_of(small, [kernel], user, 24), effects_of(small, [kernel], user, 24, everybody)
+    narrow, wide = (
+        effects_of(small, [kernel], user, 24),
+        effects_of(small, [kernel], user, 24, spans_of(small, everybody)),
+    )
     tenth, ninetieth = small.scaler.inverse(np.quantile(everybody, [0.1, 0.9], axis=0))[:, COVARIATES.index("steps")]
     assert (wide["steps"].start, wide["steps"].end) == pytest.approx((tenth, ninetieth), abs=2.0)
     assert wide["hour"].x.max() > 20.0 > 12.0 >= narrow["hour"].x.max()

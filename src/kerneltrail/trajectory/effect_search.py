@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Self
 
 import numpy as np
 
@@ -61,12 +62,50 @@ class KernelPosterior:
                 yield float(value)
 
 
+@dataclass(frozen=True)
+class Span:
+    """Over which values of a covariate its effect is stated, scaled.
+
+    Attributes:
+        x: the points, ascending.
+        share: how much of what occurred is nearest to each of them.
+        ends: the values below and above which a tenth of what occurred lies.
+        leveled: whether the points are all values that there are.
+    """
+
+    x: Array
+    share: Array
+    ends: tuple[float, float]
+    leveled: bool
+
+    @classmethod
+    def of(cls, model: LearntGraph, name: str, seen: Array) -> Self:
+        """The span of values of a covariate, as often as they occurred."""
+        distinct, schema = np.unique(seen), model.schema
+        leveled = len(distinct) <= FEW or (
+            bool(schema.names_of(name))
+            and all(schema.name_of(name, model.scaler.location(name, float(value))) for value in distinct)
+        )
+        low, tenth, ninetieth, high = np.quantile(seen, [0.02, 0.1, 0.9, 0.98])
+        if leveled:
+            x = distinct if len(distinct) > 1 else np.array([distinct[0], distinct[0] + 1.0])
+        else:
+            x = np.unique(np.concatenate([np.linspace(low, high, POINTS - 2), [tenth, ninetieth]]))
+        nearest = np.searchsorted(0.5 * (x[1:] + x[:-1]), seen)
+        return cls(x, np.bincount(nearest, minlength=len(x)) / len(seen), (tenth, ninetieth), leveled)
+
+
+def spans_of(model: LearntGraph, rows: Array) -> dict[str, Span]:
+    """The span of each covariate in scaled rows, (R, d), by its name."""
+    return {name: Span.of(model, name, rows[:, j]) for j, name in enumerate(model.covariates)}
+
+
 def effects_of(
     model: LearntGraph,
     kernels: Sequence[KernelPosterior],
     recent: User | None,
     rows: int,
-    over: Array | None = None,
+    over: Mapping[str, Span] | None = None,
 ) -> Effects:
     """The effects of all covariates for one user.
 
@@ -76,8 +115,8 @@ def effects_of(
         recent: the user's newest rows, scaled and less the population mean: effects are averages over their contexts;
             None before any row.
         rows: number of rows seen.
-        over: scaled rows that say over which values of a covariate its effect is stated, (R, d), so that users can be
-            compared; the user's newest ones if None.
+        over: spans of covariates that many users share, so that they can be compared; those of the user's newest rows
+            if None.
     """
     finder = _Finder(model, kernels, recent, over)
     every = [finder.effect(name) for name in model.covariates]
@@ -125,13 +164,17 @@ class _Finder:
     """Finds one user's effects."""
 
     def __init__(
-        self, model: LearntGraph, kernels: Sequence[KernelPosterior], recent: User | None, over: Array | None
+        self,
+        model: LearntGraph,
+        kernels: Sequence[KernelPosterior],
+        recent: User | None,
+        over: Mapping[str, Span] | None,
     ) -> None:
         self.model = model
         self.kernels = sorted(kernels, key=lambda kernel: -kernel.weight)
         self.recent = recent
         self.contexts = _corners(model) if recent is None else recent.X
-        self.over = self.contexts if over is None else over
+        self.over = over
         self.weights = np.array([kernel.weight for kernel in self.kernels])
         self.weights = self.weights / self.weights.sum()
 
@@ -141,32 +184,24 @@ class _Finder:
     def in_units(self, name: str, x: Array) -> Array:
         return np.array([self.model.scaler.location(name, float(value)) for value in x])
 
-    def seen(self, name: str) -> Array:
-        """Scaled values of a covariate, as often as they occurred; before any row, each of those that have names."""
+    def span(self, name: str) -> Span:
+        """Where the effect of a covariate is stated; before any row, at each of the values that have names."""
+        if self.over is not None:
+            return self.over[name]
         names = self.model.schema.names_of(name)
         if self.recent is None and len(names) > 1:
-            return np.array([self.model.scaler.scaled_location(name, value) for value in names])
-        return self.over[:, self.column(name)]
+            seen = np.array([self.model.scaler.scaled_location(name, value) for value in names])
+        else:
+            seen = self.contexts[:, self.column(name)]
+        return Span.of(self.model, name, seen)
 
     def effect(self, name: str) -> Effect:
-        seen = self.seen(name)
-        distinct = np.unique(seen)
-        schema = self.model.schema
-        leveled = len(distinct) <= FEW or (
-            bool(schema.names_of(name)) and all(schema.name_of(name, value) for value in self.in_units(name, distinct))
-        )
-        tenth, ninetieth = np.quantile(seen, [0.1, 0.9])
-        if leveled:
-            x = distinct if len(distinct) > 1 else np.array([distinct[0], distinct[0] + 1.0])
-        else:
-            low, high = np.quantile(seen, [0.02, 0.98])
-            x = np.unique(np.concatenate([np.linspace(low, high, POINTS - 2), [tenth, ninetieth]]))
-        nearest = np.searchsorted(0.5 * (x[1:] + x[:-1]), seen)
-        share = np.bincount(nearest, minlength=len(x)) / len(seen)
+        span = self.span(name)
+        x = span.x
         means, covariances, fitted = self._parts(name, x)
-        shape, period = self._shape(name, x, self.weights @ means, leveled, (tenth, ninetieth))
-        start, end = self._compared(shape, x, self.weights @ means, (tenth, ninetieth))
-        centred = np.eye(len(x)) - share
+        shape, period = self._shape(name, span, self.weights @ means)
+        start, end = self._compared(shape, span, self.weights @ means)
+        centred = np.eye(len(x)) - span.share
         spread = np.array([np.einsum("ij,jk,ik->i", centred, c, centred) for c in covariances])
         scale = self.model.scaler.scale
         curve = NormalMixture(self.weights, scale * means @ centred.T, scale**2 * np.maximum(spread, 0.0))
@@ -244,10 +279,8 @@ class _Finder:
         """What the average over kernels leaves unexplained of each of the user's newest rows, scaled."""
         return self.weights @ np.array([apart.rest for apart in self._apart])
 
-    def _shape(
-        self, name: str, x: Array, mean: Array, leveled: bool, span: tuple[float, float]
-    ) -> tuple[Shape, float | None]:
-        if leveled:
+    def _shape(self, name: str, span: Span, mean: Array) -> tuple[Shape, float | None]:
+        if span.leveled:
             return "levels", None
         readers = [kernel for kernel in self.kernels if kernel.reads(name)]
         period = next((period for kernel in readers[:1] for period in kernel.periods(name)), None)
@@ -259,19 +292,20 @@ class _Finder:
         bent = differs or (shared is not None and shared.bends(self.column(name)))
         if not bent and all(kernel.straight(name) for kernel in readers):
             return "line", None
-        inside = mean[(x >= span[0]) & (x <= span[1])]
+        inside = mean[(span.x >= span.ends[0]) & (span.x <= span.ends[1])]
         rising = inside if inside[-1] >= inside[0] else -inside
         back = float((np.maximum.accumulate(rising) - rising).max())
         return ("trend" if back <= TURN * float(np.ptp(rising)) else "curve"), None
 
-    def _compared(self, shape: Shape, x: Array, mean: Array, span: tuple[float, float]) -> tuple[int, int]:
+    def _compared(self, shape: Shape, span: Span, mean: Array) -> tuple[int, int]:
         """Indices of the two points that the effect compares."""
+        x = span.x
         if shape in ("line", "trend"):
-            tenth, ninetieth = (int(np.abs(x - value).argmin()) for value in span)
+            tenth, ninetieth = (int(np.abs(x - value).argmin()) for value in span.ends)
             return (tenth, ninetieth) if tenth != ninetieth else (0, len(x) - 1)
         if shape == "levels" and len(x) == 2:
             return 0, 1
-        inside = np.flatnonzero((x >= span[0]) & (x <= span[1])) if shape != "levels" else np.arange(len(x))
+        inside = np.flatnonzero((x >= span.ends[0]) & (x <= span.ends[1])) if shape != "levels" else np.arange(len(x))
         return int(inside[mean[inside].argmin()]), int(inside[mean[inside].argmax()])
 
     def interactions(self) -> tuple[Interaction, ...]:

@@ -12,7 +12,7 @@ from kerneltrail.data import User
 from kerneltrail.engines import one_blas_thread
 from kerneltrail.errors import NumericalError
 from kerneltrail.kernels import Array, Hyperparameters
-from kerneltrail.trajectory.effect_search import effects_of
+from kerneltrail.trajectory.effect_search import effects_of, spans_of
 from kerneltrail.trajectory.graph import LearntGraph
 from kerneltrail.trajectory.level import posteriors, with_level
 from kerneltrail.trajectory.user_state import newest
@@ -31,7 +31,7 @@ def pilot_effects(model: LearntGraph, users: Sequence[User], thetas: Sequence[Ar
     """
     if model.schema.scaler is None:
         return ()  # scaled user by user, there is no common span
-    over = np.concatenate([user.X for user in users])
+    over = spans_of(model, np.concatenate([user.X for user in users]))  # once: there may be thousands of users
     rows: list[dict[str, Any]] = []
     with one_blas_thread():
         for user, path, theta in zip(users, model.paths, thetas, strict=True):

@@ -14,6 +14,7 @@ import numpy as np
 import scipy
 
 from kerneltrail.data import User
+from kerneltrail.engines import one_blas_thread
 from kerneltrail.errors import KerneltrailError
 from kerneltrail.gp.prediction import freedom_of, student_log_density
 from kerneltrail.kernels import Array
@@ -88,12 +89,13 @@ def with_tails(model: TrajectoryModel, users: Sequence[User]) -> TrajectoryModel
         found = heaviness(_residuals(replace(start, tails=0.0), users[::step]))
         return found.density, replace(start, tails=found.spread, tails_interval=found.interval)
 
-    density, plain = learnt(model)
-    if kind == "student" or (kind == "automatic" and plain.tails < HEAVY):
-        return plain
-    drawn_density, drawn = max(
-        (learnt(replace(start, clip=CLIP)) for start in (model, _alike(model))), key=lambda pair: pair[0]
-    )
+    with one_blas_thread():
+        density, plain = learnt(model)
+        if kind == "student" or (kind == "automatic" and plain.tails < HEAVY):
+            return plain
+        drawn_density, drawn = max(
+            (learnt(replace(start, clip=CLIP)) for start in (model, _alike(model))), key=lambda pair: pair[0]
+        )
     return plain if kind == "automatic" and drawn_density < density + GAIN else drawn
 
 
