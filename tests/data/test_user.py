@@ -174,3 +174,14 @@ def test_extend_refuses_other_columns(ann: User) -> None:
         count.extend(User("ann", ("x",), [[1.0]], [1.0], (1,), order=[2]))
     with pytest.raises(DataError, match="the new rows have a, b"):
         ann.extend(plain.with_X(plain.X, ["a", "b"]))
+
+
+def test_the_same_rows_with_another_target_share_memory_and_a_callers_array_is_copied():
+    X, y = np.arange(8.0).reshape(4, 2), np.arange(4.0)
+    user = User("ann", ("a", "b"), X, y, (2, 4))
+    assert user.with_y(y + 1.0).X is user.X
+    X[0, 0] = 99.0
+    assert user.X[0, 0] == 0.0
+    view = np.arange(8.0).reshape(4, 2)[:, :]
+    view.setflags(write=False)  # what it is a view of can still be written to
+    assert not np.shares_memory(User("bob", ("a", "b"), view, y, (4,)).X, view)

@@ -80,7 +80,7 @@ class User:
         unique(names, who)
         put(self, "name", str(name))
         put(self, "covariates", names)
-        inputs = read_numbers(X, f"{who}: X", names)
+        inputs = _numbers(X, f"{who}: X", names)
         if inputs.size == 0 and inputs.ndim == 1:
             inputs = inputs.reshape(0, len(names))
         if inputs.ndim != 2 or inputs.shape[1] != len(names):
@@ -260,8 +260,24 @@ def _sealed(array: Array) -> Array:
     return array
 
 
+def _numbers(values: ArrayLike, what: str, columns: Sequence[str] = ()) -> Array:
+    """A new array, or the one of another user, which nobody writes to: thousands of users are held scaled and centred.
+
+    A view is copied, since what it is a view of would live on with it.
+    """
+    if (
+        type(values) is np.ndarray
+        and values.dtype == np.float64
+        and values.base is None
+        and values.flags.c_contiguous
+        and not values.flags.writeable
+    ):
+        return values
+    return read_numbers(values, what, columns)
+
+
 def _column(values: ArrayLike, rows: int, who: str, what: str) -> Array:
-    column = read_numbers(values, f"{who}: {what}")
+    column = _numbers(values, f"{who}: {what}")
     if column.shape != (rows,):
         raise DataError(f"{who}: {what} must have shape ({rows},) like X, got {column.shape}")
     return column

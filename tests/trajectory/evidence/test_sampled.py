@@ -16,7 +16,7 @@ from kerneltrail.trajectory import sampler
 from kerneltrail.trajectory.evidence import sampled
 from kerneltrail.trajectory.evidence.group import Quadratic
 from kerneltrail.trajectory.evidence.group_sampled import GroupSampledEvidence, reweighted
-from kerneltrail.trajectory.evidence.sampled import Proposal, SampledEvidence, log_mean, values_of
+from kerneltrail.trajectory.evidence.sampled import Proposal, SampledEvidence, SampledValues, log_mean, values_of
 from kerneltrail.trajectory.map_table import Fits, fit_path, group_of
 from kerneltrail.trajectory.sampler.checkpoint import Checkpoint
 from kerneltrail.trajectory.sampler.urn import last_use
@@ -263,3 +263,14 @@ def test_nothing_heavy_is_loaded_with_the_evidences():
     code = "import sys, kerneltrail.trajectory.evidence; print('arviz_stats' in sys.modules, 'numba' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.split() == ["False", "False"]
+
+
+def test_packed_values_are_the_same():
+    values = SampledValues(
+        np.array([-1.5, -2.5]), np.array([0.1, 0.9]), np.array([80.0, 3.0]), np.array([False, True]), 192
+    )
+    again = SampledValues.unpacked(*values.packed())
+    assert again.draws == 192
+    for name in ("log_evidence", "pareto_k", "size", "replaced"):
+        np.testing.assert_array_equal(getattr(again, name), getattr(values, name))
+    assert again.replaced.dtype == bool
