@@ -7,6 +7,7 @@ import pytest
 from kerneltrail.errors import UnknownName
 from kerneltrail.trial import states
 from kerneltrail.trial.rhythm import at, last_planned
+from kerneltrail.trial.standing import lines
 
 from .running import BEGIN, Time, agreed, asked, begun, enrol, outcome
 
@@ -158,7 +159,19 @@ def test_missing_outcomes(trial, time):
     index = goes(trial, time, 3)
     goes(trial, time, 3, answers=False, first=index)
     assert kinds(trial) == ["missing-outcomes"]
-    assert trial.alerts()[0].words == "4 of 10 decisions of a week have no outcome"
+    due = "one should be there a day after each decision at which somebody could act"
+    words = f"of the decisions of the last 7 days alone, 4 of 10 outcomes that should be there are missing ({due})"
+    assert trial.alerts()[0].words == words
+
+
+def test_the_status_counts_missing_outcomes_of_the_whole_trial_and_says_which(trial, time):
+    index = goes(trial, time, 3, answers=False)
+    goes(trial, time, 7, first=index)
+    standing = trial.status()
+    assert standing.missing == (6, 18)  # of ten days with two decisions each, those of the last day are not due yet
+    assert "missing-outcomes" not in kinds(trial)
+    due = "one should be there a day after each decision at which somebody could act"
+    assert f"Missing outcomes: 6 of 18 in the whole trial ({due})" in lines(standing)
 
 
 def test_probabilities_that_stand_at_a_limit(tmp_path, time):

@@ -28,6 +28,8 @@ SILENCE = timedelta(days=2)
 """Without a call from an active participant."""
 WAIT = timedelta(days=1)
 """What an outcome may take before it counts as missing."""
+DUE_WORDS = "one should be there a day after each decision at which somebody could act"
+"""Which outcomes are counted as missing where they are not there, wherever such a number is shown."""
 FEW = 10
 """Below so many, a share says nothing."""
 MISSED, FALLBACK, MISSING = 0.2, 0.05, 0.3
@@ -99,16 +101,32 @@ def _fallbacks(state: State, protocol: Protocol, now: datetime) -> Iterator[Aler
         yield Alert("fallback-rate", severity, "trial", words)
 
 
-def _missingness(state: State, protocol: Protocol, now: datetime) -> Iterator[Alert]:
+def outcomes_due(state: State, now: datetime, span: timedelta | None = None) -> tuple[int, int]:
+    """How many outcomes are missing at a time, and how many should be there (`DUE_WORDS`); pages count the same.
+
+    Args:
+        state: of the ledger.
+        now: the time.
+        span: counts only decisions of this time up to now; all of them if None.
+    """
     total = missing = 0
     for person in state.participants.values():
         for each in person.inputs():
             record: Any = each.decision.payload
-            if record["available"] and now - RECENT < instant(record["decided_at"]) <= now - WAIT:
+            at = instant(record["decided_at"])
+            if record["available"] and at <= now - WAIT and (span is None or now - span < at):
                 total += 1
                 missing += each.outcome is None or each.outcome.value is None
+    return missing, total
+
+
+def _missingness(state: State, protocol: Protocol, now: datetime) -> Iterator[Alert]:
+    missing, total = outcomes_due(state, now, RECENT)
     if total >= FEW and missing / total > MISSING:
-        words = f"{missing} of {total} decisions of a week have no outcome"
+        words = (
+            f"of the decisions of the last {RECENT.days} days alone, {missing} of {total} outcomes that should be "
+            f"there are missing ({DUE_WORDS})"
+        )
         yield Alert("missing-outcomes", "warning", "trial", words)
 
 

@@ -15,6 +15,7 @@ from kerneltrail.kernels.phrases import counted, listing, rounded, with_unit
 from kerneltrail.report.model_page.numbers import fixed, percent
 from kerneltrail.report.page import Block, Expert, Paragraph, Section, Table
 from kerneltrail.trajectory.new_user import NewUser
+from kerneltrail.trial.alarms import DUE_WORDS
 from kerneltrail.trial.checks import LEVEL
 from kerneltrail.trial.dashboard.cohort_figures import (
     Histogram,
@@ -220,8 +221,9 @@ def _missing(cohort: CohortView) -> Section:
         return Section("Missing outcomes", [Paragraph("No outcome should be there yet.")], "missing")
     gone, due = sum(each[2] for each in found), sum(each[3] for each in found)
     words = (
-        f"Of the outcomes that should be there, {share(gone, due)} are missing. An outcome may come a day late before "
-        "it counts as missing. Missing is not 0: such decisions teach the policy nothing."
+        f"Of the outcomes that should be there, {share(gone, due)} are missing: {DUE_WORDS}. The pages Today and "
+        "Participants and `kerneltrail trial status` count the same; the analysis does so up to the last entry of the "
+        "record. Missing is not 0: such decisions teach the policy nothing."
     )
     at = places([cohort.noon(day) for day, *_ in found], cohort.zone)
     low, high = (tuple(getattr(each[1], side) for each in found) for side in ("low", "high"))

@@ -15,6 +15,7 @@ from kerneltrail.report.model_page.numbers import NONE, fixed
 from kerneltrail.report.page import Block, Expert, Paragraph, Picture, Section, Sentences, Table
 from kerneltrail.report.terms import chance
 from kerneltrail.store.canonical import real
+from kerneltrail.trial.alarms import DUE_WORDS
 from kerneltrail.trial.dashboard.drawing import (
     GALLERY,
     Advantages,
@@ -264,7 +265,7 @@ def outcome_section(person: PersonView, *, by_action: bool) -> Section:
     groups = [[each] for each in known] if by_action else grouped(known, person)
     due = [each for each in person.points if each.available and each.is_due(person.now)]
     missing = sum(each.is_missing(person.now) for each in due)
-    words = f"Missing: {share(missing, len(due))} of the outcomes that should be there by now." if due else ""
+    words = f"Missing: {share(missing, len(due))} of the outcomes that should be there ({DUE_WORDS})." if due else ""
     blocks: list[Block] = [Paragraph(words)] if words else []
     if not groups:
         none = f"There are not yet {GROUP} outcomes to be averaged." if known else "No outcome has been recorded yet."
