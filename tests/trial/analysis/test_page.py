@@ -88,7 +88,7 @@ def test_without_simulated_trials_it_says_how_to_ask_for_them(analysis):
     assert "<h1>A heading of one&#39;s own</h1>" in text
     assert "--resamples 200</code>" in text
     assert "`" not in text.split("<body")[1]
-    assert "degrees are the degrees of freedom" in text
+    assert "The degrees of freedom are those of the t distribution" in text
 
 
 def test_of_a_pooled_policy_it_says_that_errors_are_approximate(analysis):

@@ -173,9 +173,9 @@ def bridge_words(record: Record) -> str:
     hours = WAIT // timedelta(hours=1)
     return (
         f"The estimate of the effect needs outcomes, so it leaves out all {counted(missing + young, 'decision')} "
-        f"without one at which somebody could act: these {missing}, and {young} of the last {hours} hours of the record. "
-        "The team's pages and trial status count as this section does, but up to the moment at which one looks; the record "
-        f"ends {record.until:%Y-%m-%d %H:%M} UTC."
+        f"without one at which somebody could act: these {missing}, and {young} of the last {hours} hours of the "
+        "record. The team's pages and trial status count as this section does, but up to the moment at which one "
+        f"looks; the record ends {record.until:%Y-%m-%d %H:%M} UTC."
     )
 
 

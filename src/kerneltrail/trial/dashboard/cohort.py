@@ -222,7 +222,7 @@ def _missing(cohort: CohortView) -> Section:
     gone, due = sum(each[2] for each in found), sum(each[3] for each in found)
     words = (
         f"Of the outcomes that should be there, {share(gone, due)} are missing: {DUE_WORDS}. The pages Today and "
-        "Participants and `kerneltrail trial status` count the same; the analysis does so up to the last entry of the "
+        "Participants and kerneltrail trial status count the same; the analysis does so up to the last entry of the "
         "record. Missing is not 0: such decisions teach the policy nothing."
     )
     at = places([cohort.noon(day) for day, *_ in found], cohort.zone)
