@@ -15,7 +15,7 @@ from kerneltrail.trial.checks import LEVEL
 from kerneltrail.trial.core import Core
 from kerneltrail.trial.ledger.entries import Kind, instant
 from kerneltrail.trial.ledger.folds import Incident, State
-from kerneltrail.trial.ledger.participant import Decision
+from kerneltrail.trial.ledger.participant import Decision, Participant
 from kerneltrail.trial.past import slot_of
 from kerneltrail.trial.protocol import Protocol
 from kerneltrail.trial.results import Alert, Answer, Severity
@@ -158,11 +158,20 @@ def _silence(state: State, protocol: Protocol, now: datetime) -> Iterator[Alert]
         if person.enrolled is None or person.status(now) != "active":
             continue
         expected = takes_part(person, now) if free else any(expected_points(protocol, person, now - SILENCE, now))
-        last = max((instant(each.received_at) for each in person.decisions.values()), default=None)
-        begun = instant(str(person.enrolled_at)) <= now - SILENCE
-        if expected and begun and (last is None or last <= now - SILENCE):
-            words = f"the app of {person.id} has asked for nothing for more than {SILENCE.days} days"
-            yield Alert("silence", "warning", person.id, words, person.id)
+        since = max(_signs(person, now))
+        if expected and since <= now - SILENCE:
+            words = (
+                f"the app of {person.id} has asked for nothing for more than {SILENCE.days} days, since "
+                f"{since.astimezone(UTC):%Y-%m-%d %H:%M} UTC"
+            )
+            yield Alert("silence", "warning", person.id, words, person.id, since)
+
+
+def _signs(person: Participant, now: datetime) -> Iterator[datetime]:
+    """When something was heard of a participant: they enrolled, the app asked, or they came back from a pause."""
+    yield instant(str(person.enrolled_at))
+    yield from (instant(each.received_at) for each in person.decisions.values())
+    yield from (at for each in person.changes if each.status == "active" and (at := instant(each.at)) <= now)
 
 
 def _recorded(state: State, protocol: Protocol, now: datetime) -> Iterator[Alert]:
@@ -198,14 +207,19 @@ def alerts(state: State, protocol: Protocol, now: datetime) -> list[Alert]:
 
 
 def watch(core: Core, alerted: Sequence[Alert]) -> list[Incident]:
-    """Record alerts as incidents, each once a day, and return the new ones; those that are incidents already stay."""
+    """Record alerts as incidents, and return the new ones; those that are incidents already stay.
+
+    Each is recorded once a day. What has a beginning (`Alert.at`), such as a participant's silence, is one incident for
+    as long as it lasts, and another one only if it ended and begins again.
+    """
     day = core.clock().astimezone(UTC).date()
     new = []
     for alert in alerted:
         if alert.kind in ("conflict", "clock-skew", PUBLISHED):
             continue
         subject = "trial" if alert.participant is None else digest(alert.participant.encode())[:16]
-        key = f"{alert.kind}/{subject}/{day}"
+        begin = day.isoformat() if alert.at is None else alert.at.astimezone(UTC).isoformat()
+        key = f"{alert.kind}/{subject}/{begin}"
         with suppress(ParticipantRemoved):
             answer = core.incident(
                 alert.kind, alert.words, severity=alert.severity, participant=alert.participant, key=key

@@ -16,7 +16,6 @@ from kerneltrail import gp
 from kerneltrail.data import Cohort
 from kerneltrail.engines import one_blas_thread
 from kerneltrail.errors import ParticipantRemoved, TrialError, UnknownName
-from kerneltrail.names import nearest
 from kerneltrail.store.canonical import digest, parsed
 from kerneltrail.trajectory.new_user import NewUser
 from kerneltrail.trial.decision import Policy
@@ -173,9 +172,8 @@ class Core:
                 "recorded of them"
             )
         if person is None or person.enrolled is None:
-            names = tuple(name for name, each in state.participants.items() if each.enrolled is not None)
-            hint = nearest(participant, names, "there are") if names else "nobody is yet"
-            raise UnknownName(f"no participant {participant!r} is enrolled; {hint}")
+            # Others' study ids are nobody's business who does not know them, so none is offered as the nearest.
+            raise UnknownName(f"no participant {participant!r} is enrolled: look at the spelling, or enrol them first")
         return person
 
     def find(self, state: State, name: str) -> tuple[str, str]:

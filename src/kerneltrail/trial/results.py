@@ -155,7 +155,7 @@ class Alert:
         subject: what it is about: a participant, a policy, or the trial.
         words: in one sentence.
         participant: if it is about one.
-        at: the day or time that it is of.
+        at: when it began, of what lasts; None of what is looked at day by day.
     """
 
     kind: str

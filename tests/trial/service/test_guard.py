@@ -98,6 +98,7 @@ def test_a_key_of_another_trial_opens_nothing_here(call, trial, tmp_path, time):
         sent = {"Authorization": "Bearer kt_abcd_secret"}
         assert problem(call("GET", "participants/p01", scope=None, headers=sent)) == (401, "no-key")
     assert problem(call("GET", "/v1/trials/runs/participants/p01")) == (404, "unknown-trial")
+    assert "walks" not in call("GET", "/v1/trials/runs/participants/p01").text
     assert problem(call("GET", "/v1/trials/walk%73/participants/p01")) == (404, "unknown-trial")
 
 

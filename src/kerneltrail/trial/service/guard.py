@@ -55,7 +55,8 @@ class GuardedRoute(APIRoute):
                 await admit(served, request, scopes)
             trial = request.path_params.get("trial")
             if trial is not None and trial != served.path:
-                raise Problem(404, "unknown-trial", "This server has no such trial", f"it has {served.name!r}")
+                words = "the address names another trial than the one served here: look at its spelling"
+                raise Problem(404, "unknown-trial", "This server has no such trial", words)
             if takes_body:
                 await _read(request, served, by_item=by_item)
             elif request.headers.get("content-length", "0") not in ("", "0"):
