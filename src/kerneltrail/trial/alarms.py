@@ -13,6 +13,7 @@ from kerneltrail.kernels.phrases import counted
 from kerneltrail.store.canonical import digest
 from kerneltrail.trial.checks import LEVEL
 from kerneltrail.trial.core import Core
+from kerneltrail.trial.draw import PUBLISHED
 from kerneltrail.trial.ledger.entries import Kind, instant
 from kerneltrail.trial.ledger.folds import Incident, State
 from kerneltrail.trial.ledger.participant import Decision, Participant
@@ -35,8 +36,6 @@ FEW = 10
 MISSED, FALLBACK, MISSING = 0.2, 0.05, 0.3
 """Shares of decision points without a call, of decisions by another rung than the policy, and of outcomes that are
 missing, above which somebody should look."""
-PUBLISHED = "draw-key-published"
-"""The incident of a key of the draws that everybody may have."""
 STUCK = 20
 """Decisions in a row at the same limit."""
 REACH = 3.3

@@ -5,6 +5,7 @@ import json
 import pytest
 
 from kerneltrail.errors import InFlight, LedgerError, NotRecorded
+from kerneltrail.trial.draw import PUBLISHED
 
 from ..running import BEGIN
 from .calls import asked, outcome, problem
@@ -136,6 +137,13 @@ def test_outcomes_are_answered_one_by_one(both):
     corrected = {**good, "client_id": "z", "value": 2.0, "supersedes": "o0"}
     assert both("POST", "outcomes", {"items": [corrected]}).json()["stored"] == 1
     assert both("POST", "outcomes", {"items": []}).json()["items"] == []
+
+
+def test_after_the_key_of_the_draws_was_published_a_decision_is_refused_with_what_to_do(call):
+    call.trial._core.incident(PUBLISHED, "the key was published in a.zip", severity="error", key=PUBLISHED)
+    answer = call.decide()
+    assert problem(answer) == (409, "key-published")
+    assert "begin a trial with a key of its own" in answer.json()["detail"]
 
 
 def test_lists_are_limited_and_checked(call):
