@@ -33,8 +33,8 @@ HEADINGS: Mapping[str, Mapping[str, str]] = {
         "share": "share missing",
     },
     "draws": {
-        "probability": "probability of acting",
-        "expected": "mean probability",
+        "probability": "probabilities of the tenth",
+        "expected": "their mean",
         "share": "share that acted",
     },
     "versions": {
@@ -113,7 +113,7 @@ class Table:
                     width = row[ends[1]] - row[ends[0]]
                 line.append(self.labels.get(value, value) if isinstance(value, str) else _cell(value, width))
             if column in limits:
-                heads.append("interval")
+                heads.append(f"interval of the {self.heading(column)}")
                 low, high = limits[column]
                 for row, line in zip(self.rows, cells, strict=True):
                     line.append(_between(row[low], row[high]))

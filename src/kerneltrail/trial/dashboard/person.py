@@ -171,9 +171,11 @@ def decisions_section(person: PersonView) -> Section:
     )
     blocks: list[Block] = []
     if chances:
-        limits = f"at a limit ({lower:g} or {upper:g})"
-        stood = f"stood {limits} {counted(at_limit, 'time')}" if at_limit else f"never stood {limits}"
-        words += f" {_spread(chances, (lower, upper))}, and it {stood}."
+        stood = f"stood at one of these {counted(at_limit, 'time')}" if at_limit else "never stood at either"
+        words += (
+            f" {_spread(chances, (lower, upper))}. The limits that the protocol sets for it are {lower:g} and "
+            f"{upper:g}; it {stood}."
+        )
         data = Chances(
             places([each.at for each in points], person.zone),
             tuple(each.probability if each.available else float("nan") for each in points),

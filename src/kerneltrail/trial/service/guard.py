@@ -27,6 +27,11 @@ SCOPES = {
     UNBLINDED: "outcomes by action, on top of another scope",
 }
 _SCOPED, _ITEMS = "x-scopes", "x-answered-by-item"
+UNKNOWN = (
+    "this trial does not know this key, or it was revoked: it may be of another trial (each has keys of its own), or "
+    "mistyped. `kerneltrail trial key list` shows this trial's keys, and `kerneltrail trial key create` makes one"
+)
+"""Why a key opens nothing."""
 LONGEST = 300
 """Characters of an Authorization header at most."""
 
@@ -78,7 +83,7 @@ async def admit(served: Served, request: Request, scopes: Sequence[str]) -> Key:
     key = None if token is None else await served.decide(served.trial.key_of, token, since=request.state.began)
     if key is None or expired(key, served.now()):
         served.refusals.wait(address)
-        reason = "send Authorization: Bearer kt_…" if token is None else "this key opens nothing here"
+        reason = "send Authorization: Bearer kt_…" if token is None else UNKNOWN
         if key is not None:
             reason = "this key has expired"
         challenge = {"WWW-Authenticate": f'Bearer realm="kerneltrail", scope="{wanted}"'}
