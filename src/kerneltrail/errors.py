@@ -120,6 +120,10 @@ class NotActive(TrialError):
         return NotActive, (self.words, self.status)
 
 
+class KeyPublished(TrialError):
+    """The key of the draws is public, so nothing may be drawn with it any more; the message says what to do."""
+
+
 class InFlight(TrialError):
     """The same decision is being made just now; asked again a little later, it is answered."""
 

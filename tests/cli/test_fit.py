@@ -145,6 +145,32 @@ def test_bad_input_is_refused_in_words(fitted, tmp_path, changed, said):
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [(("--user", "usr"), "no column 'usr'; did you mean 'user'?"), (("--action", "sned"), "no column 'sned'")],
+)
+def test_a_misspelt_column_is_named_before_anything_is_said_of_batches(fitted, changed, said):
+    """Without any way to cut batches both are wrong; the misspelling is what people cannot see."""
+    words = {"--user": "user", "--order": "order", "--target": "y", changed[0]: changed[1]}
+    options = [part for pair in words.items() for part in pair]
+    refused(run("fit", fitted / "pilot.csv", *options, "--out", fitted / "bad.trail"), said)
+    plain = ["--user", "user", "--order", "order", "--target", "y", "--out", fitted / "bad.trail"]
+    refused(run("fit", fitted / "pilot.csv", *plain), "in one way")
+
+
+def test_outcomes_that_are_an_exact_function_of_the_covariates_are_fitted(fitted, tmp_path):
+    """Without any noise sums lose their digits, and the mixed model of what users share had no solution."""
+    rng = np.random.default_rng(0)
+    rows = [(f"u{user}", row, rng.uniform(0, 10), row % 2) for user in range(4) for row in range(24)]
+    lines = [f"{user},{row},{2 + 3 * x + send!r},{x!r},{send}" for user, row, x, send in rows]
+    (tmp_path / "exact.csv").write_text("user,order,y,x,send\n" + "\n".join(lines) + "\n")
+    roles = ("--user", "user", "--order", "order", "--target", "y", "--covariates", "x", "--action", "send")
+    more = ("--features", "x", "--batch-size", 12, "--config", fitted / "quick.yaml", "--workers", 1)
+    result = run("fit", tmp_path / "exact.csv", *roles, *more, "--out", tmp_path / "exact.trail")
+    assert result.exit_code == 0, result.output
+    assert load(tmp_path / "exact.trail").takes_action
+
+
 def test_a_config_with_an_unknown_key_is_refused_before_the_data_are_read(fitted, tmp_path):
     (tmp_path / "c.yaml").write_text("settings: {chain: 3}")
     refused(

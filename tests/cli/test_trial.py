@@ -161,7 +161,9 @@ def test_a_trial_whose_record_was_changed_is_different(made, tmp_path):
 
 def test_a_model_without_reward_is_refused(tmp_path):
     small_model().save(tmp_path / "plain.trail")
-    refused(run("trial", "init", tmp_path / "plain.trail", "--trial", "x", "--folder", tmp_path), "no reward model")
+    plain = run("trial", "init", tmp_path / "plain.trail", "--trial", "x", "--folder", tmp_path)
+    refused(plain, "no reward model")
+    assert "`kerneltrail fit pilot.csv … --action send --features hour`" in " ".join(plain.stderr.split())
 
 
 def test_watch_tells_of_new_incidents_once(made, tmp_path):

@@ -13,6 +13,7 @@ from cli.invoke import refused, run, table
 from cli.test_trial import ok
 from cli.test_trial_service import started
 from kerneltrail.trial.client import Client
+from trial.analysis.study import finished
 from trial.conftest import postgres_url, postgresql, schemas  # noqa: F401
 from trial.study import centred_model
 
@@ -94,6 +95,26 @@ def test_a_trial_on_postgresql_from_its_protocol_to_a_restored_copy(tmp_path, ad
     assert "Restored: the ledger of walks is sound" in ok(run("trial", "restore", tmp_path / "copy.jsonl", *elsewhere))
     assert "equal: all 6" in ok(run("trial", "replay", *elsewhere))
     assert "is revoked" in ok(run("trial", "key", "revoke", token.split("_")[1], *here))
+
+
+def test_a_trial_on_postgresql_is_analysed_as_one_on_sqlite_and_its_package_runs_again(tmp_path, address):
+    study = finished(tmp_path / "walks").path
+    ok(run("trial", "backup", "--out", tmp_path / "copy.jsonl", "--folder", study))
+    assert "is sound" in ok(run("trial", "restore", tmp_path / "copy.jsonl", "--folder", study, "--ledger", address))
+    words = ("--moderator", "steps")
+    ok(run("trial", "analyse", study, "--out", tmp_path / "here", *words))
+    (study / "ledger.db").unlink()  # so that it is PostgreSQL that is read
+    zip = tmp_path / "walks.zip"
+    ok(run("trial", "analyse", study, "--ledger", address, "--out", tmp_path / "there", *words, "--package", zip))
+    tables = sorted(path.name for path in (tmp_path / "here" / "tables").iterdir())
+    assert len(tables) == 10
+    for name in tables:
+        assert table(tmp_path / "there" / "tables" / name) == table(tmp_path / "here" / "tables" / name), name
+    assert "tables have equal numbers" in " ".join(ok(run("trial", "rerun", zip)).split())
+    more = ("--out", tmp_path / "again", "--package", tmp_path / "public.zip", "--publish-key")
+    assert "The key of the draws is public now" in ok(run("trial", "analyse", study, "--ledger", address, *more))
+    assert "was published in public.zip" in ok(run("trial", "status", "--folder", study, "--ledger", address))
+    refused(run("trial", "serve", "--folder", study, "--ledger", address), "was published in public.zip")
 
 
 def test_a_postgresql_that_is_not_there_is_told_in_a_sentence_without_its_password(tmp_path):

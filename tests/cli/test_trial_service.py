@@ -7,15 +7,17 @@ import signal
 import subprocess
 import sys
 import time
-from datetime import date
+from datetime import UTC, date, datetime
 from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
 
 from kerneltrail.cli.app import app
+from kerneltrail.trial.analysis.writing import note_publication
 from kerneltrail.trial.client import Client
 from kerneltrail.trial.folder import make_folder
+from kerneltrail.trial.ledger import Ledger
 from kerneltrail.trial.service import openapi
 from trial.study import centred_model
 
@@ -67,6 +69,26 @@ def test_a_trial_is_served_until_somebody_stops_it(folder):
     assert "PUT /participants/{participant} 201" in err
     assert token not in err
     assert "Traceback" not in err
+
+
+def test_a_trial_whose_key_everybody_may_have_is_not_served(folder, tmp_path):
+    assert run("freeze", "--folder", folder).exit_code == 0
+    ledger = Ledger(folder / "ledger.db", "walks")
+    note_publication(ledger, Path("walks.zip"), datetime(2026, 5, 1, tzinfo=UTC))
+    ledger.close()
+    refused = run("serve", "--folder", folder)
+    assert refused.exit_code == 2
+    words = " ".join(refused.stderr.split())
+    assert "the key of the draws was published in walks.zip on 2026-05-01" in words
+    assert "begin a trial with a key of its own in another folder (`kerneltrail trial init`)" in words
+    other = tmp_path / "example"
+    other.mkdir()
+    (other / "draw.key").write_text(bytes(range(32)).hex())
+    make_folder(other, tmp_path / "pilot.trail", trial="walks")
+    assert run("freeze", "--folder", other).exit_code == 0
+    refused = run("serve", "--folder", other)
+    assert refused.exit_code == 2
+    assert "is one of the examples, which everybody has" in " ".join(refused.stderr.split())
 
 
 def test_what_is_not_frozen_or_cannot_listen_is_a_sentence(folder):

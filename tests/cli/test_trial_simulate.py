@@ -9,6 +9,8 @@ from typer.testing import CliRunner
 from kerneltrail.cli.app import app
 from kerneltrail.trial.folder import make_folder
 from kerneltrail.trial.simulator import pilot
+from kerneltrail.trial.simulator.people.participant import AVAILABLE
+from kerneltrail.trial.simulator.policies import OURS, POLICIES
 from trial.study import centred_model
 
 RUNNER = CliRunner()
@@ -63,6 +65,13 @@ def test_a_trials_folder_is_simulated_with_people_drawn_from_its_model(tmp_path)
     assert "name their table with --pilot" in " ".join((refused.output + refused.stderr).split())
 
 
+def test_the_help_names_every_policy_and_the_share_that_is_assumed():
+    text = " ".join(called("--help").stdout.replace("│", " ").split())
+    assert f"Policies to compare: {OURS} (the trial's own), {', '.join(POLICIES)};" in text
+    assert f"somebody can act at {AVAILABLE:.0%}".replace("%", " %") in text
+    assert "model:available=0.9" in text
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [
@@ -72,6 +81,9 @@ def test_a_trials_folder_is_simulated_with_people_drawn_from_its_model(tmp_path)
         (("--people", "brushing", "--trouble", "usal"), "did you mean 'usual'"),
         (("--people", "model"), "name a protocol"),
         (("--people", "brushing", "--policy", "fixd"), "did you mean 'fixed'"),
+        (("--people", "brushing", "--policy", "our"), "did you mean 'ours'"),
+        (("--people", "brushing", "--policy", "zzz"), "there are ours, heartsteps"),
+        (("--people", "heartsteps:available=80"), "above 0 and up to 1, got 80"),
     ],
 )
 @pytest.mark.usefixtures("quick")

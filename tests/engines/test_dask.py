@@ -285,3 +285,19 @@ def test_a_scheduler_that_does_not_answer_is_a_sentence(monkeypatch):
     monkeypatch.setattr(dask, "CONNECTING", 1)
     with pytest.raises(KerneltrailError, match=r"no Dask scheduler answers at tcp://127\.0\.0\.1:9"):
         engine_for("dask://127.0.0.1:9")
+
+
+def test_simulated_trials_are_the_same_on_a_cluster(client):
+    """What differs are times alone; each trial is a job of its own, with the study sent along."""
+    needed("gymnasium")
+    from kerneltrail.trial.simulator.study import simulate
+    from trial.simulator.made import design, study
+
+    known, times = study(), ("median_ms", "p95_ms")
+    far, near = (
+        simulate(known, [design(2, 2)], range(2), ("ours", "fixed"), engine=engine)
+        for engine in (Dask(client), Serial())
+    )
+    assert [(run.policy, run.seed) for run in far] == [(run.policy, run.seed) for run in near]
+    for one, other in zip(far, near, strict=True):
+        assert {**one.values, **dict.fromkeys(times)} == {**other.values, **dict.fromkeys(times)}

@@ -5,7 +5,7 @@ import pytest
 import scipy
 
 from kerneltrail.errors import DataError
-from kerneltrail.gp.mixed import MixedModel, Sums, _Restricted
+from kerneltrail.gp.mixed import MixedModel, Sums, _careful, _plain, _Restricted
 
 BETA = np.array([0.5, 1.0, -1.0, 0.0])
 DEVIATIONS = np.array([0.4, 0.6, 0.0, 0.3])
@@ -132,3 +132,35 @@ def test_sums_of_users_are_joined_and_cut():
     np.testing.assert_array_equal(whole.rows, joined.rows)
     some = whole.part([0, 2])
     np.testing.assert_array_equal(some.gram, Sums.of([(b[:, [0, 2]], y) for b, y in blocks]).gram)
+
+
+@pytest.mark.parametrize("loaded", [1.0, 1e3])
+def test_the_careful_way_is_the_plain_one_where_both_work(loaded):
+    sums, own = Sums.of(simulated(users=5)), loaded * np.array([0.3, 1.0, 0.0, 0.5])
+    for plain, careful in zip(_plain(sums.gram, sums.side, own), _careful(sums.gram, sums.side, own), strict=True):
+        size = np.abs(plain).max()
+        np.testing.assert_allclose(careful, plain, rtol=1e-7, atol=1e-8 * max(size, 1e-6))
+
+
+@pytest.mark.parametrize("quick", [False, True])
+@pytest.mark.parametrize("size", [1e-3, 1.0, 1e3])
+@pytest.mark.parametrize("own", [False, True])
+def test_outcomes_without_any_noise_are_fitted(quick, size, own):
+    """Next to no noise makes sums lose their digits: with plain solutions some of these were not positive definite."""
+    for seed in range(8):
+        rng = np.random.default_rng(seed)
+        q, users = int(rng.integers(3, 8)), int(rng.integers(1, 8))
+        beta, blocks = size * rng.normal(size=q), []
+        for _ in range(users):
+            features = np.column_stack([np.ones(40), rng.random((40, q - 1))])
+            features[:, -1] = features[:, 1] if seed % 2 else features[:, -1]
+            blocks.append((features, features @ (beta + (size * rng.normal(size=q) if own else 0.0))))
+        squares = sum(float(y @ y) for _, y in blocks) / sum(len(y) for _, y in blocks)
+        found = MixedModel.fit(Sums.of(blocks), scale=np.sqrt(squares), quick=quick)
+        assert 0.0 < found.noise < 1e-4 * squares
+        assert np.isfinite(found.log_evidence)
+        assert np.isfinite(found.covariance).all()
+        assert np.linalg.eigvalsh(found.uncertainty).min() > -1e-6 * np.abs(found.uncertainty).max()
+        if not own and users > 2:  # one or two do not tell what is shared
+            shared = [features @ found.mean - y for features, y in blocks]
+            assert max(np.abs(each).max() for each in shared) < 0.1 * np.sqrt(squares)

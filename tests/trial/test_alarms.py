@@ -7,6 +7,7 @@ import pytest
 from kerneltrail.errors import UnknownName
 from kerneltrail.trial import states
 from kerneltrail.trial.rhythm import at, last_planned
+from kerneltrail.trial.standing import lines
 
 from .running import BEGIN, Time, agreed, asked, begun, enrol, outcome
 
@@ -158,7 +159,19 @@ def test_missing_outcomes(trial, time):
     index = goes(trial, time, 3)
     goes(trial, time, 3, answers=False, first=index)
     assert kinds(trial) == ["missing-outcomes"]
-    assert trial.alerts()[0].words == "4 of 10 decisions of a week have no outcome"
+    due = "one should be there a day after each decision at which somebody could act"
+    words = f"of the decisions of the last 7 days alone, 4 of 10 outcomes that should be there are missing ({due})"
+    assert trial.alerts()[0].words == words
+
+
+def test_the_status_counts_missing_outcomes_of_the_whole_trial_and_says_which(trial, time):
+    index = goes(trial, time, 3, answers=False)
+    goes(trial, time, 7, first=index)
+    standing = trial.status()
+    assert standing.missing == (6, 18)  # of ten days with two decisions each, those of the last day are not due yet
+    assert "missing-outcomes" not in kinds(trial)
+    due = "one should be there a day after each decision at which somebody could act"
+    assert f"Missing outcomes: 6 of 18 in the whole trial ({due})" in lines(standing)
 
 
 def test_probabilities_that_stand_at_a_limit(tmp_path, time):
@@ -207,10 +220,46 @@ def test_alerts_are_recorded_once_a_day(trial, time):
     assert sorted(each.payload["kind"] for each in trial.watch()) == ["missed-calls", "silence"]
     assert trial.watch() == []
     time.go(days=1)
-    assert len(trial.watch()) == 2
+    assert [each.payload["kind"] for each in trial.watch()] == ["missed-calls"]
     assert trial.verify().sound
     trial.remove("p01", reason="asked")
-    assert [each.payload for each in trial.incidents() if each.participant] == [None, None]
+    assert [each.payload for each in trial.incidents() if each.participant] == [None]
+
+
+def silences(trial):
+    trial.watch()
+    return [each for each in trial.incidents() if each.payload["kind"] == "silence"]
+
+
+def test_a_silence_is_one_incident_until_the_participant_comes_back(trial, time):
+    index = goes(trial, time, 1)
+    for _ in range(6):
+        time.go(days=1)
+        silences(trial)
+    (first,) = silences(trial)
+    assert first.payload["words"].endswith("for more than 2 days, since 2026-03-01 16:30 UTC")
+    trial.acknowledge(first.id, by="ann", note="rang them up")
+    time.go(days=1)
+    assert [each.is_open for each in silences(trial)] == [False]  # it goes on, and somebody knows
+    goes(trial, time, 1, first=index)
+    time.go(days=1)
+    assert len(silences(trial)) == 1
+    time.go(days=3)
+    assert [each.is_open for each in silences(trial)] == [False, True]
+    assert trial.verify().sound
+
+
+def test_a_silence_after_a_pause_is_another_one(trial, time):
+    goes(trial, time, 1)
+    time.go(days=3)
+    assert len(silences(trial)) == 1
+    trial.event("p01", "pause", at=time.now)
+    time.go(days=5)
+    trial.event("p01", "resume", at=time.now)
+    time.go(days=1)
+    assert len(silences(trial)) == 1  # a day after a pause nobody is silent yet
+    time.go(days=2)
+    assert len(silences(trial)) == 2
 
 
 def test_times_over_changes_of_clocks():

@@ -49,6 +49,10 @@ def test_a_participant_from_enrolment_to_replay(clients):
         "client_id": "o1", "participant": "a/b <c>", "decision": decided.decision_id, "value": 1.5,
         "observed_at": BEGIN + timedelta(hours=1),
     }  # fmt: skip
+    broken = app.outcomes(
+        [{**item, "client_id": "nan", "value": float("nan")}, {**item, "client_id": "o0", "value": None}]
+    )
+    assert [each.status for each in broken] == ["refused", "stored"]  # NaN is answered for by itself
     assert [each.status for each in app.outcomes([item, {**item, "client_id": "o2", "decision": "none"}])] == [
         "stored",
         "refused",

@@ -5,8 +5,9 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from kerneltrail.errors import KeyConflict, NotRecorded
+from kerneltrail.errors import KeyConflict, KeyPublished, NotRecorded
 from kerneltrail.trial import deciding
+from kerneltrail.trial.draw import PUBLISHED
 from kerneltrail.trial.ledger import Ledger
 
 from .running import agreed, asked, begun, enrol, incidents, outcome, walked
@@ -21,6 +22,27 @@ def readings(trial, monkeypatch):
     inner = ledger.following
     monkeypatch.setattr(ledger, "following", lambda after: noted.append(after) or inner(after))
     return noted
+
+
+@pytest.mark.parametrize("demonstration", [False, True])
+def test_nothing_is_drawn_with_a_key_that_was_published_but_in_a_demonstration(tmp_path, demonstration):
+    trial = begun(tmp_path / "ledger.db", demonstration=demonstration)
+    enrol(trial, "p01")
+    first = trial.decide(asked())
+    trial._core.incident(PUBLISHED, "the key of the draws was published in a.zip", severity="error", key=PUBLISHED)
+    assert trial.decide(asked()).body == first.body  # what was recorded is answered
+    drawn = trial.report(asked(index=1), action=1, probability=0.5, reason="no answer")
+    assert drawn.new  # the app's own draw has nothing to do with the key
+    if demonstration:
+        assert trial.decide(asked(index=2)).new
+    else:
+        for call in (lambda: trial.decide(asked(index=2)), lambda: trial.schedule([asked(index=3)])):
+            with pytest.raises(KeyPublished, match=r"was published in a\.zip: stop its servers and revoke their keys"):
+                call()
+        assert len(trial.snapshot().participants["p01"].decisions) == 2
+    assert trial.replay().same
+    assert trial.status().light == "red"
+    trial.close()
 
 
 def test_a_decision_reads_the_ledger_once(trial, readings):

@@ -59,7 +59,7 @@ def evaluate(
     tested = _TestUsers(names, test_users, test_share, runs, seed)
     simulated = data.startswith(SIMULATED)
     if not simulated:
-        table.check()
+        table.check(Path(data))
     with show_progress("simulating" if simulated else f"reading {Path(data).name}") as display:
         from kerneltrail.engines import engine_for, keep_freed_memory
         from kerneltrail.evaluation import evaluate as compare

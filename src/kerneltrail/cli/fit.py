@@ -75,7 +75,7 @@ def fit(
     from kerneltrail.cli.terminal import say, title
     from kerneltrail.progress import show_progress
 
-    table.check()
+    table.check(data)
     fitting = False
     try:
         with show_progress(f"reading {data.name}") as display:

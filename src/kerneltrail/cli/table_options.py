@@ -99,10 +99,14 @@ class TableOptions:
         typer.Option("--level", help="Names of a covariate's numbers: NAME=0=morning,1=evening. Repeatable."),
     ] = None
 
-    def check(self) -> None:
-        """Refuse what can be refused before the table is read: columns not named, batches cut in no way or two."""
+    def check(self, data: Path) -> None:
+        """Refuse what can be refused before all of the table is looked at: columns not named, batches cut in no way.
+
+        A column that the table does not have is named first: whoever misspelt one should not hear of batches.
+        """
         self._columns()
         if (self.batch_size is None) == (self.batch_column is None):
+            self._check_names(data)
             raise typer.BadParameter(
                 "say how rows are cut into batches, in one way", param_hint="--batch-size, --batch-column"
             )
@@ -113,9 +117,18 @@ class TableOptions:
         """The cohort in a file."""
         from kerneltrail.data import Cohort
 
-        self.check()
+        self.check(data)
         table = self.table(data)
         return Cohort.from_schema(self.schema(table), table)
+
+    def _check_names(self, data: Path) -> None:
+        """Refuse columns that are named and that the table does not have."""
+        table = self.table(data)
+        covariates = [] if self.covariates is None else listed(self.covariates, "--covariates")
+        others = (self.batch_column, self.action, self.availability, self.probability)
+        for name in (*self._columns(), *covariates, *others):
+            if name is not None:
+                table.column(name)
 
     def table(self, data: Path) -> Table:
         """The table in a file, before anybody asks what its columns mean."""

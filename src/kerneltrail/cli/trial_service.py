@@ -42,6 +42,7 @@ def serve(
     opened = Folder(folder, ledger).open(keep=copies)
     try:
         name = opened.protocol.trial
+        opened.check_secret()
         with listening(host, port) as listener:
             write_log()
             at = address_of(listener)

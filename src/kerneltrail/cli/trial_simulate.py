@@ -30,7 +30,8 @@ def simulate(
         typer.Option(
             "--people",
             help="Who takes part: model (drawn from the protocol's model), pilot (from its pilot users' rows), "
-            "heartsteps, brushing, or stepcount; with parameters such as stepcount:sigma=0.4.",
+            "heartsteps, brushing, or stepcount; with parameters such as stepcount:sigma=0.4. Of model and heartsteps, "
+            "somebody can act at 80 % of the decision points unless you say otherwise: model:available=0.9.",
         ),
     ] = "model",
     participants: Annotated[int, typer.Option("--participants", min=2, help="Participants of a trial.")] = 40,
@@ -47,7 +48,12 @@ def simulate(
         ),
     ] = None,
     policy: Annotated[
-        list[str] | None, typer.Option("--policy", help="Policies to compare; all by default. Repeatable.")
+        list[str] | None,
+        typer.Option(
+            "--policy",
+            help="Policies to compare: ours (the trial's own), heartsteps, intelligent-pooling, fixed, never, always, "
+            "oracle, oralytics, miwaves; all by default. Repeatable.",
+        ),
     ] = None,
     effect: Annotated[
         float | None,
@@ -103,6 +109,7 @@ def simulate(
         jobs = engine_for(engine, workers=workers)
         runs = run_all(study, designs, numbers, policy or EVERYBODY, cache=cache, engine=jobs, tell=display.show)
         summary = write_study(out, study, runs)
+    say([study.population.availability])
     for design in summary.designs:
         title(design)
         for line in summary.of(design):

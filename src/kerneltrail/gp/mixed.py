@@ -23,6 +23,9 @@ LEAST, MOST = 1e-4, 1e2
 QUICK = 1e-6
 """Relative change of the log likelihood at which a quick fit ends."""
 
+LOADED = 1e6
+"""Of own variance times what rows say, over the noise: beyond it sums lose the digits that a plain solution needs."""
+
 GRID = 32
 """Values at which a standard deviation's posterior is computed."""
 
@@ -153,19 +156,13 @@ class _Restricted:
     def moments(self, own: Array, prior: Array, noise: float) -> dict[str, Array]:
         """The pieces of method (50) at given variances."""
         gram, side = self.sums.gram / noise, self.sums.side / noise
-        q = gram.shape[1]
-        inner = np.eye(q) + own[:, None] * gram * own
-        lower = np.linalg.cholesky(inner)
-        inverse = np.linalg.inv(inner)
-        spread = own[:, None] * inverse * own  # posterior covariance of u_m given β
-        pulled = gram @ spread
-        A = gram - pulled @ gram
-        a = side - (pulled @ side[..., None])[..., 0]
+        load = float((own**2 * np.diagonal(gram, axis1=1, axis2=2)).max(initial=0.0))
+        parts = _plain(gram, side, own) if load <= LOADED else _careful(gram, side, own)
+        A, a, pulled, explained, logdet = parts
         precision = A.sum(axis=0) + np.diag(1.0 / prior**2)
         covariance = np.linalg.pinv(precision, hermitian=True)
         mean = covariance @ a.sum(axis=0)
-        fit = self.sums.squares / noise - (side * (spread @ side[..., None])[..., 0]).sum(axis=1)
-        logdet = 2.0 * np.log(np.diagonal(lower, axis1=1, axis2=2)).sum()
+        fit = self.sums.squares / noise - explained
         return {
             "A": A, "a": a, "C": covariance, "mean": mean, "pulled": pulled, "gram": gram, "side": side, "fit": fit,
             "precision": precision, "logdet": np.asarray(logdet),
@@ -262,3 +259,43 @@ class _Restricted:
         cumulated = np.cumsum(weights)
         low, high = (float(grid[min(int(np.searchsorted(cumulated, level)), GRID - 1)]) for level in (0.05, 0.95))
         return float(weights @ grid**2), low**2, high**2
+
+
+_Parts = tuple[Array, Array, Array, Array, float]
+"""Of all users: A = (G⁻¹ + D)⁻¹ and a = A G⁻¹ s; G times the posterior covariance of u_m given β; what that explains of
+the squares; and the log determinant of I + D G."""
+
+
+def _plain(gram: Array, side: Array, own: Array) -> _Parts:
+    """By Cholesky factors, which is quick."""
+    inner = np.eye(gram.shape[1]) + own[:, None] * gram * own
+    lower = np.linalg.cholesky(inner)
+    spread = own[:, None] * np.linalg.inv(inner) * own  # posterior covariance of u_m given β
+    pulled = gram @ spread
+    A = gram - pulled @ gram
+    a = side - (pulled @ side[..., None])[..., 0]
+    explained = (side * (spread @ side[..., None])[..., 0]).sum(axis=1)
+    return A, a, pulled, explained, 2.0 * float(np.log(np.diagonal(lower, axis1=1, axis2=2)).sum())
+
+
+def _careful(gram: Array, side: Array, own: Array) -> _Parts:
+    """The same where there is next to no noise, without differences of large numbers.
+
+    With G = HH' and D^½H = U S W': I + D^½GD^½ has the eigenvalues 1 + S², and no difference is needed for the rest.
+    """
+    values, vectors = np.linalg.eigh(0.5 * (gram + np.swapaxes(gram, 1, 2)))
+    most = values.max(axis=1, keepdims=True, initial=0.0)
+    sure = values > 1e-14 * most  # below it rounding is all that there is
+    roots = np.sqrt(np.where(sure, values, 0.0))
+    half = vectors * roots[:, None, :]
+    left, strengths, right = np.linalg.svd(own[:, None] * half)
+    shrunk = 1.0 / (1.0 + strengths**2)
+    turned = half @ np.swapaxes(right, 1, 2)
+    A = (turned * shrunk[:, None, :]) @ np.swapaxes(turned, 1, 2)
+    whitened = (np.swapaxes(vectors, 1, 2) @ side[..., None])[..., 0]
+    whitened = np.where(sure, whitened / np.where(sure, roots, 1.0), 0.0)
+    along = (right @ whitened[..., None])[..., 0]
+    a = (turned @ (shrunk * along)[..., None])[..., 0]
+    pulled = (turned * (strengths * shrunk)[:, None, :]) @ np.swapaxes(own[:, None] * left, 1, 2)
+    explained = ((strengths * along) ** 2 * shrunk).sum(axis=1)
+    return A, a, pulled, explained, float(np.log1p(strengths**2).sum())

@@ -334,7 +334,9 @@ def demonstration(
     write(models.parent / KEY, f"{draws.key.hex()}\n", mode=PRIVATE)
     ledger = Ledger(folder / f"run-{number}" / "ledger.db", TRIAL, clock=clock)
     with one_blas_thread():
-        trial = Trial.open(ledger, key=draws.key, models=models, protocol=protocol, clock=clock, warm=False)
+        trial = Trial.open(
+            ledger, key=draws.key, models=models, protocol=protocol, clock=clock, warm=False, demonstration=True
+        )
         try:
             tokens = {name: trial.create_key(scopes, note="demonstration").token for name, scopes in KEYS.items()}
             limits = CallLimits(rate=10_000.0, burst=10_000)

@@ -18,7 +18,8 @@ def check_key(core: Core, protocol: Protocol) -> None:
     if protocol.draw.commitment != core.draws.commitment:
         raise TrialError(
             "the key of the draws is not the one that the protocol is committed to: its SHA-256 is "
-            f"{core.draws.commitment[:12]}…, and the protocol has {protocol.draw.commitment[:12]}…"
+            f"{core.draws.commitment[:12]}…, and the protocol has {protocol.draw.commitment[:12]}…. It may be another "
+            "trial's: put back the draw.key that `kerneltrail trial init` made with this protocol, or a copy of it"
         )
 
 

@@ -13,9 +13,10 @@ from kerneltrail.kernels.phrases import counted
 from kerneltrail.store.canonical import digest
 from kerneltrail.trial.checks import LEVEL
 from kerneltrail.trial.core import Core
+from kerneltrail.trial.draw import PUBLISHED
 from kerneltrail.trial.ledger.entries import Kind, instant
 from kerneltrail.trial.ledger.folds import Incident, State
-from kerneltrail.trial.ledger.participant import Decision
+from kerneltrail.trial.ledger.participant import Decision, Participant
 from kerneltrail.trial.past import slot_of
 from kerneltrail.trial.protocol import Protocol
 from kerneltrail.trial.results import Alert, Answer, Severity
@@ -28,13 +29,13 @@ SILENCE = timedelta(days=2)
 """Without a call from an active participant."""
 WAIT = timedelta(days=1)
 """What an outcome may take before it counts as missing."""
+DUE_WORDS = "one should be there a day after each decision at which somebody could act"
+"""Which outcomes are counted as missing where they are not there, wherever such a number is shown."""
 FEW = 10
 """Below so many, a share says nothing."""
 MISSED, FALLBACK, MISSING = 0.2, 0.05, 0.3
 """Shares of decision points without a call, of decisions by another rung than the policy, and of outcomes that are
 missing, above which somebody should look."""
-PUBLISHED = "draw-key-published"
-"""The incident of a key of the draws that everybody may have."""
 STUCK = 20
 """Decisions in a row at the same limit."""
 REACH = 3.3
@@ -99,16 +100,32 @@ def _fallbacks(state: State, protocol: Protocol, now: datetime) -> Iterator[Aler
         yield Alert("fallback-rate", severity, "trial", words)
 
 
-def _missingness(state: State, protocol: Protocol, now: datetime) -> Iterator[Alert]:
+def outcomes_due(state: State, now: datetime, span: timedelta | None = None) -> tuple[int, int]:
+    """How many outcomes are missing at a time, and how many should be there (`DUE_WORDS`); pages count the same.
+
+    Args:
+        state: of the ledger.
+        now: the time.
+        span: counts only decisions of this time up to now; all of them if None.
+    """
     total = missing = 0
     for person in state.participants.values():
         for each in person.inputs():
             record: Any = each.decision.payload
-            if record["available"] and now - RECENT < instant(record["decided_at"]) <= now - WAIT:
+            at = instant(record["decided_at"])
+            if record["available"] and at <= now - WAIT and (span is None or now - span < at):
                 total += 1
                 missing += each.outcome is None or each.outcome.value is None
+    return missing, total
+
+
+def _missingness(state: State, protocol: Protocol, now: datetime) -> Iterator[Alert]:
+    missing, total = outcomes_due(state, now, RECENT)
     if total >= FEW and missing / total > MISSING:
-        words = f"{missing} of {total} decisions of a week have no outcome"
+        words = (
+            f"of the decisions of the last {RECENT.days} days alone, {missing} of {total} outcomes that should be "
+            f"there are missing ({DUE_WORDS})"
+        )
         yield Alert("missing-outcomes", "warning", "trial", words)
 
 
@@ -140,11 +157,20 @@ def _silence(state: State, protocol: Protocol, now: datetime) -> Iterator[Alert]
         if person.enrolled is None or person.status(now) != "active":
             continue
         expected = takes_part(person, now) if free else any(expected_points(protocol, person, now - SILENCE, now))
-        last = max((instant(each.received_at) for each in person.decisions.values()), default=None)
-        begun = instant(str(person.enrolled_at)) <= now - SILENCE
-        if expected and begun and (last is None or last <= now - SILENCE):
-            words = f"the app of {person.id} has asked for nothing for more than {SILENCE.days} days"
-            yield Alert("silence", "warning", person.id, words, person.id)
+        since = max(_signs(person, now))
+        if expected and since <= now - SILENCE:
+            words = (
+                f"the app of {person.id} has asked for nothing for more than {SILENCE.days} days, since "
+                f"{since.astimezone(UTC):%Y-%m-%d %H:%M} UTC"
+            )
+            yield Alert("silence", "warning", person.id, words, person.id, since)
+
+
+def _signs(person: Participant, now: datetime) -> Iterator[datetime]:
+    """When something was heard of a participant: they enrolled, the app asked, or they came back from a pause."""
+    yield instant(str(person.enrolled_at))
+    yield from (instant(each.received_at) for each in person.decisions.values())
+    yield from (at for each in person.changes if each.status == "active" and (at := instant(each.at)) <= now)
 
 
 def _recorded(state: State, protocol: Protocol, now: datetime) -> Iterator[Alert]:
@@ -180,14 +206,19 @@ def alerts(state: State, protocol: Protocol, now: datetime) -> list[Alert]:
 
 
 def watch(core: Core, alerted: Sequence[Alert]) -> list[Incident]:
-    """Record alerts as incidents, each once a day, and return the new ones; those that are incidents already stay."""
+    """Record alerts as incidents, and return the new ones; those that are incidents already stay.
+
+    Each is recorded once a day. What has a beginning (`Alert.at`), such as a participant's silence, is one incident for
+    as long as it lasts, and another one only if it ended and begins again.
+    """
     day = core.clock().astimezone(UTC).date()
     new = []
     for alert in alerted:
         if alert.kind in ("conflict", "clock-skew", PUBLISHED):
             continue
         subject = "trial" if alert.participant is None else digest(alert.participant.encode())[:16]
-        key = f"{alert.kind}/{subject}/{day}"
+        begin = day.isoformat() if alert.at is None else alert.at.astimezone(UTC).isoformat()
+        key = f"{alert.kind}/{subject}/{begin}"
         with suppress(ParticipantRemoved):
             answer = core.incident(
                 alert.kind, alert.words, severity=alert.severity, participant=alert.participant, key=key

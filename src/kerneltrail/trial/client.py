@@ -309,7 +309,7 @@ class Client:
         repeat: bool = True,
     ) -> Reply:
         """Any call of the service, with repeats where it may be repeated."""
-        content = None if body is None else json.dumps(body, ensure_ascii=False, allow_nan=False).encode("utf-8")
+        content = None if body is None else json.dumps(body, ensure_ascii=False).encode("utf-8")
         headers = {} if tag is None else {"If-Match": tag}
         for attempt in range(1, self.tries + 1):
             try:

@@ -66,6 +66,7 @@ class Trial(Inspection):
         warm: bool = True,
         again: beside.Again | None = None,
         keep: Keeping | None = None,
+        demonstration: bool = False,
     ) -> Trial:
         """Open a trial.
 
@@ -82,13 +83,15 @@ class Trial(Inspection):
             warm: compute every active participant's state now, so that the first decisions are in time.
             again: opens this trial in another process, where `start_update` then computes; None for a thread.
             keep: which of the copies made before updates are kept; None for the usual rule.
+            demonstration: nobody takes part, so a key of the draws that is public may go on drawing.
 
         Raises:
             TrialError: if the ledger has another protocol in force, or the key is not the one that it commits to.
             ConfigError: if the protocol is to be frozen and does not fit the model.
         """
         copies = folder_of_copies(ledger, backups)
-        core = Core(ledger, Draws(key), Models(models), clock, copies, pilot, kept_in(states), keep or Keeping())
+        rule, kept = keep or Keeping(), kept_in(states)
+        core = Core(ledger, Draws(key), Models(models), clock, copies, pilot, kept, rule, demonstration)
         trial = cls(core, again)
         with core.closed_on_failure():
             with core.reading() as state:

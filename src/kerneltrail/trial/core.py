@@ -15,12 +15,11 @@ from typing import Any
 from kerneltrail import gp
 from kerneltrail.data import Cohort
 from kerneltrail.engines import one_blas_thread
-from kerneltrail.errors import ParticipantRemoved, TrialError, UnknownName
-from kerneltrail.names import nearest
+from kerneltrail.errors import KeyPublished, ParticipantRemoved, TrialError, UnknownName
 from kerneltrail.store.canonical import digest, parsed
 from kerneltrail.trajectory.new_user import NewUser
 from kerneltrail.trial.decision import Policy
-from kerneltrail.trial.draw import Draws
+from kerneltrail.trial.draw import PUBLISHED, Draws
 from kerneltrail.trial.keeping import Keeping
 from kerneltrail.trial.ledger import canonical
 from kerneltrail.trial.ledger.entries import Entry, Kind
@@ -75,6 +74,7 @@ class Core:
     pilot: Cohort | None = None
     states: States = field(default_factory=States)
     keep: Keeping = field(default_factory=Keeping)
+    demonstration: bool = False  # nobody takes part, so it may draw with a key that is public
     pasts: Pasts = field(default_factory=Pasts)
     token: str = field(default_factory=lambda: uuid.uuid4().hex)  # of this process, so that a later one is another
     flights: set[str] = field(default_factory=set)  # decisions that threads of this process are making
@@ -164,6 +164,20 @@ class Core:
             kept = self._versions = (state, count, Versions(state))
         return kept[2]
 
+    def check_secret(self, state: State) -> None:
+        """Refuse to draw with a key that everybody may have, but for a demonstration.
+
+        Raises:
+            KeyPublished: with what to do.
+        """
+        known = state.incidents.get(PUBLISHED)
+        if known is not None and not self.demonstration:
+            raise KeyPublished(
+                f"nothing is drawn in the trial {state.trial} any more, because {(known.payload or {}).get('words')}: "
+                "stop its servers and revoke their keys (`kerneltrail trial key revoke`). To go on deciding, begin a "
+                "trial with a key of its own in another folder (`kerneltrail trial init`)"
+            )
+
     def person(self, state: State, participant: str) -> Participant:
         """A participant, if they are enrolled and their data are there."""
         person = state.participants.get(participant)
@@ -173,9 +187,8 @@ class Core:
                 "recorded of them"
             )
         if person is None or person.enrolled is None:
-            names = tuple(name for name, each in state.participants.items() if each.enrolled is not None)
-            hint = nearest(participant, names, "there are") if names else "nobody is yet"
-            raise UnknownName(f"no participant {participant!r} is enrolled; {hint}")
+            # Others' study ids are nobody's business who does not know them, so none is offered as the nearest.
+            raise UnknownName(f"no participant {participant!r} is enrolled: look at the spelling, or enrol them first")
         return person
 
     def find(self, state: State, name: str) -> tuple[str, str]:

@@ -123,7 +123,7 @@ def report(core: Core, request: Request, action: int, probability: float, reason
     repeat = repeated(core, request, key, {"action": action, "probability": probability})
     if repeat is not None:
         return repeat
-    asked = look(core, request, key, time.monotonic() + 60.0)
+    asked = look(core, request, key, time.monotonic() + 60.0, draws=False)
     start, _ = begun(asked.protocol, asked.request, core.draws, asked.past)
     limits = asked.protocol.bounds
     if type(action) is not int or action not in (0, 1):
@@ -223,9 +223,16 @@ def _differing(record: Mapping[str, Any], request: Request) -> list[str]:
     return [name for name, value in asked.items() if there[name] != value]
 
 
-def look(core: Core, request: Request, key: str, end: float, since: float | None = None) -> Asked:
-    """A request with what the ledger says; refused where nothing is decided for the participant now."""
+def look(
+    core: Core, request: Request, key: str, end: float, since: float | None = None, *, draws: bool = True
+) -> Asked:
+    """A request with what the ledger says; refused where nothing is decided for the participant now.
+
+    What the app drew itself (not `draws`) is recorded even if the key of the draws is public.
+    """
     with core.reading(since) as state:
+        if draws:
+            core.check_secret(state)
         protocol = core.protocol(state)
         request.check(protocol)
         person = core.person(state, request.participant)

@@ -17,6 +17,10 @@ from kerneltrail.errors import DataError
 SEPARATOR = "\x1f"
 """The unit separator, byte 0x1f, between the parts of a decision's name; no part may contain it."""
 
+PUBLISHED = "draw-key-published"
+"""The incident of a key of the draws that everybody may have; its name in the ledger, too."""
+EXAMPLES = (bytes(32), bytes(range(32)))
+"""Keys that stand in examples: everybody has them."""
 SHORTEST = 16
 """Bytes that a key has at least."""
 
@@ -52,6 +56,11 @@ class Draws:
     def commitment(self) -> str:
         """SHA-256 of the key, in hexadecimal: what is published before the trial."""
         return hashlib.sha256(self.key).hexdigest()
+
+    @property
+    def is_example(self) -> bool:
+        """Whether the key is one of an example, so that it is no secret."""
+        return self.key in EXAMPLES
 
     def number(self, trial: str, participant: str, kind: str, index: int) -> float:
         """u of one decision: 53 bits in [0, 1)."""

@@ -6,7 +6,7 @@ import hashlib
 import hmac
 import uuid
 
-from kerneltrail.errors import UnknownName
+from kerneltrail.errors import KeyPublished, UnknownName
 from kerneltrail.trajectory.graph import LearntGraph
 from kerneltrail.trajectory.new_user import NewUser
 from kerneltrail.trial.core import Core
@@ -17,7 +17,7 @@ from kerneltrail.trial.versions import Versions
 
 
 class Inspection:
-    """The part of a `Trial` that only pages need."""
+    """The part of a `Trial` that only servers and their pages need."""
 
     _core: Core
 
@@ -59,6 +59,20 @@ class Inspection:
         """Record that somebody is about to see outcomes by action; who fails to record it must not show them."""
         payload = {"by": by, "what": what, "participant": participant, "reason": reason}
         return self._core.append(Kind.LOOK, uuid.uuid4().hex, payload, payload)
+
+    def check_secret(self) -> None:
+        """Refuse a trial that should be served while everybody may have its key of the draws.
+
+        Raises:
+            KeyPublished: with what to do.
+        """
+        with self._core.reading() as state:
+            self._core.check_secret(state)
+        if self._core.draws.is_example and not self._core.demonstration:
+            raise KeyPublished(
+                "the key of the draws is one of the examples, which everybody has, so it is no secret: begin a trial "
+                "with a key of its own in another folder (`kerneltrail trial init` makes one)"
+            )
 
     def secret(self, purpose: str) -> bytes:
         """A secret for another purpose than draws, the same on every server of the trial, and kept nowhere.

@@ -265,8 +265,9 @@ def noise_sd(model: LearntGraph) -> float:
 def _reward_of(model: LearntGraph) -> Reward:
     if model.reward is None or not model.takes_action:
         raise ConfigError(
-            "this model has no reward model, so it cannot say what acting adds; fit it with an action column and a "
-            "reward section"
+            "this model has no reward model, so it cannot say what acting adds: fit it again with the pilot table's "
+            "column of actions (0 and 1) and the covariates on which their effect may depend, as in `kerneltrail "
+            "fit pilot.csv … --action send --features hour`, or `--features none`"
         )
     return model.reward
 

@@ -155,7 +155,7 @@ class Alert:
         subject: what it is about: a participant, a policy, or the trial.
         words: in one sentence.
         participant: if it is about one.
-        at: the day or time that it is of.
+        at: when it began, of what lasts; None of what is looked at day by day.
     """
 
     kind: str
@@ -180,6 +180,7 @@ class Status:
         decisions: recorded in the last 24 hours, by rung.
         latency_ms: median and 95th percentile of the time that these took to be made; None where there are none.
         outcomes: recorded in the last 24 hours.
+        missing: of all outcomes that should be there by now, how many are not, and how many should.
         policy: the version that serves, or None.
         last_update: when the newest policy was made, or None.
         update_due: why an update is due; empty if none is.
@@ -209,6 +210,7 @@ class Status:
     entries: int
     outcome: tuple[float, float] | None = None
     alerts: tuple[Alert, ...] = ()
+    missing: tuple[int, int] = (0, 0)
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from kerneltrail.kernels.phrases import counted, listing
-from kerneltrail.trial.alarms import DAY, alerts, calls, recent
+from kerneltrail.trial.alarms import DAY, DUE_WORDS, alerts, calls, outcomes_due, recent
 from kerneltrail.trial.ledger.entries import instant
 from kerneltrail.trial.ledger.folds import State
 from kerneltrail.trial.protocol import Protocol
@@ -53,6 +53,7 @@ def status(state: State, protocol: Protocol, now: datetime) -> Status:
         entries=state.sequence,
         outcome=None if not means else (float(np.mean(means)), float(np.quantile(means, 0.25))),
         alerts=current,
+        missing=outcomes_due(state, now),
     )
 
 
@@ -88,6 +89,7 @@ def lines(standing: Status) -> list[str]:
         f"Decisions in 24 hours: {made}{calls}; last call {last}",
         *([] if times is None else [f"Time to decide: {times[0]:.0f} ms as a rule, 95 % within {times[1]:.0f} ms"]),
         f"Outcomes in 24 hours: {standing.outcomes}",
+        f"Missing outcomes: {standing.missing[0]} of {standing.missing[1]} in the whole trial ({DUE_WORDS})",
         *(
             []
             if fares is None

@@ -196,7 +196,7 @@ def test_tables_for_a_paper():
     made = Table.of("t", "50 % of π", rows, [("estimate", "lower", "upper")])
     assert made.csv() == "name_of,estimate,lower,upper,p_value,ok\na_b & c|d,1.23456,1.0,1.5,,True\n"
     assert made.shown() == (
-        ["name of", "estimate", "interval", "p value", "ok"],
+        ["name of", "estimate", "interval of the estimate", "p value", "ok"],
         [["a_b & c|d", "1.23", "1 to 1.5", "–", "yes"]],
     )
     assert "| a_b & c\\|d | 1.23 | 1 to 1.5 | – | yes |" in made.markdown()

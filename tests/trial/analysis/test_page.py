@@ -2,7 +2,9 @@
 
 from dataclasses import replace
 from datetime import UTC, datetime
+from html import unescape
 from pathlib import Path
+from re import DOTALL, findall, sub
 
 import axe_core_python
 import numpy as np
@@ -47,6 +49,30 @@ def test_words_come_first_and_everything_is_there(page):
     assert "nan" not in text.lower().replace("data:image", "").split("<img")[0]
 
 
+def test_missing_outcomes_of_the_section_and_of_the_estimate_are_bridged(page, record, analysis):
+    text = " ".join(page.read_text(encoding="utf-8").split())
+    left_out = analysis.effects.primary.fitted.missing["outcome"]
+    missing = {gap.group: gap.decisions - gap.observed for gap in analysis.gaps}["all"]
+    assert 0 < missing < left_out
+    assert f"leaves out all {left_out} decisions without one at which somebody could act: these {missing}, and" in text
+    assert f"and {left_out - missing} of the last 24 hours of the record" in text
+    rows = [each for each in record.points if each.available and each.outcome is None]
+    assert left_out == len(rows)
+
+
+def test_tables_have_headings_for_people_and_covariates_their_labels(page, analysis):
+    text = page.read_text(encoding="utf-8")
+    heads = [unescape(sub("<[^>]*>", "", each)) for each in findall(r"<th[^>]*>(.*?)</th>", text, DOTALL)]
+    assert {"degrees of freedom", "looked for and not found", "share that acted", "actions drawn"} <= set(heads)
+    assert not [each for each in heads if "_" in each or each in ("p", "low", "high", "of", "numerator", "rows")]
+    called = replace(analysis.record, labels={"hour": "hour of the day"})
+    table = next(each for each in replace(analysis, record=called).tables() if each.name == "moderators")
+    assert {row[0] for row in table.shown()[1]} >= {"hour of the day"}
+    assert "change per unit of hour of the day" in [row[1] for row in table.shown()[1]]
+    assert "hour of the day" not in table.csv()
+    assert table.csv().startswith("moderator,term,estimate,lower,upper,standard_error,p_value,degrees")
+
+
 def test_of_a_running_trial_it_says_so_first(analysis):
     text = analysis_page(analysis, running=datetime(2026, 3, 9, 12, 30, tzinfo=UTC))
     title = analysis.record.protocol.title
@@ -62,7 +88,7 @@ def test_without_simulated_trials_it_says_how_to_ask_for_them(analysis):
     assert "<h1>A heading of one&#39;s own</h1>" in text
     assert "--resamples 200</code>" in text
     assert "`" not in text.split("<body")[1]
-    assert "degrees are the degrees of freedom" in text
+    assert "The degrees of freedom are those of the t distribution" in text
 
 
 def test_of_a_pooled_policy_it_says_that_errors_are_approximate(analysis):

@@ -9,7 +9,10 @@ import pytest
 
 from kerneltrail.trial.dashboard import pages
 from kerneltrail.trial.dashboard.jobs import Jobs
+from kerneltrail.trial.dashboard.people import listed
+from kerneltrail.trial.dashboard.texts import share
 from kerneltrail.trial.dashboard.today import LIGHTS
+from kerneltrail.trial.export import COLUMNS
 from kerneltrail.trial.service import create_app
 
 from ..running import Time, agreed, asked, begun, broken, enrol
@@ -42,6 +45,30 @@ def test_today_says_who_needs_a_call_and_how_it_runs(team, life):
         assert words in text
     assert "Open incidents" in text
     assert "the app of p02 has asked for nothing" in text
+
+
+def test_every_page_counts_missing_outcomes_alike_and_says_which(team, life):
+    trial, time = life
+    standing = trial.status()
+    missing, due = standing.missing
+    assert 0 < missing < due
+    rows = listed(trial.snapshot(), trial.protocol, time.now)
+    assert (sum(row.missing for row in rows), sum(row.due for row in rows)) == (missing, due)
+    assert f"Missing outcomes {missing} of {due} in the whole trial" in read(team)
+    assert f"Of the outcomes that should be there, {share(missing, due)} are missing" in read(team, "/cohort")
+    for path in ("", "/participants", "/participants/p01", "/cohort"):
+        assert "one should be there a day after each decision at which somebody could act" in read(team, path)
+
+
+def test_columns_of_exports_have_headings_for_people_and_their_names_in_the_files(team):
+    html = team.get("/desk/data").text
+    headings = findall(r"<dt>([^<]*)</dt>", html)
+    assert {"Probability of the treatment", "Decided at", "Kernel"} <= set(headings)
+    assert not [each for each in headings if "_" in each]
+    for columns in COLUMNS.values():
+        for name in columns:
+            assert f"<code>{name}</code>" in html
+    assert not [each for each in findall(r'<th scope="row">([^<]*)</th>', html) if each in ("mrt", "obp")]
 
 
 def test_a_light_for_every_state(team, life, monkeypatch):
@@ -220,10 +247,11 @@ def test_policies_incidents_and_proofs(tmp_path):
         assert not trial.snapshot().incidents[incident.id].is_open
         assert team.send("/desk/incidents", incident="none", by="Ann").status_code == 404
 
-        for kind, words in (("replay", "Equal"), ("verify", "Sound")):
+        for kind, words in (("replay", "Equal: all"), ("verify", "The ledger of walks is sound:")):
             team.send(f"/desk/data/{kind}", "/desk/data")
             app.state.desk.jobs.wait(kind, 60)
             assert words in read(team, "/data")
+        assert "equal: all" not in read(team, "/data")  # it is said once
         assert team.get("/desk/data/mrt.csv").status_code == 403
 
         team.log_in("analyst")

@@ -290,11 +290,12 @@ def test_a_probability_near_a_limit_is_not_written_as_the_limit(view, points):
     near = [replace(each, probability=upper - 0.0007 * (i % 2 + 1), clipped=None) for i, each in enumerate(points)]
     words = person.decisions_section(replace(view, points=near)).blocks[0].text
     assert f"between {upper - 0.0014:.4f} and {upper - 0.0007:.4f}" in words
-    assert f"it never stood at a limit ({lower:g} or {upper:g})" in words
+    limits = f"The limits that the protocol sets for it are {lower:g} and {upper:g}"
+    assert f"{limits}; it never stood at either." in words
     able = next(i for i, each in enumerate(near) if each.available)
     near[able] = replace(near[able], probability=upper, clipped="upper")
-    assert "it stood at a limit" in (words := person.decisions_section(replace(view, points=near)).blocks[0].text)
-    assert words.endswith(" 1 time.")
+    words = person.decisions_section(replace(view, points=near)).blocks[0].text
+    assert words.endswith(f"{limits}; it stood at one of these 1 time.")
 
 
 @pytest.mark.parametrize("at", [(20514.42093,), (20514.42093, 20514.42094), (20514.2, 20514.6)])

@@ -5,6 +5,7 @@ import json
 import pytest
 
 from kerneltrail.errors import InFlight, LedgerError, NotRecorded
+from kerneltrail.trial.draw import PUBLISHED
 
 from ..running import BEGIN
 from .calls import asked, outcome, problem
@@ -138,14 +139,60 @@ def test_outcomes_are_answered_one_by_one(both):
     assert both("POST", "outcomes", {"items": []}).json()["items"] == []
 
 
+def test_after_the_key_of_the_draws_was_published_a_decision_is_refused_with_what_to_do(call):
+    call.trial._core.incident(PUBLISHED, "the key was published in a.zip", severity="error", key=PUBLISHED)
+    answer = call.decide()
+    assert problem(answer) == (409, "key-published")
+    assert "begin a trial with a key of its own" in answer.json()["detail"]
+
+
 def test_lists_are_limited_and_checked(call):
     item = {"client_id": "a", "participant": "p01", "observed_at": BEGIN.isoformat(), "values": {"steps": 3}}
     many = [{**item, "client_id": str(number)} for number in range(1001)]
     assert problem(call("POST", "observations", {"items": many})) == (413, "too-many-items")
     assert call("POST", "observations", {"items": many[:3]}).json()["stored"] == 3
     assert call("POST", "observations", {"items": [item, item]}).json()["duplicate"] == 1
-    for change in ({"values": {"steps": "a" * 3000}}, {"observed_at": "2026-03-01T10:00"}, {"extra": 1}):
-        assert problem(call("POST", "observations", {"items": [{**item, **change}]})) == (422, "refused")
+    for number, change in enumerate(({"values": {"a": "b" * 3000}}, {"observed_at": "2026-03-01T10:00"}, {"extra": 1})):
+        good = {**item, "client_id": f"good {number}"}
+        answer = call("POST", "observations", {"items": [{**item, "client_id": "bad", **change}, good]}).json()
+        assert [each["status"] for each in answer["items"]] == ["refused", "stored"]
+    assert problem(call("POST", "observations", {"items": item})) == (422, "refused")
+    assert problem(call("POST", "observations", {"items": [item], "more": 1})) == (422, "refused")
+
+
+JSON = {"Content-Type": "application/json"}
+BAD = [
+    ({"value": "much"}, "value: expected a number, or null where it is missing, got 'much'"),
+    ({"value": True}, "value: expected a number, or null where it is missing, got True"),
+    ({"value": float("nan")}, "value: expected a number, or null where it is missing, got nan"),
+    ({"value": float("inf")}, "value: expected a number, or null where it is missing, got inf"),
+    ({"observed_at": "2026-03-01T10:00"}, "observed_at: the time has no zone"),
+    ({"valu": 1.0}, "valu: Extra inputs are not permitted"),
+    ({"client_id": 7}, "client_id: Input should be a valid string, got 7"),
+]
+
+
+def test_one_item_that_cannot_be_read_keeps_none_of_the_others_from_being_recorded(both):
+    decisions = [both.decide(index=number).json() for number in range(len(BAD) + 2)]
+    items = [outcome(each, 0.5) for each in decisions]
+    mixed = [items[0], *({**items[n], **change} for n, (change, _) in enumerate(BAD, 1)), "nothing", items[-1]]
+    content = json.dumps({"items": mixed}).encode()  # with NaN, as many programs write it
+    reply = both("POST", "outcomes", content=content, headers=JSON)
+    assert reply.status_code == 200
+    answer = reply.json()
+    assert (answer["stored"], answer["refused"]) == (2, len(BAD) + 1)
+    assert [each["index"] for each in answer["items"]] == list(range(len(mixed)))
+    assert [each["status"] for each in answer["items"]] == ["stored", *["refused"] * (len(BAD) + 1), "stored"]
+    for (change, words), each in zip(BAD, answer["items"][1:], strict=False):
+        assert words in each["reason"]
+        assert each["client_id"] == ("" if "client_id" in change else f"o{each['index']}")
+    again = both("POST", "outcomes", {"items": items}).json()  # mended, and sent again as a whole
+    assert (again["stored"], again["duplicate"]) == (len(BAD), 2)
+
+
+def test_a_number_that_json_does_not_have_is_refused_elsewhere(call):
+    content = b'{"context": {"hour": NaN}}'
+    assert problem(call("PUT", "participants/p01/decisions/walk/0", content=content, headers=JSON)) == (400, "not-json")
 
 
 def test_a_schedule_is_drawn_ahead_and_stands(both):

@@ -45,6 +45,8 @@ def test_every_call_asks_for_its_scope_before_it_reads_anything(call, method, pa
     for header in ({}, {"Authorization": "Bearer kt_00000000_secret"}, {"Authorization": "Basic abc"}):
         response = call(method, where, scope=None, headers=header, content=body)
         assert problem(response) == (401, "no-key")
+        if "kt_" in str(header):
+            assert "it may be of another trial (each has keys of its own)" in response.json()["detail"]
         assert response.headers["WWW-Authenticate"].startswith("Bearer ")
         for scope in scopes:
             assert scope in response.headers["WWW-Authenticate"]
@@ -98,6 +100,7 @@ def test_a_key_of_another_trial_opens_nothing_here(call, trial, tmp_path, time):
         sent = {"Authorization": "Bearer kt_abcd_secret"}
         assert problem(call("GET", "participants/p01", scope=None, headers=sent)) == (401, "no-key")
     assert problem(call("GET", "/v1/trials/runs/participants/p01")) == (404, "unknown-trial")
+    assert "walks" not in call("GET", "/v1/trials/runs/participants/p01").text
     assert problem(call("GET", "/v1/trials/walk%73/participants/p01")) == (404, "unknown-trial")
 
 

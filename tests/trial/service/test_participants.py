@@ -5,7 +5,23 @@ from urllib.parse import quote
 import pytest
 
 from ..running import BEGIN
-from .calls import PERSON, problem
+from .calls import PERSON, asked, outcome, problem
+
+
+def test_what_is_not_there_is_refused_without_the_names_of_others(call):
+    decision = call.decide().json()
+    item = outcome(decision, 1.0, participant="p0")
+    answers = [
+        call("GET", "participants/p0"),
+        call("PUT", "participants/p0/decisions/walk/0", asked()),
+        call("POST", "participants/p0/events", {"kind": "pause", "at": BEGIN.isoformat()}),
+        call("POST", "outcomes", {"items": [item]}),
+        call("GET", "replay/p0%2Fwalk%2F0", scope="operator"),
+    ]
+    assert [each.status_code for each in answers] == [404, 404, 404, 200, 404]
+    for each in answers:
+        assert "p01" not in each.text
+    assert "no participant 'p0' is enrolled: look at the spelling" in answers[0].json()["detail"]
 
 
 def test_enrolment_has_a_tag_and_a_change_must_name_it(both):

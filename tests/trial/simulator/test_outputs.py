@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from kerneltrail.trial.simulator.outputs import write_study
+from kerneltrail.trial.simulator.page import _in_short
 from kerneltrail.trial.simulator.study import Run, simulate
 from kerneltrail.trial.simulator.summary import summarised
 
@@ -28,6 +29,38 @@ def test_the_page_stands_alone_and_has_all_its_parts(written):
         assert heading in page
     assert "limits 0.1–0.9" in page
     assert "nan" not in re.sub(r"data:image[^\"]*", "", page).lower().replace("nance", "")
+
+
+def test_the_page_says_once_what_is_assumed_of_availability_and_each_sentence_once(written):
+    page = (written[0] / "index.html").read_text().replace("\u00a0", " ")
+    assert page.count("Somebody can act at 80 % of the decision points") == 1
+    short = re.search(r'id="short".*?</section>', page, re.DOTALL)[0]
+    sentences = re.findall(r"<li>(.*?)</li>", short, re.DOTALL)
+    assert len(sentences) == len(set(sentences)) >= 3
+    assert short.count("95 % interval that so many trials leave") == 1
+
+
+def test_numbers_of_a_column_have_the_same_decimals(written):
+    page = (written[0] / "index.html").read_text().replace("\u00a0", " ")
+    columns = 0
+    for body in re.findall(r"<tbody>(.*?)</tbody>", page, re.DOTALL):
+        rows = [re.findall(r"<t[dh][^>]*>\s*(.*?)\s*</t[dh]>", row, re.DOTALL) for row in body.split("</tr>")[:-1]]
+        for column in zip(*rows, strict=True):
+            if all(re.fullmatch(r"[−\d.± ]+", cell) for cell in column):
+                columns += 1
+                assert len({len(part.partition(".")[2]) for cell in column for part in cell.split(" ± ")}) == 1, column
+    assert columns > 10
+
+
+def test_designs_of_which_the_same_is_to_be_said_are_named_together(written):
+    def better(run):
+        return Run(run.design, run.policy, run.seed, {**run.values, "mean": float(run.policy == "ours")}, 1.0)
+
+    alike = [better(each) for each in written[1] if each.policy in ("ours", "never")]
+    words = _in_short(summarised(alike), study())
+    assert [each for each in words if "by the mean outcome" in each] == [
+        "In all designs, by the mean outcome, the trial's policy does better than never."
+    ]
 
 
 def table(out, name):

@@ -39,10 +39,21 @@ def test_a_trial_without_a_change_of_clocks_has_none():
     assert Calendar(TIMES, 10, zone="UTC").change_of_clocks() is None
 
 
-@pytest.mark.parametrize(("updates", "expected"), [({"daily": "03:00"}, 6), ({"weekly": "Monday 03:00"}, 6)])
+@pytest.mark.parametrize(("updates", "expected"), [({"daily": "03:00"}, 4), ({"weekly": "Monday 03:00"}, 4)])
 def test_the_clock_is_looked_at_after_each_planned_time(updates, expected):
     protocol = study(updates=updates).protocol
     assert len(list(Calendar(TIMES, 4).ticks(protocol))) == expected
+
+
+@pytest.mark.parametrize("zone", ["UTC", "Pacific/Auckland", "America/Los_Angeles"])
+def test_updates_after_the_last_day_are_neither_made_nor_counted(zone):
+    """A trial of four days has four nights, whatever clock updates go by, though outcomes still come on the sixth."""
+    known = study(updates={"daily": "03:00", "timezone": zone}, trouble=Trouble(0.0, 0.5, 0.0, 0.0, 0.0, ()))
+    calendar = known.setting(design(), 1)[0].calendar
+    ticks = list(calendar.ticks(known.protocol))
+    assert len(ticks) == 4
+    assert all(calendar.start < tick < calendar.end for tick in ticks)
+    assert known.run(design(), "ours", 1).counts["updates"] == 4
 
 
 def test_fates_come_as_often_as_they_should():

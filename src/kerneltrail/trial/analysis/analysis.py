@@ -151,13 +151,16 @@ class Analysis:
         return f" ({self.record.unit})" if self.record.unit else ""
 
     def _moderator_table(self) -> Table:
-        rows = []
+        rows, label = [], self.record.label
+        labels: dict[str, str] = {}
         for effect in self.effects.moderated:
+            labels[effect.name] = label(effect.name)
             if effect.fitted is None:
                 rows.append({"moderator": effect.name, "term": effect.problem, **_empty()})
                 continue
             for each in effect.fitted.table():
                 term = "acting, where it is 0" if each["name"] == "acting" else f"change per unit of {each['name']}"
+                labels[f"change per unit of {each['name']}"] = f"change per unit of {label(each['name'])}"
                 rows.append({"moderator": effect.name, "term": term, **_numbers(each, effect.fitted.degrees)})
             for place in effect.places:
                 found = effect.at(place)
@@ -167,7 +170,7 @@ class Analysis:
                 )
         columns = ("moderator", "term", *_empty())
         caption = f"How the effect of acting on {self.record.outcome}{self._unit()} changes"
-        return Table.of("moderators", caption, rows, [EFFECT], columns)
+        return Table.of("moderators", caption, rows, [EFFECT], columns, labels)
 
     def _outcome_table(self) -> Table:
         rows = []

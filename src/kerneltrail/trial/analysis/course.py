@@ -116,6 +116,11 @@ def waited_for(record: Record) -> int:
     return sum(point.available and point.waits(record.until) and not point.looked_for for point in record.points)
 
 
+def too_young(record: Record) -> int:
+    """Decisions without an outcome that was not due yet when the record ends, where somebody could act."""
+    return sum(point.available and point.waits(record.until) for point in record.points)
+
+
 @dataclass(frozen=True)
 class Gap:
     """Outcomes that are missing among some decisions.

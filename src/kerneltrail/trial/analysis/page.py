@@ -14,7 +14,7 @@ from kerneltrail.report.page import Table as Shown
 from kerneltrail.trial.alarms import WAIT
 from kerneltrail.trial.analysis import drawings
 from kerneltrail.trial.analysis.analysis import Analysis
-from kerneltrail.trial.analysis.course import waited_for
+from kerneltrail.trial.analysis.course import too_young, waited_for
 from kerneltrail.trial.analysis.effects import moderated_words, primary_words
 from kerneltrail.trial.analysis.record import Record
 from kerneltrail.trial.analysis.tables import Table
@@ -88,9 +88,9 @@ def _effects(analysis: Analysis, tables: dict[str, Table]) -> list[Block]:
         lines = partial(drawings.moderators_drawing, curves, record)
         blocks.append(Picture.of(lambda width: lines(width), alt, caption))
     note = Paragraph(
-        "In the tables, degrees are the degrees of freedom of the t distribution behind intervals and p values: "
-        "participants less coefficients. The numerator is the share of decisions at which somebody acted: each "
-        "decision is weighted by it over its own probability, so that unlikely actions count as much as likely ones."
+        "The degrees of freedom are those of the t distribution behind intervals and p values: participants less "
+        "coefficients. Each decision is weighted by the share that acted over its own probability, so that unlikely "
+        "actions count as much as likely ones."
     )
     more = Expert("All coefficients", [_shown(tables["moderators"])])
     return [*blocks, _shown(tables["effects"]), note, more]
@@ -147,7 +147,7 @@ def _gaps(analysis: Analysis, tables: dict[str, Table]) -> list[Block]:
         )
         arms = [f"{100 * gaps[name].share.mean:.1f} % where {name}" for name in GROUPS[1:] if name in gaps]
         blocks = [Paragraph(words), Paragraph(f"Missing: {'; '.join(arms)}.")]
-    blocks.append(Paragraph(waiting_words(analysis.record)))
+    blocks += [Paragraph(waiting_words(analysis.record)), Paragraph(bridge_words(analysis.record))]
     periods = [gap for name, gap in gaps.items() if name not in GROUPS]
     if periods:
         alt = "Share of decisions without an outcome over time; the numbers are in the table below."
@@ -163,6 +163,19 @@ def waiting_words(record: Record) -> str:
     return (
         f"An outcome counts as missing {hours} hours after its decision. Younger decisions are in no number here, "
         f"counted from the end of the record; of these, {waited_for(record)} still wait for their outcome."
+    )
+
+
+def bridge_words(record: Record) -> str:
+    """How the numbers of missing outcomes on this page, of the estimate, and on the team's pages hang together."""
+    young = too_young(record)
+    missing = sum(point.available and point.is_missing(record.until) for point in record.points)
+    hours = WAIT // timedelta(hours=1)
+    return (
+        f"The estimate of the effect needs outcomes, so it leaves out all {counted(missing + young, 'decision')} "
+        f"without one at which somebody could act: these {missing}, and {young} of the last {hours} hours of the "
+        "record. The team's pages and trial status count as this section does, but up to the moment at which one "
+        f"looks; the record ends {record.until:%Y-%m-%d %H:%M} UTC."
     )
 
 

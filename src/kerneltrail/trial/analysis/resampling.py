@@ -81,8 +81,11 @@ def ground_of(state: State, models: Models, effect: float, seed: int) -> Ground:
     protocols = {each.hash: Protocol.from_json(each.payload["protocol"]) for each in state.protocols}
     if any(protocol.pooling == "pooled" for protocol in protocols.values()):
         raise TrialError(
-            "with pooled learning the model depends on everybody's outcomes, and would have to be fitted anew in every "
-            "update of every simulated trial; whether such a policy personalised is not computed"
+            "with pooling: pooled each update fits one model to all participants' outcomes. A participant's "
+            "probabilities then depend on the draws of all others, so simulated trials under the null cannot follow "
+            "each participant alone, as is done here: the model would have to be fitted anew in every update of every "
+            "simulated trial. Without that reference distribution there is no valid p value, so none is given; the "
+            "effects of acting do not need it"
         )
     versions = Versions(state)
     needed = {each.model_id for each in versions.by_name.values()}

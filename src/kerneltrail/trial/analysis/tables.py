@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from kerneltrail.evaluation.tables import csv_text
@@ -17,6 +17,43 @@ _TEX |= {sign: f"\\{sign}" for sign in "&%$#_{}"}
 _GREEK = {"π": r"$\pi$", "β": r"$\beta$", "×": r"$\times$", "°": r"$^\circ$", "²": "$^2$"}
 
 
+HEADINGS: Mapping[str, Mapping[str, str]] = {
+    "": {
+        "standard_error": "standard error",
+        "p_value": "p value",
+        "degrees": "degrees of freedom",
+        "what": "what happened",
+        "of": "over participants",
+    },
+    "effects": {"rows": "decisions used", "numerator": "share that acted"},
+    "missing": {
+        "number": "whose outcome was due",
+        "observed": "with an outcome",
+        "looked_for_in_vain": "looked for and not found",
+        "share": "share missing",
+    },
+    "draws": {
+        "probability": "probabilities of the tenth",
+        "expected": "their mean",
+        "share": "share that acted",
+    },
+    "versions": {
+        "version": "policy version",
+        "expected": "actions expected",
+        "sent": "actions drawn",
+        "low": "95 % of chance: from",
+        "high": "to",
+        "p": "p value",
+    },
+    "personalisation": {
+        "observed": "in this trial",
+        "null_median": "median of simulated trials",
+        "against_the_null": "what speaks for it",
+    },
+}
+"""What people read above a column, by table; those under the empty name are of all of them. Files have plain names."""
+
+
 @dataclass(frozen=True)
 class Table:
     """Rows of numbers and texts.
@@ -27,6 +64,7 @@ class Table:
         columns: their names.
         rows: values by column; None is missing.
         intervals: columns that stand beside each other as one number with its limits: estimate, lower, upper.
+        labels: what people read in place of a text in a cell, such as a covariate's name.
     """
 
     name: str
@@ -34,6 +72,7 @@ class Table:
     columns: tuple[str, ...]
     rows: tuple[Mapping[str, Any], ...]
     intervals: tuple[tuple[str, str, str], ...] = ()
+    labels: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
     def of(
@@ -43,9 +82,16 @@ class Table:
         rows: Sequence[Mapping[str, Any]],
         intervals: Sequence[tuple[str, str, str]] = (),
         columns: Sequence[str] = (),
+        labels: Mapping[str, str] | None = None,
     ) -> Table:
         """A table of rows that all have the same columns; `columns` names those of one without rows."""
-        return cls(name, caption, tuple(rows[0]) if rows else tuple(columns), tuple(rows), tuple(intervals))
+        heads = tuple(rows[0]) if rows else tuple(columns)
+        return cls(name, caption, heads, tuple(rows), tuple(intervals), labels or {})
+
+    def heading(self, column: str) -> str:
+        """What people read above a column."""
+        known = {**HEADINGS[""], **HEADINGS.get(self.name, {})}
+        return known.get(column, column.replace("_", " ") if _OURS.fullmatch(column) else column)
 
     def csv(self) -> str:
         """With every digit."""
@@ -59,15 +105,15 @@ class Table:
         for column in self.columns:
             if column in inside:
                 continue
-            heads.append(column.replace("_", " ") if _OURS.fullmatch(column) else column)
+            heads.append(self.heading(column))
             for row, line in zip(self.rows, cells, strict=True):
                 value, ends = row[column], limits.get(column)
                 width = 0.0
                 if ends is not None and row[ends[0]] is not None:
                     width = row[ends[1]] - row[ends[0]]
-                line.append(_cell(value, width))
+                line.append(self.labels.get(value, value) if isinstance(value, str) else _cell(value, width))
             if column in limits:
-                heads.append("interval")
+                heads.append(f"interval of the {self.heading(column)}")
                 low, high = limits[column]
                 for row, line in zip(self.rows, cells, strict=True):
                     line.append(_between(row[low], row[high]))

@@ -11,13 +11,12 @@ from typing import Any
 from kerneltrail.errors import TrialError
 from kerneltrail.progress import Progress, Tell
 from kerneltrail.store.atomic import write
-from kerneltrail.trial.alarms import PUBLISHED
 from kerneltrail.trial.analysis.analysis import Analysis, AnalysisSettings, analyse, is_live
 from kerneltrail.trial.analysis.package import PAGE, SETTINGS, TABLES, write_package
 from kerneltrail.trial.analysis.page import analysis_page
 from kerneltrail.trial.analysis.record import chosen_moderators, read_record
 from kerneltrail.trial.core import incident_draft
-from kerneltrail.trial.draw import Draws
+from kerneltrail.trial.draw import PUBLISHED, Draws
 from kerneltrail.trial.folder import MODELS, Folder
 from kerneltrail.trial.ledger import canonical
 from kerneltrail.trial.ledger.entries import Kind

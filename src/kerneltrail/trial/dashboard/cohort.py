@@ -15,6 +15,7 @@ from kerneltrail.kernels.phrases import counted, listing, rounded, with_unit
 from kerneltrail.report.model_page.numbers import fixed, percent
 from kerneltrail.report.page import Block, Expert, Paragraph, Section, Table
 from kerneltrail.trajectory.new_user import NewUser
+from kerneltrail.trial.alarms import DUE_WORDS
 from kerneltrail.trial.checks import LEVEL
 from kerneltrail.trial.dashboard.cohort_figures import (
     Histogram,
@@ -88,16 +89,20 @@ def sections(cohort: CohortView, nouns: Mapping[str, str]) -> list[Section]:
     ]
 
 
+TENTHS = ("probabilities of the tenth", "their mean", "share sent", "95 % interval of the share")
+"""Headings: two ranges stand side by side, so each says of what it is."""
+
+
 def _probabilities(cohort: CohortView) -> Section:
     values = [each.probability for each in cohort.able]
     clipped = Counter(each.clipped for each in cohort.able)
     limits = (cohort.protocol.limits.lower, cohort.protocol.limits.upper)
     quarters = np.quantile(values, [0.25, 0.5, 0.75])
     words = (
-        f"{counted(len(values), 'decision')} at which somebody could act. Half of the probabilities lie between "
-        f"{quarters[0]:.2f} and {quarters[2]:.2f}; the middle one is {quarters[1]:.2f}. At the lower limit "
-        f"({limits[0]:g}) stand {share(clipped['lower'], len(values))}, at the upper ({limits[1]:g}) "
-        f"{share(clipped['upper'], len(values))}."
+        f"{counted(len(values), 'decision')} at which somebody could act. Half of the probabilities that were recorded "
+        f"lie between {quarters[0]:.2f} and {quarters[2]:.2f}; the middle one is {quarters[1]:.2f}. The limits that "
+        f"the protocol sets for all of them are {limits[0]:g} and {limits[1]:g}: at the lower one stand "
+        f"{share(clipped['lower'], len(values))}, at the upper one {share(clipped['upper'], len(values))}."
     )
     caption = "Shaded: within the limits of the protocol. Probabilities outside would be a mistake."
     picture = GALLERY.picture(draw_histogram, Histogram(tuple(values), limits), words, caption)
@@ -144,7 +149,7 @@ def _ratio(cohort: CohortView) -> Section:
          f"{each.share.low:.2f} to {each.share.high:.2f}")
         for each in split
     ]  # fmt: skip
-    numbers = Table("Decisions in tenths", ("probability", "mean", "share sent", "95 % interval"), shown)
+    numbers = Table("Decisions in tenths", TENTHS, shown)
     blocks: list[Block] = [
         Paragraph(words),
         GALLERY.picture(draw_realised, data, words, caption),
@@ -220,8 +225,9 @@ def _missing(cohort: CohortView) -> Section:
         return Section("Missing outcomes", [Paragraph("No outcome should be there yet.")], "missing")
     gone, due = sum(each[2] for each in found), sum(each[3] for each in found)
     words = (
-        f"Of the outcomes that should be there, {share(gone, due)} are missing. An outcome may come a day late before "
-        "it counts as missing. Missing is not 0: such decisions teach the policy nothing."
+        f"Of the outcomes that should be there, {share(gone, due)} are missing: {DUE_WORDS}. The pages Today and "
+        "Participants and kerneltrail trial status count the same; the analysis does so up to the last entry of the "
+        "record. Missing is not 0: such decisions teach the policy nothing."
     )
     at = places([cohort.noon(day) for day, *_ in found], cohort.zone)
     low, high = (tuple(getattr(each[1], side) for each in found) for side in ("low", "high"))

@@ -47,6 +47,12 @@ def _form(request: Request, *, status: int = 200, words: str = "", goal: str = "
     return response
 
 
+UNKNOWN_KEY = (
+    "This key opens nothing here. It may be of another trial, since each has keys of its own; it may be cut short, or "
+    "was revoked."
+)
+
+
 def _safe(goal: str) -> str:
     """An address of the desk; anything else is the desk's first page."""
     return goal if goal.startswith(f"{HOME}/") and goal.isascii() and goal.isprintable() and "\\" not in goal else HOME
@@ -72,8 +78,8 @@ async def log_in(request: Request) -> Response:
     key = await desk.served.decide(desk.served.trial.key_of, token) if known else None
     if key is None or expired(key, desk.now()):
         desk.tries.wait(address)
-        words = "This key opens nothing here." if key is None else "This key has expired."
-        return _form(request, status=401, words=f"{words} Ask whoever runs the trial for another.", goal=goal)
+        words = f"{UNKNOWN_KEY} " if key is None else "This key has expired. "
+        return _form(request, status=401, words=f"{words}Ask whoever runs the trial for another.", goal=goal)
     request.scope["kerneltrail.key"] = key.id
     if not set(scopes_of(key)) & set(PEOPLE):
         desk.tries.wait(address)

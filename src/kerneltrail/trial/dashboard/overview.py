@@ -22,18 +22,52 @@ CHECKS = {
 }
 """Checks of a new policy, in words."""
 TABLES = {
-    "decisions": "one row for each decision, with what was assigned, delivered and observed",
-    "outcomes": "every outcome that was sent, and whether it counts",
-    "deliveries": "what became of messages",
-    "participants": "who takes part",
-    "policies": "versions of the policy",
-    "incidents": "what somebody had to look at",
-    "mrt": "for the analysis of a micro-randomised trial",
-    "lifejacket": "for the package lifejacket",
-    "obp": "for the Open Bandit Pipeline",
-    "dictionary": "what every column means",
+    "decisions": ("Decisions", "one row for each decision, with what was assigned, delivered and observed"),
+    "outcomes": ("Outcomes", "every outcome that was sent, and whether it counts"),
+    "deliveries": ("Deliveries", "what became of messages"),
+    "participants": ("Participants", "who takes part"),
+    "policies": ("Policies", "versions of the policy"),
+    "incidents": ("Incidents", "what somebody had to look at"),
+    "mrt": ("Micro-randomised trial", "for the analysis of a micro-randomised trial"),
+    "lifejacket": ("Lifejacket", "for the package lifejacket"),
+    "obp": ("Open Bandit Pipeline", "for the Open Bandit Pipeline"),
+    "dictionary": ("Dictionary", "what every column means"),
 }
-"""Exports, in words."""
+"""Exports, as people call them and in words."""
+HEADINGS = {
+    "decision_id": "decision",
+    "client_id": "outcome",
+    "model_id": "model",
+    "id": "participant",
+    "user_id": "participant",
+    "index": "number",
+    "rung": "decided by",
+    "rung_reason": "why not by the policy",
+    "composition": "kernel",
+    "advantage_mean": "expected change",
+    "advantage_sd": "its standard deviation",
+    "clipped": "at a limit",
+    "counts": "whether it counts",
+    "base": "made from",
+    "until": "knows up to",
+    "rand_prob": "probability of the treatment",
+    "calendar_t": "order in time",
+    "policy_num": "policy version",
+    "action1prob": "probability of acting",
+    "pscore": "probability of the action",
+    "why_not": "why it does not count",
+}
+"""What people call a column, where that is not its name with spaces."""
+
+
+def heading(column: str) -> str:
+    """What people call a column of an export.
+
+    >>> heading("rand_prob"), heading("decided_at")
+    ('Probability of the treatment', 'Decided at')
+    """
+    words = HEADINGS.get(column, column.replace("_", " "))
+    return words[0].upper() + words[1:]
 
 
 def policy_values(state: State, zone: str) -> dict[str, Any]:
@@ -123,7 +157,10 @@ def _named(state: State, by: str) -> str:
 
 def data_values(state: State, protocol: Protocol, zone: str) -> dict[str, Any]:
     """Exports with the meaning of their columns, the ledger's end, and who has looked at outcomes by action."""
-    tables = [(name, TABLES.get(name, ""), list(COLUMNS[name].items())) for name in COLUMNS]
+    tables = [
+        (name, *TABLES.get(name, (heading(name), "")), [(each, heading(each), why) for each, why in columns.items()])
+        for name, columns in COLUMNS.items()
+    ]
     looks = [
         (
             moment(each.received_at, zone),

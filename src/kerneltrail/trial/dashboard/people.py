@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from kerneltrail.report.model_page.numbers import NONE, fixed, percent
+from kerneltrail.trial.alarms import DUE_WORDS
 from kerneltrail.trial.dashboard.contact import URGENCY, Contact, contact_of
 from kerneltrail.trial.dashboard.texts import age
 from kerneltrail.trial.decided import points_of
@@ -116,7 +117,7 @@ COLUMNS: Mapping[str, Column] = {
                lambda row: -1.0 if row.available is None else row.available, lambda row, now: _share(row.available)),
         Column("sent", "Sent", "share of those at which a message was sent",
                lambda row: -1.0 if row.sent is None else row.sent, lambda row, now: _share(row.sent)),
-        Column("missing", "Missing outcomes", "of those that are older than a day",
+        Column("missing", "Missing outcomes", f"of those that should be there: {DUE_WORDS}",
                lambda row: row.missing / row.due if row.due else -1.0,
                lambda row, now: f"{row.missing} of {row.due}" if row.due else NONE),
         Column("probability", "Mean probability", "of sending, where it was possible to act",

@@ -15,6 +15,7 @@ from kerneltrail.report.model_page.numbers import NONE, fixed
 from kerneltrail.report.page import Block, Expert, Paragraph, Picture, Section, Sentences, Table
 from kerneltrail.report.terms import chance
 from kerneltrail.store.canonical import real
+from kerneltrail.trial.alarms import DUE_WORDS
 from kerneltrail.trial.dashboard.drawing import (
     GALLERY,
     Advantages,
@@ -170,9 +171,11 @@ def decisions_section(person: PersonView) -> Section:
     )
     blocks: list[Block] = []
     if chances:
-        limits = f"at a limit ({lower:g} or {upper:g})"
-        stood = f"stood {limits} {counted(at_limit, 'time')}" if at_limit else f"never stood {limits}"
-        words += f" {_spread(chances, (lower, upper))}, and it {stood}."
+        stood = f"stood at one of these {counted(at_limit, 'time')}" if at_limit else "never stood at either"
+        words += (
+            f" {_spread(chances, (lower, upper))}. The limits that the protocol sets for it are {lower:g} and "
+            f"{upper:g}; it {stood}."
+        )
         data = Chances(
             places([each.at for each in points], person.zone),
             tuple(each.probability if each.available else float("nan") for each in points),
@@ -264,7 +267,7 @@ def outcome_section(person: PersonView, *, by_action: bool) -> Section:
     groups = [[each] for each in known] if by_action else grouped(known, person)
     due = [each for each in person.points if each.available and each.is_due(person.now)]
     missing = sum(each.is_missing(person.now) for each in due)
-    words = f"Missing: {share(missing, len(due))} of the outcomes that should be there by now." if due else ""
+    words = f"Missing: {share(missing, len(due))} of the outcomes that should be there ({DUE_WORDS})." if due else ""
     blocks: list[Block] = [Paragraph(words)] if words else []
     if not groups:
         none = f"There are not yet {GROUP} outcomes to be averaged." if known else "No outcome has been recorded yet."

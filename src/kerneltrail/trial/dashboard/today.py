@@ -7,6 +7,7 @@ from datetime import datetime
 
 from kerneltrail.kernels.phrases import counted
 from kerneltrail.report.model_page.numbers import NONE
+from kerneltrail.trial.alarms import DUE_WORDS
 from kerneltrail.trial.dashboard.contact import Contact, contacts
 from kerneltrail.trial.dashboard.person import RUNG_WORDS
 from kerneltrail.trial.dashboard.texts import age, moment, share
@@ -84,6 +85,11 @@ def _numbers(status: Status, protocol: Protocol, ready: bool) -> list[tuple[str,
         ),
         ("Last update of the policy", updated, f"policy {status.policy or NONE} serves.{due}"),
         ("Outcomes, 24 hours", f"{status.outcomes:,}", "that were recorded"),
+        (
+            "Missing outcomes",
+            f"{status.missing[0]:,} of {status.missing[1]:,}" if status.missing[1] else NONE,
+            f"in the whole trial: {DUE_WORDS}",
+        ),
         (
             "Server",
             "ready" if ready else "not ready",

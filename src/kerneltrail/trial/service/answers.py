@@ -78,6 +78,7 @@ class DeliveryAnswer(_Answer):
 class ItemAnswer(_Answer):
     """What became of one item."""
 
+    index: int = Field(description="Its place in the list that was sent, from 0 on.")
     client_id: str
     status: Literal["stored", "duplicate", "refused"]
     reason: str = ""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -21,6 +21,7 @@ from kerneltrail.trial.service.models import (
     DecisionBody,
     DeliveryBody,
     Index,
+    Malformed,
     ObservationsBody,
     OutcomesBody,
     Planned,
@@ -96,41 +97,52 @@ async def deliver(request: Request, trial: TrialName, decision: Segment, body: D
     return recorded(answer)
 
 
-@router.post("/observations", responses=documented({200: ItemsAnswer}), response_model=None, **needs(APP))
+@router.post("/observations", responses=documented({200: ItemsAnswer}), response_model=None, **needs(APP, by_item=True))
 async def observe(request: Request, trial: TrialName, body: ObservationsBody) -> Response:
-    """Report covariates that arrive on their own, at most 1000 at a time."""
+    """Report covariates that arrive on their own, at most 1000 at a time; each is answered by itself."""
     served = served_of(request)
-    items = _limited(body.items)
-    plain = [{**each.model_dump(), "observed_at": each.observed_at.isoformat()} for each in items]
-    return _items(served, "observations", await served.decide(served.trial.observe, plain))
+
+    def plain(each: Any) -> dict[str, Any]:
+        return {**each.model_dump(), "observed_at": each.observed_at.isoformat()}
+
+    return await _items(served, "observations", body.items, plain, served.trial.observe)
 
 
-@router.post("/outcomes", responses=documented({200: ItemsAnswer}), response_model=None, **needs(APP))
+@router.post("/outcomes", responses=documented({200: ItemsAnswer}), response_model=None, **needs(APP, by_item=True))
 async def outcomes(request: Request, trial: TrialName, body: OutcomesBody) -> Response:
-    """Report outcomes, at most 1000 at a time; a correction names what it supersedes."""
+    """Report outcomes, at most 1000 at a time; each is answered by itself. A correction names what it supersedes."""
     served = served_of(request)
-    items = _limited(body.items)
-    plain = [
-        {**each.model_dump(exclude_none=True), "value": each.value, "observed_at": each.observed_at.isoformat()}
-        for each in items
-    ]
-    return _items(served, "outcomes", await served.decide(served.trial.outcomes, plain))
+
+    def plain(each: Any) -> dict[str, Any]:
+        given = each.model_dump(exclude_none=True)
+        return {**given, "value": each.value, "observed_at": each.observed_at.isoformat()}
+
+    return await _items(served, "outcomes", body.items, plain, served.trial.outcomes)
 
 
-def _limited(items: Sequence[Any]) -> Sequence[Any]:
+async def _items(
+    served: Served,
+    what: str,
+    items: Sequence[object],
+    plain: Callable[[Any], dict[str, Any]],
+    record: Callable[[list[dict[str, Any]]], list[Item]],
+) -> Response:
+    """Record a list's items that can be read, and answer each in its place."""
     if len(items) > ITEMS:
-        raise Problem(413, "too-many-items", "Too many items", f"a list has at most {ITEMS}, this one {len(items)}")
-    return items
-
-
-def _items(served: Served, what: str, items: Sequence[Item]) -> Response:
+        words = f"a list has at most {ITEMS}, this one {len(items)}; nothing of it was recorded"
+        raise Problem(413, "too-many-items", "Too many items", words)
+    done = iter(await served.decide(record, [plain(each) for each in items if not isinstance(each, Malformed)]))
+    answers = [
+        Item(each.client_id, "refused", each.reason) if isinstance(each, Malformed) else next(done) for each in items
+    ]
     counts = {"stored": 0, "duplicate": 0, "refused": 0}
-    for item in items:
+    for item in answers:
         counts[item.status] += 1
     for status, number in counts.items():
         if number:
             served.metrics.count("kerneltrail_items_total", number, list=what, status=status)
-    return Response(as_json({"items": [asdict(item) for item in items], **counts}), media_type=JSON)
+    listed = [{"index": index, **asdict(item)} for index, item in enumerate(answers)]
+    return Response(as_json({"items": listed, **counts}), media_type=JSON)
 
 
 @router.post(

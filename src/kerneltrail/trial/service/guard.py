@@ -26,14 +26,23 @@ SCOPES = {
     MONITOR: "whoever watches it: metrics, policies, incidents, replay",
     UNBLINDED: "outcomes by action, on top of another scope",
 }
-_SCOPED = "x-scopes"
+_SCOPED, _ITEMS = "x-scopes", "x-answered-by-item"
+UNKNOWN = (
+    "this trial does not know this key, or it was revoked: it may be of another trial (each has keys of its own), or "
+    "mistyped. `kerneltrail trial key list` shows this trial's keys, and `kerneltrail trial key create` makes one"
+)
+"""Why a key opens nothing."""
 LONGEST = 300
 """Characters of an Authorization header at most."""
 
 
-def needs(*scopes: str) -> dict[str, Any]:
-    """What a route's decorator says of the keys that may call it: any one of the scopes."""
-    return {"openapi_extra": {_SCOPED: list(scopes), "security": [{"key": []}]}}
+def needs(*scopes: str, by_item: bool = False) -> dict[str, Any]:
+    """What a route's decorator says of the keys that may call it: any one of the scopes.
+
+    Of a call that is answered `by_item`, a number that JSON does not have (NaN) is refused with its item alone.
+    """
+    items = {_ITEMS: True} if by_item else {}
+    return {"openapi_extra": {_SCOPED: list(scopes), **items, "security": [{"key": []}]}}
 
 
 class GuardedRoute(APIRoute):
@@ -43,7 +52,7 @@ class GuardedRoute(APIRoute):
         """The handler, guarded."""
         inner = super().get_route_handler()
         scopes: Sequence[str] = (self.openapi_extra or {}).get(_SCOPED, ())
-        takes_body = self.body_field is not None
+        takes_body, by_item = self.body_field is not None, _ITEMS in (self.openapi_extra or {})
 
         async def guarded(request: Request) -> Response:
             served: Served = request.app.state.served
@@ -51,9 +60,10 @@ class GuardedRoute(APIRoute):
                 await admit(served, request, scopes)
             trial = request.path_params.get("trial")
             if trial is not None and trial != served.path:
-                raise Problem(404, "unknown-trial", "This server has no such trial", f"it has {served.name!r}")
+                words = "the address names another trial than the one served here: look at its spelling"
+                raise Problem(404, "unknown-trial", "This server has no such trial", words)
             if takes_body:
-                await _read(request, served)
+                await _read(request, served, by_item=by_item)
             elif request.headers.get("content-length", "0") not in ("", "0"):
                 await body_of(request, served.limits)  # of no use, but it must not be endless
             return await inner(request)
@@ -73,7 +83,7 @@ async def admit(served: Served, request: Request, scopes: Sequence[str]) -> Key:
     key = None if token is None else await served.decide(served.trial.key_of, token, since=request.state.began)
     if key is None or expired(key, served.now()):
         served.refusals.wait(address)
-        reason = "send Authorization: Bearer kt_…" if token is None else "this key opens nothing here"
+        reason = "send Authorization: Bearer kt_…" if token is None else UNKNOWN
         if key is not None:
             reason = "this key has expired"
         challenge = {"WWW-Authenticate": f'Bearer realm="kerneltrail", scope="{wanted}"'}
@@ -120,13 +130,13 @@ def expired(key: Key, now: datetime) -> bool:
     return now >= (time if time.tzinfo else time.replace(tzinfo=UTC))
 
 
-async def _read(request: Request, served: Served) -> None:
+async def _read(request: Request, served: Served, *, by_item: bool) -> None:
     """Read the body before FastAPI does: within the limit, as JSON that means one thing only."""
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     content = await body_of(request, served.limits)
     if content and kind != "application/json":
         raise Problem(415, "not-json", "The body must be application/json", f"it is {kind or 'of no type'}"[:200])
-    value = strict_json(content) if content else None
+    value = strict_json(content, numbers=by_item) if content else None
     # Starlette keeps what it has read under these names, and asks for it no second time.
     request._body = content
     request._json = value

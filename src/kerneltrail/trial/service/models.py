@@ -3,12 +3,25 @@
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from datetime import date, datetime
 from typing import Annotated, Any, Literal
 from urllib.parse import unquote_to_bytes
 
 from fastapi import Path
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, JsonValue, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    JsonValue,
+    ValidationError,
+    ValidatorFunctionWrapHandler,
+    WrapValidator,
+    model_validator,
+)
+from pydantic_core import ErrorDetails
 
 ITEMS = 1000
 """Items of a list at most."""
@@ -161,16 +174,43 @@ class OutcomeItem(Body):
     supersedes: Name | None = Field(default=None, description="The client_id of the item that this one corrects.")
 
 
+@dataclass(frozen=True)
+class Malformed:
+    """An item that cannot be read, with what was expected of it; the others of its list are none the worse."""
+
+    client_id: str
+    reason: str
+
+
+def _by_itself(value: Any, read: ValidatorFunctionWrapHandler) -> Any:
+    try:
+        return read(value)
+    except ValidationError as problem:
+        name = value.get("client_id") if isinstance(value, dict) else None
+        parts = [(".".join(map(str, each["loc"])), _expected(each)) for each in problem.errors()[:3]]
+        words = "; ".join(f"{field}: {words}" if field else words for field, words in parts)
+        return Malformed(name if isinstance(name, str) else "", words)
+
+
+def _expected(error: ErrorDetails) -> str:
+    """What was expected in place of what came, and that, if it is short."""
+    given = error["input"]
+    came = f", got {given!r}" if isinstance(given, str | int | float | bool) and len(str(given)) <= 40 else ""
+    if error["type"] in ("float_type", "finite_number", "float_parsing") and error["loc"][-1:] == ("value",):
+        return f"expected a number, or null where it is missing{came}"
+    return error["msg"].removeprefix("Value error, ") + came
+
+
 class ObservationsBody(Body):
     """A list of observations; each is answered by itself."""
 
-    items: list[ObservationItem]
+    items: list[Annotated[ObservationItem, WrapValidator(_by_itself)]]
 
 
 class OutcomesBody(Body):
     """A list of outcomes; each is answered by itself."""
 
-    items: list[OutcomeItem]
+    items: list[Annotated[OutcomeItem, WrapValidator(_by_itself)]]
 
 
 class Planned(Body):

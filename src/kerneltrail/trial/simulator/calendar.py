@@ -82,21 +82,23 @@ class Calendar:
         """Before anything happens."""
         return at(self.begin, "00:00", ZoneInfo(self.zone)).astimezone(UTC)
 
+    @property
+    def end(self) -> datetime:
+        """When the last day is over."""
+        return at(self.begin + timedelta(days=self.days), "00:00", ZoneInfo(self.zone)).astimezone(UTC)
+
     def ticks(self, protocol: Protocol) -> Iterator[datetime]:
-        """When it is looked whether an update is due, until two days after the last decision."""
+        """When it is looked whether an update is due, up to the end of the last day: nothing is decided after it."""
         updates, zone = protocol.updates, ZoneInfo(protocol.updates.timezone)
         clock = updates.daily or (updates.weekly or "").partition(" ")[2]
-        for day in range(self.days + 2):
+        for day in range(-1, self.days + 1):  # the clock of updates may be a day away from the participants'
             today = self.begin + timedelta(days=day)
+            looks: list[datetime] = []
             if clock:
-                planned = at(today, clock, zone) + AFTER
-                if planned > self.start:
-                    yield planned.astimezone(UTC)
+                looks = [at(today, clock, zone) + AFTER]
             elif updates.every is not None:
-                for hour in LOOKS:
-                    moment = at(today, f"{hour:02d}:05", zone)
-                    if moment > self.start:
-                        yield moment.astimezone(UTC)
+                looks = [at(today, f"{hour:02d}:05", zone) for hour in LOOKS]
+            yield from (look.astimezone(UTC) for look in looks if self.start < look < self.end)
 
     def change_of_clocks(self) -> date | None:
         """The first day on which the clocks are changed, or None."""

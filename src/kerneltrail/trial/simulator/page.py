@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from importlib.metadata import version
 
-from kerneltrail.evaluation.intervals import Interval
-from kerneltrail.kernels.phrases import counted, listing, rounded
+from kerneltrail.kernels.phrases import counted, listing, with_unit
 from kerneltrail.report.page import Block, Expert, Paragraph, Picture, Section, Sentences, Table, page
 from kerneltrail.trial.simulator import figures
+from kerneltrail.trial.simulator.numbers import averages, decimals, numbers, of_trials, percent, percents, written
 from kerneltrail.trial.simulator.policies import OURS, POLICIES
 from kerneltrail.trial.simulator.study import Study
-from kerneltrail.trial.simulator.summary import MEASURES, Average, Line, Pair, Summary
+from kerneltrail.trial.simulator.summary import MEASURES, Finding, Line, Pair, Summary
 
 SHOWN = ("mean", "p25", "regret", "probability", "at_limit", "doses")
-SHARES = ("probability", "at_limit", "fallback")
 GOT = ("mean outcome", "25th percentile", "regret", "probability", "at a limit", "doses a day")
-ESTIMATES = ("true effect", "bias", "coverage", "its 95 % interval", "power", "its 95 % interval", "width")
+ESTIMATES = ("true effect", "bias", "coverage", "its 95 % interval", "power", "its 95 % interval", "interval's width")
 FEW = 2
 """Designs that are shown in full."""
 VERBS = {
@@ -41,7 +40,8 @@ def study_page(study: Study, summary: Summary) -> str:
     seeds = max((line.seeds for line in summary.lines), default=0)
     lead = (
         f"{counted(seeds, 'simulated trial')} of each design, with people of the kind {study.population.name}, before "
-        f"anybody takes part. Outcome: {study.protocol.reward.outcome}. After ±: standard errors over trials."
+        f"anybody takes part. Outcome: {study.protocol.reward.outcome}. {study.population.availability} After ±: "
+        "standard errors over trials."
     )
     return page(
         f"Before the trial: {study.protocol.title}",
@@ -51,41 +51,54 @@ def study_page(study: Study, summary: Summary) -> str:
     )
 
 
-def _shown(average: Average, *, share: bool = False) -> str:
-    if share:
-        return f"{average.mean:.2f}"
-    if average.error is None:
-        return f"{average.mean:.4g}"
-    return f"{rounded(average.mean, 4.0 * average.error)}\u00a0±\u00a0{average.error:.2g}"
-
-
 def _in_short(summary: Summary, study: Study) -> list[str]:
-    words = []
-    for design in summary.designs:
-        ours = next((line for line in summary.of(design) if line.policy == OURS), None)
-        pairs = [pair for pair in summary.pairs if pair.design == design and pair.measure == "mean"]
-        parts = []
-        for verdict, verb in VERBS.items():
-            names = [pair.other for pair in pairs if pair.verdict == verdict]
-            if names:
-                parts.append(f"{verb} {listing(names)}")
-        said = [f"By the mean outcome, the trial's policy {'; it '.join(parts)}."] if parts else []
-        if ours is not None and ours.finding is not None:
-            found = ours.finding
-            said.append(
-                f"The mean effect of {study.protocol.reward.action} is {found.truth:.3g}: with the trial's policy it "
-                f"is found (p below 0.05) in {_of_trials(found.power)}; the 95 % interval of a trial holds it in "
-                f"{_of_trials(found.coverage)}."
-            )
-        if said:
-            words.append(f"{f'{design}: ' if len(summary.designs) > 1 else ''}{' '.join(said)}")
-    return words or ["Nothing can be said of the trial's own policy: it was not simulated."]
+    """Sentences; designs of which the same is to be said are named together."""
+    words = [
+        f"{which}by the mean outcome, the trial's policy {said}."
+        for which, said in _together(summary, {design: _verdicts(summary, design) for design in summary.designs})
+    ]
+    findings = {line.design: line.finding for line in summary.lines if line.policy == OURS and line.finding is not None}
+    effects = {design: _effect(found, study) for design, found in findings.items()}
+    words += [f"{which}{said}" for which, said in _together(summary, effects)]
+    for label, found in findings.items():
+        which = f"{label}: the" if len(summary.designs) > 1 else "The"
+        words.append(
+            f"{which} effect is found (p below 0.05) with the trial's policy in {of_trials(found.power)}; a trial's "
+            f"95 % interval holds it in {of_trials(found.coverage)}."
+        )
+    if findings:
+        words.append("In brackets: the share of trials, and the 95 % interval that so many trials leave it.")
+    return [each[0].upper() + each[1:] for each in words] or [
+        "Nothing can be said of the trial's own policy: it was not simulated."
+    ]
 
 
-def _of_trials(share: Interval) -> str:
-    """A share of trials, with the interval that so many of them leave."""
-    found = f"{round(share.mean * share.users)} of {counted(share.users, 'trial')}"
-    return f"{found} (95 % interval of the share {share.low:.2f} to {share.high:.2f})"
+def _together(summary: Summary, said: Mapping[str, str]) -> list[tuple[str, str]]:
+    """What is said of designs, each sentence once, with the names of the designs where that is not all of them."""
+    groups: dict[str, list[str]] = {}
+    for design, words in said.items():
+        if words:
+            groups.setdefault(words, []).append(design)
+    whole = len(summary.designs)
+    everywhere = "in all designs, " if whole > 1 else ""
+    return [(everywhere if len(names) == whole else f"{'; '.join(names)}: ", words) for words, names in groups.items()]
+
+
+def _verdicts(summary: Summary, design: str) -> str:
+    """Which other policies the trial's own does better than, and so on."""
+    pairs = [pair for pair in summary.pairs if pair.design == design and pair.measure == "mean"]
+    parts = []
+    for verdict, verb in VERBS.items():
+        names = [pair.other for pair in pairs if pair.verdict == verdict]
+        if names:
+            parts.append(f"{verb} {listing(names)}")
+    return "; it ".join(parts)
+
+
+def _effect(found: Finding, study: Study) -> str:
+    reward = study.protocol.reward
+    size = with_unit(written(found.truth, decimals(abs(found.truth))), reward.unit)
+    return f"the mean effect of {reward.action} is {size}."
 
 
 def _gains(summary: Summary, study: Study, unit: str) -> list[Block]:
@@ -102,19 +115,24 @@ def _gains(summary: Summary, study: Study, unit: str) -> list[Block]:
     ]
     ours = [line for line in summary.lines if line.policy == OURS]
     if len(ours) > 1:
-        rows = [[line.design, *_got(line)] for line in ours]
+        rows = [[line.design, *cells] for line, cells in zip(ours, _got(ours), strict=True)]
         blocks.append(Table("The trial's policy, by design", ("design", *GOT), rows))
     return [*blocks, *_by_design(summary, lambda design: _policies(summary, design, unit))]
 
 
-def _got(line: Line) -> list[str]:
-    return [_shown(line.averages[name], share=name in SHARES) for name in SHOWN]
+def _got(lines: Sequence[Line]) -> list[list[str]]:
+    """What people get, a row for each line; the numbers of a column are written alike."""
+    columns = [averages([line.averages[name] for line in lines]) for name in SHOWN]
+    columns[SHOWN.index("at_limit")] = [percent(line.averages["at_limit"].mean) for line in lines]
+    columns[SHOWN.index("probability")] = [f"{line.averages['probability'].mean:.2f}" for line in lines]
+    return [list(row) for row in zip(*columns, strict=True)]
 
 
 def _policies(summary: Summary, design: str, unit: str) -> list[Block]:
     lines = summary.of(design)
     marked = [i for i, line in enumerate(lines) if line.policy == OURS]
-    blocks: list[Block] = [Table(design, ("policy", *GOT), [[line.policy, *_got(line)] for line in lines], marked)]
+    rows = [[line.policy, *cells] for line, cells in zip(lines, _got(lines), strict=True)]
+    blocks: list[Block] = [Table(design, ("policy", *GOT), rows, marked)]
     pairs = [pair for pair in summary.pairs if pair.design == design]
     if any(pair.difference.users > 1 for pair in pairs):
         blocks.append(_picture(pairs, unit, design))
@@ -141,10 +159,10 @@ def _picture(pairs: Sequence[Pair], unit: str, design: str) -> Picture:
 
 def _pairs(pairs: Sequence[Pair], design: str) -> Table:
     rows = []
+    places = decimals(max(pair.difference.high - pair.difference.low for pair in pairs))
     for pair in pairs:
         gap = pair.difference
-        width = gap.high - gap.low
-        cells = [rounded(each, width) for each in (gap.mean, gap.low, gap.high)]
+        cells = [written(each, places) for each in (gap.mean, gap.low, gap.high)]
         rows.append([f"{pair.other}, {MEASURES[pair.measure]}", *cells, str(gap.users), pair.verdict])
     return Table(
         f"Ours less the other: {design}", ("other policy", "difference", "from", "to", "trials", "verdict"), rows
@@ -164,7 +182,7 @@ def _findings(summary: Summary) -> list[Block]:
     ]
     ours = [line for line in known if line.policy == OURS]
     if len(ours) > 1:
-        rows = [[line.design, *_estimates(line)] for line in ours]
+        rows = [[line.design, *cells] for line, cells in zip(ours, _estimates(ours), strict=True)]
         blocks.append(Table("The trial's policy, by design", ("design", *ESTIMATES), rows))
     if len(summary.designs) > 1:
         blocks.append(
@@ -178,23 +196,25 @@ def _findings(summary: Summary) -> list[Block]:
     def each(design: str) -> list[Block]:
         lines = [line for line in known if line.design == design]
         marked = [i for i, line in enumerate(lines) if line.policy == OURS]
-        return [Table(design, ("policy", *ESTIMATES), [[line.policy, *_estimates(line)] for line in lines], marked)]
+        rows = [[line.policy, *cells] for line, cells in zip(lines, _estimates(lines), strict=True)]
+        return [Table(design, ("policy", *ESTIMATES), rows, marked)]
 
     return [*blocks, *_by_design(summary, each)]
 
 
-def _estimates(line: Line) -> list[str]:
-    found = line.finding
-    assert found is not None
-    return [
-        f"{found.truth:.3g}",
-        _shown(found.bias),
-        f"{100 * found.coverage.mean:.1f} %",
-        f"{100 * found.coverage.low:.0f}–{100 * found.coverage.high:.0f} %",
-        f"{100 * found.power.mean:.0f} %",
-        f"{100 * found.power.low:.0f}–{100 * found.power.high:.0f} %",
-        f"{found.length:.3g}",
+def _estimates(lines: Sequence[Line]) -> list[list[str]]:
+    """How the effect is found, a row for each line; the numbers of a column are written alike."""
+    known = [line.finding for line in lines if line.finding is not None]
+    columns = [
+        numbers([found.truth for found in known], 2),
+        averages([found.bias for found in known]),
+        [percent(found.coverage.mean) for found in known],
+        [percents(found.coverage) for found in known],
+        [percent(found.power.mean) for found in known],
+        [percents(found.power) for found in known],
+        numbers([found.length for found in known]),
     ]
+    return [list(row) for row in zip(*columns, strict=True)]
 
 
 def _probabilities(summary: Summary) -> list[Block]:
@@ -215,15 +235,15 @@ def _trouble(summary: Summary, study: Study) -> list[Block]:
     def each(design: str) -> list[Block]:
         blocks: list[Block] = []
         line = next((one for one in summary.of(design) if one.policy == OURS), summary.of(design)[0])
-        rows = [[what, f"{count:.4g}"] for what, count in line.counts.items()]
+        rows = [[what, f"{count:.1f}"] for what, count in line.counts.items()]
         blocks.append(Table(f"{line.design}: per trial, on average", ("what", "how often"), rows))
         blocks.extend(_facts(line))
         took = line.averages
         blocks.append(
             Paragraph(
-                f"{100 * took['fallback'].mean:.1f} % of decisions are made by a fallback, not by the policy. A "
-                f"decision took {took['median_ms'].mean:.2g} ms in the middle, and at least "
-                f"{took['p95_ms'].mean:.2g} ms for the slowest twentieth, driven by {study.drive}."
+                f"{percent(took['fallback'].mean)} of decisions are made by a fallback, not by the policy. Half of "
+                f"the decisions took less than {took['median_ms'].mean:.2f} ms, 95 % less than "
+                f"{took['p95_ms'].mean:.2f} ms (--drive {study.drive})."
             )
         )
         return blocks
@@ -262,7 +282,7 @@ def _how(summary: Summary, study: Study) -> list[Block]:
         f"{name} {value}" for name, value in study.population.parameters.items() if value is not None
     )
     seconds = ", ".join(
-        f"{line.policy} {line.seconds:.2g}" for line in summary.lines if line.design == summary.designs[0]
+        f"{line.policy} {line.seconds:.2f}" for line in summary.lines if line.design == summary.designs[0]
     )
     return [
         Table("Policies", ("name", "what it does"), about, words=True),

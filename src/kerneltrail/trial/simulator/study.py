@@ -13,6 +13,7 @@ from typing import Any
 
 from kerneltrail.engines import Engine, Serial, one_blas_thread, results
 from kerneltrail.errors import DataError
+from kerneltrail.names import nearest
 from kerneltrail.progress import Progress, Tell
 from kerneltrail.store.cache import JSON, KEY, Cache
 from kerneltrail.store.code import outside_code
@@ -32,7 +33,7 @@ from kerneltrail.trial.simulator.trouble import TROUBLES, Trouble
 EVERYBODY = (OURS, *POLICIES)
 """All policies, the trial's own first."""
 STAGE = "simulating trials"
-SHOWN = ("page.py", "figures.py", "summary.py", "study.py")
+SHOWN = ("page.py", "figures.py", "numbers.py", "summary.py", "study.py")
 """Files of this package that change no number of a run."""
 
 
@@ -152,8 +153,9 @@ def simulate(
     Seeds come first, so that a study that is stopped has whole seeds of everything, and can be reported.
     """
     for policy in policies:
-        if policy != OURS:
-            _ = POLICIES[policy]
+        known = (OURS, *POLICIES)
+        if policy not in known:
+            raise DataError(f"no policy is called {policy!r}; {nearest(policy, known, 'there are')}")
     names = {
         (place, policy): f"run-{study.key(each, policy)}" for place, each in enumerate(designs) for policy in policies
     }

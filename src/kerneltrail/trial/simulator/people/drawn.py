@@ -24,6 +24,8 @@ from kerneltrail.trial.simulator.people.participant import (
     POPULATIONS,
     Population,
     ScriptedParticipant,
+    assumed_availability,
+    checked_share,
 )
 
 JITTER = 1e-8
@@ -33,17 +35,17 @@ JITTER = 1e-8
 class DrawnParticipant(ScriptedParticipant):
     """Somebody new, as the graph draws them."""
 
-    def __init__(self, model: LearntGraph, effect: float | None, hours: Array) -> None:
+    def __init__(self, model: LearntGraph, effect: float | None, share: float, hours: Array) -> None:
         count = len(model.covariates)
         super().__init__(model.covariates, [-np.inf] * count, [np.inf] * count, hours)
-        self.model, self.effect = model, effect
+        self.model, self.effect, self.share = model, effect, share
 
     def _begin(self, rng: np.random.Generator) -> None:
         model, reward, scaler = self.model, self.model.reward, self.model.scaler
         assert reward is not None
         self._rows = drawn_contexts(model, self.hours, rng)
         scaled = scaler.transform(self._rows)
-        self._could = rng.random(self.points) < AVAILABLE
+        self._could = rng.random(self.points) < self.share
         target = self._function(scaled, rng)
         weights = rng.multivariate_normal(np.zeros(len(reward.names)), reward.weight_covariance, method="eigh")
         nobody = Assignment(*(np.zeros(self.points) for _ in range(3)))
@@ -91,13 +93,27 @@ def _drawn(matrix: Array, rng: np.random.Generator) -> Array:
 @POPULATIONS.named("model")
 @dataclass(frozen=True)
 class Drawn(Population):
-    """People drawn from the trial's own model."""
+    """People drawn from the trial's own model.
+
+    Attributes:
+        available: share of decision points at which somebody can act. A model does not know the pilot users' own.
+    """
+
+    available: float = AVAILABLE
 
     name: ClassVar[str] = "model"
+
+    def __post_init__(self) -> None:
+        checked_share(self.name, self.available)
+
+    @property
+    def availability(self) -> str:
+        """A share, which is assumed."""
+        return assumed_availability(self.name, self.available)
 
     def participant(self, hours: Array, slots: int) -> DrawnParticipant:
         """Somebody new."""
         model = self.source.model
         if model is None or not model.takes_action:
             raise DataError("participants of the kind model need the protocol's model, with a reward model")
-        return DrawnParticipant(model, self.effect, hours)
+        return DrawnParticipant(model, self.effect, self.available, hours)

@@ -20,6 +20,8 @@ from kerneltrail.trial.simulator.people.participant import (
     POPULATIONS,
     Population,
     ScriptedParticipant,
+    assumed_availability,
+    checked_share,
 )
 
 BASE = 3.0
@@ -41,7 +43,7 @@ class Walker(ScriptedParticipant):
         hour = np.clip(self.hours + rng.uniform(-0.5, 0.5, rows), 0.0, 24.0)
         warm = mobile_health.temperature(np.resize(hour, days * self.slots), days, rng, self.slots)[:rows]
         self._rows = np.column_stack([hour, mobile_health.steps_before(rows, rng), warm])
-        self._could = rng.random(rows) < AVAILABLE
+        self._could = rng.random(rows) < population.available
         main, slope = rng.standard_normal(2)
         self._without = BASE + draw_target(kernel, self._rows, HeartSteps.covariates, rng)
         steps = self._rows[:, 1] - MIDDLE
@@ -58,12 +60,14 @@ class HeartSteps(Population):
     Attributes:
         main, main_sd: what a prompt adds to log steps, on average over people, and how much people differ.
         slope, slope_sd: how that changes with the log steps of the half hour before.
+        available: share of decision points at which somebody can act.
     """
 
     main: float = 0.15
     main_sd: float = 0.35
     slope: float = -0.1
     slope_sd: float = 0.08
+    available: float = AVAILABLE
 
     name: ClassVar[str] = "heartsteps"
     covariates: ClassVar[tuple[str, ...]] = mobile_health.COVARIATES
@@ -72,6 +76,14 @@ class HeartSteps(Population):
     units: ClassVar[dict[str, str]] = mobile_health.UNITS
     pool: ClassVar[str] = "LIN[log_steps30pre] + SE[hour] + SE[temperature]"
     times: ClassVar[tuple[str, ...]] = ("08:30", "12:30", "15:30", "18:30", "21:00")
+
+    def __post_init__(self) -> None:
+        checked_share(self.name, self.available)
+
+    @property
+    def availability(self) -> str:
+        """A share, which is assumed."""
+        return assumed_availability(self.name, self.available)
 
     def participant(self, hours: Array, slots: int) -> Walker:
         """Somebody who may walk at these hours."""

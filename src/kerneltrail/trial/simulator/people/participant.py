@@ -24,7 +24,7 @@ from kerneltrail.registry import Registry, subclass_of
 from kerneltrail.trajectory.graph import LearntGraph
 
 AVAILABLE = 0.8
-"""Share of decision points at which a participant is available, where nothing else is known."""
+"""Share of decision points at which a participant is available, where nobody says otherwise."""
 
 
 @dataclass(frozen=True)
@@ -193,6 +193,11 @@ class Population(ABC):
     times: ClassVar[tuple[str, ...]] = ("09:00", "12:00", "15:00", "18:00", "21:00")
     sums: ClassVar[bool] = False
 
+    @property
+    def availability(self) -> str:
+        """When its participants are available, in a sentence for people."""
+        return "Somebody can act at every decision point."
+
     @abstractmethod
     def participant(self, hours: Array, slots: int) -> Participant:
         """A participant with decision points at these hours of the clock, so many a day; draw them with `reset`."""
@@ -221,6 +226,27 @@ class Population(ABC):
         person = self.participant(hours, slots)
         person.reset(seed=int(np.random.SeedSequence(seed).generate_state(1, np.uint32)[0]))
         return person
+
+
+def assumed_availability(kind: str, share: float) -> str:
+    """That a share of decision points at which somebody can act is an assumption, and how to make another one."""
+    return (
+        f"Somebody can act at {100 * share:.3g} % of the decision points, drawn by chance. That is an assumption: "
+        f"--people {kind}:available=0.9 makes another one."
+    )
+
+
+def checked_share(kind: str, share: float) -> None:
+    """Refuse a share of available decision points that is none.
+
+    Raises:
+        DataError: if it is not above 0 and at most 1.
+    """
+    if not 0.0 < share <= 1.0:
+        raise DataError(
+            f"available is a share of the decision points, above 0 and up to 1, got {share:g}: write for example "
+            f"--people {kind}:available=0.9"
+        )
 
 
 POPULATIONS: Registry[type[Population]] = Registry("kind of people", DataError, subclass_of(Population))

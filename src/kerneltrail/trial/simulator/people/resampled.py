@@ -97,6 +97,11 @@ class Resampled(Population):
             raise DataError("participants of the kind pilot need the pilot users' rows: name their table with --pilot")
         return tuple(fitted(model, user) for user in pilot.raw if user.rows)
 
+    @property
+    def availability(self) -> str:
+        """As the pilot users'."""
+        return "Somebody can act at a decision point if it was so in the pilot user's row that is drawn for it."
+
     def participant(self, hours: Array, slots: int) -> ResampledParticipant:
         """Somebody like one of the pilot users."""
         if self.source.model is None:
