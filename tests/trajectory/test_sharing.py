@@ -112,6 +112,22 @@ def test_slopes_are_learnt_where_users_differ_and_the_mean_moves_to_them():
     assert (np.linalg.eigvalsh(reward.weight_covariance) > 0.0).all()
 
 
+def test_one_row_far_out_does_not_hide_how_users_differ_in_a_slope():
+    """The truth is 1; over the whole range, with that row, a usual slope would be ten times its prior."""
+    users = [somebody(m, slope=1.0) for m in range(25)]
+    far = User("far", ("x", "z"), np.array([[0.5, 0.5], [0.5, 10.0]]), np.zeros(2), (2,))
+    start, nothing = (
+        PopulationMean(np.zeros(3), ("x", "z"), None, 1.0),
+        Hyperparameters(parse(""), (2.0 * np.log(0.4),)),
+    )
+    variances = []
+    for some in (users, [*users, far]):
+        _, reward = learn_weights(some, [nothing] * len(some), start, Reward.constant(1.0))
+        variances.append(reward.weight_variances[2])
+    assert variances[0] == pytest.approx(1.0, abs=0.5)
+    assert variances[1] == pytest.approx(variances[0], rel=0.3)
+
+
 def test_a_new_user_gets_what_a_mixed_model_gives_where_the_kernel_is_noise_alone():
     """method §8.6: with noise alone, the model is the linear mixed model, at its own estimate of the noise."""
     users = [somebody(m, slope=1.0) for m in range(12)]

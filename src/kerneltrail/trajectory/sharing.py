@@ -175,14 +175,14 @@ def _size(users: Sequence[User]) -> float:
 def _turn(rows: Array, q: int, curves: int, constant: bool) -> Array:
     """Features as they are learnt from, by their weights in the given ones, (q + curves·d, q + curves·d).
 
-    Slopes turn around the middle of the rows, so that a user's level and slopes are told apart, and are over the range
-    of the rows, so that units do not matter; a curve is what is left of its bumps beside a line.
+    Slopes turn around the middle of the rows, so that a user's level and slopes are told apart, and are over their
+    `reach`, so that units do not matter; a curve is what is left of its bumps beside a line.
     """
     d = rows.shape[1]
     turn = np.eye(q + curves * d)
     for j in range(d):
         line = np.column_stack([np.ones(len(rows)), rows[:, j]])
-        slope, reach = q - d + j, max(float(np.ptp(line[:, 1])), 1e-12)
+        slope, reach = q - d + j, reach_of(rows[:, j])
         turn[slope, slope] = 1.0 / reach
         if constant:
             turn[0, slope] = -line[:, 1].mean() / reach
@@ -193,6 +193,14 @@ def _turn(rows: Array, q: int, curves: int, constant: bool) -> Array:
             if constant:
                 turn[0, part] = -beside[0]
     return turn
+
+
+def reach_of(values: Array) -> float:
+    """How far a covariate goes for most rows, two standard deviations: slopes over it compare with levels.
+
+    Over the whole range, which a few rows far out decide, a usual slope would be larger than its prior allows.
+    """
+    return max(2.0 * float(values.std()), 1e-12)
 
 
 def _sums(user: User, hyperparameters: Hyperparameters, features: Array) -> Sums:

@@ -16,7 +16,7 @@ from kerneltrail.kernels import Pool
 from kerneltrail.studies.bench.benchmark import Benchmark, Row, Tick, number, silent, text
 from kerneltrail.trajectory.fit import fit
 from kerneltrail.trajectory.model import TrajectoryModel
-from kerneltrail.trajectory.sharing import weights_between
+from kerneltrail.trajectory.sharing import reach_of, weights_between
 
 CASES = {
     "Normal noise": MixedTruth(noise_spread=0.4),
@@ -124,10 +124,9 @@ def _spread(made: MixedSimulation, model: TrajectoryModel, unit: float) -> Itera
         assert followed.hyperparameters is not None
         fitted.append(followed.hyperparameters)
     between, _, _ = weights_between(users, fitted, model.reward)
-    # A slope is learnt over the whole range of its covariate.
-    ranges = np.ptp(np.concatenate([user.X for user in made.train.raw]), axis=0)
+    rows = np.concatenate([user.X for user in made.train.raw])
     for j, true in enumerate(made.truth.between):
-        factor = unit / (1.0 if j == 0 else float(ranges[j - 1]) ** 2)
+        factor = unit / (1.0 if j == 0 else reach_of(rows[:, j - 1]) ** 2)
         if true > 0.0:
             what = "variance of levels" if j == 0 else f"variance of slopes along x{j}"
             values = (between.between[j], between.low[j], between.high[j])
