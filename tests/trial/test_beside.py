@@ -44,7 +44,9 @@ def folder(tmp_path, location):
     centred_model().save(tmp_path / "pilot.trail")
     made, _ = make_folder(tmp_path / "study", tmp_path / "pilot.trail", trial="walks")
     file = made.path / "protocol.yaml"
-    file.write_text(file.read_text().replace('daily: "03:00"', "every: 1000").replace("500", "60000"))
+    file.write_text(
+        file.read_text().replace('daily: "03:00"', "every: 1000").replace("deadline_ms: 500", "deadline_ms: 60000")
+    )
     return Folder(made.path, str(location))
 
 
