@@ -17,7 +17,7 @@ from contextlib import suppress
 from functools import partial
 from typing import Protocol as Interface
 
-from kerneltrail.engines import short_turns
+from kerneltrail.engines import leave_settled, short_turns
 from kerneltrail.engines.process import begin_worker
 from kerneltrail.errors import LedgerError, TrialError
 from kerneltrail.trial import apart, updating
@@ -85,7 +85,7 @@ def _in_process(again: Again, id: str | None) -> int:
 def work(parent: int, again: Again, id: str | None) -> None:
     """What the process does: an update to its end, or all states where there is none; it ends with its parent."""
     begin_worker(parent)
-    trial = apart.aside(again)  # which reads the whole ledger
+    trial = apart.aside(partial(_opened, again))
     try:
         if id is None:
             apart.aside(trial.warm)
@@ -93,6 +93,13 @@ def work(parent: int, again: Again, id: str | None) -> None:
             trial.complete(id, apart.aside)
     finally:
         trial.close()
+
+
+def _opened(again: Again) -> Opened:
+    """The trial in another process: with the whole ledger, which need not be gone over again and again."""
+    trial = again()
+    leave_settled()
+    return trial
 
 
 def warm(core: Core, again: Again | None = None) -> int:
