@@ -24,7 +24,9 @@ def made(tmp_path_factory):
     study = folder / "study"
     said = [run("trial", "init", folder / "pilot.trail", "--trial", "walks", "--folder", study)]
     text = (study / "protocol.yaml").read_text()
-    (study / "protocol.yaml").write_text(text.replace('daily: "03:00"', "every: 3").replace("500", "60000"))
+    (study / "protocol.yaml").write_text(
+        text.replace('daily: "03:00"', "every: 3").replace("deadline_ms: 500", "deadline_ms: 60000")
+    )
     said.append(run("trial", "freeze", "--folder", study))
     now = datetime.now(UTC)
     running = Folder(study).open()

@@ -54,7 +54,9 @@ def test_a_trial_on_postgresql_from_its_protocol_to_a_restored_copy(tmp_path, ad
     centred_model().save(tmp_path / "pilot.trail")
     ok(run("trial", "init", tmp_path / "pilot.trail", "--trial", "walks", "--folder", study))
     text = (study / "protocol.yaml").read_text()
-    (study / "protocol.yaml").write_text(text.replace('daily: "03:00"', "every: 1000").replace("500", "60000"))
+    (study / "protocol.yaml").write_text(
+        text.replace('daily: "03:00"', "every: 1000").replace("deadline_ms: 500", "deadline_ms: 60000")
+    )
     refused(run("trial", "status", *here), "has no ledger of the trial walks yet")
     assert "Version 1 of the protocol is frozen" in ok(run("trial", "freeze", *here))
     token = ok(run("trial", "key", "create", "--scope", "app", "--scope", "operator", "--note", "all", *here))

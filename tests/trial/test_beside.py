@@ -2,6 +2,8 @@
 
 import multiprocessing
 import os
+import subprocess
+import sys
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -10,7 +12,7 @@ from time import monotonic, sleep
 import pytest
 
 from kerneltrail.errors import UpdateRunning
-from kerneltrail.trial import states
+from kerneltrail.trial import apart, beside, states
 from kerneltrail.trial.conduct import Trial
 from kerneltrail.trial.folder import BACKUPS, Folder, make_folder
 from kerneltrail.trial.ledger import Ledger
@@ -42,7 +44,9 @@ def folder(tmp_path, location):
     centred_model().save(tmp_path / "pilot.trail")
     made, _ = make_folder(tmp_path / "study", tmp_path / "pilot.trail", trial="walks")
     file = made.path / "protocol.yaml"
-    file.write_text(file.read_text().replace('daily: "03:00"', "every: 1000").replace("500", "60000"))
+    file.write_text(
+        file.read_text().replace('daily: "03:00"', "every: 1000").replace("deadline_ms: 500", "deadline_ms: 60000")
+    )
     return Folder(made.path, str(location))
 
 
@@ -115,6 +119,56 @@ class Stuck:
 
 def stuck(mark):
     return Stuck(mark)
+
+
+LOADED = os.nice(0)
+"""The priority of the thread that loaded this module; in another process, of the one that loads it there."""
+
+
+@dataclass(frozen=True)
+class Noting:
+    """In the place of a trial: it notes at which priority (by how much it is lower) each part is done."""
+
+    file: Path
+
+    def note(self, what, by):
+        with self.file.open("a") as file:
+            file.write(f"{what} {by}\n")
+
+    def complete(self, id, aside):
+        aside(lambda: self.note("computes", os.nice(0)))
+        self.note("records", os.nice(0))
+
+    def warm(self):
+        self.note("warms", os.nice(0))
+
+    def close(self):
+        pass
+
+
+def noting(file):
+    noting = Noting(file)
+    noting.note("loads", LOADED)
+    noting.note("opens", os.nice(0))
+    return noting
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere a thread has the priority of its process")
+def test_only_what_is_recorded_is_done_at_full_priority(tmp_path):
+    assert beside._in_process(partial(noting, tmp_path / "update"), "1") == 0
+    assert beside._in_process(partial(noting, tmp_path / "warm"), None) == 0
+    here, low = os.nice(0), min(19, os.nice(0) + apart.NICE)
+    noted = (tmp_path / "update").read_text().split("\n")
+    assert noted == [f"loads {low}", f"opens {low}", f"computes {low}", f"records {here}", ""]
+    assert (tmp_path / "warm").read_text().split("\n") == [f"loads {low}", f"opens {low}", f"warms {low}", ""]
+
+
+def test_a_process_begins_with_next_to_nothing_of_the_package():
+    code = (
+        "import sys, kerneltrail.trial.apart; print(*(name for name in sys.modules if name.startswith('kerneltrail')))"
+    )
+    shown = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout
+    assert set(shown.split()) == {"kerneltrail", "kerneltrail.trial", "kerneltrail.trial.apart"}
 
 
 def broken():

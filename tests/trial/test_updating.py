@@ -9,7 +9,7 @@ import pytest
 from kerneltrail.errors import TrialError, UnknownName
 from kerneltrail.gp import Reward
 from kerneltrail.trajectory.model_file import fingerprint
-from kerneltrail.trial import checks, states
+from kerneltrail.trial import checks, states, updating
 from kerneltrail.trial.protocol import Protocol
 from kerneltrail.trial.versions import Versions
 from trajectory.small import small_model
@@ -170,6 +170,33 @@ def test_with_another_model_everybody_is_followed_anew_with_the_same_batches(loc
 def _of(model):
     stated = Protocol.from_model(model, trial="walks", commitment=agreed().draw.commitment).to_json()
     return {name: stated[name] for name in ("model", "allocation")}
+
+
+def test_what_was_recorded_meanwhile_is_read_before_the_end_is_recorded(trial, location, time, monkeypatch):
+    walked(trial)
+    id = updating.begin(trial._core, "test", None, "")
+    other, learn, finish = begun(location, time), updating.learn, updating.finish
+    known, last, where = [], [], []
+
+    def learnt(core, job):
+        result = learn(core, job)
+        other.decide(asked(index=8))
+        last.append(other._core.ledger.head().sequence)
+        return result
+
+    def finished(core, *given):
+        known.append(core._folded._state.sequence)
+        where.append(threading.current_thread().name)
+        return finish(core, *given)
+
+    monkeypatch.setattr(updating, "learn", learnt)
+    monkeypatch.setattr(updating, "finish", finished)
+    with ThreadPoolExecutor(1, thread_name_prefix="aside") as pool:
+        done = trial.complete(id, lambda call: pool.submit(call).result())
+    assert done.state == "done"
+    assert known == last
+    assert where == [threading.current_thread().name]
+    other.close()
 
 
 def test_decisions_do_not_wait_for_a_replay(trial, monkeypatch):

@@ -49,7 +49,7 @@ def serve(
             say([f"{name} is served at {at}/v1/trials/{name}, for people at {at}/desk; Ctrl-C stops it"])
             if host not in ("127.0.0.1", "::1", "localhost"):
                 say(["Others can reach this address: put a proxy with TLS before it (docs/trial.md)."], style="yellow")
-            app = create_app(opened, name=name, interval=every, threads=threads)
+            app = create_app(opened, name=name, interval=every, threads=threads, alone=True)
             server_for(app).run(sockets=[listener])
     finally:
         opened.close()

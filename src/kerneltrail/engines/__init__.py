@@ -3,7 +3,7 @@
 from kerneltrail.engines.choice import engine_for
 from kerneltrail.engines.dask import Dask
 from kerneltrail.engines.engine import Engine, JobFailure, Local, Serial, one_blas_thread, results
-from kerneltrail.engines.process import keep_freed_memory
+from kerneltrail.engines.process import keep_freed_memory, leave_settled
 from kerneltrail.engines.turns import short_turns
 
 __all__ = [
@@ -14,6 +14,7 @@ __all__ = [
     "Serial",
     "engine_for",
     "keep_freed_memory",
+    "leave_settled",
     "one_blas_thread",
     "results",
     "short_turns",

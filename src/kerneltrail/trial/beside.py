@@ -9,26 +9,22 @@ from __future__ import annotations
 
 import multiprocessing
 import os
-import signal
+import pickle
 import threading
 import time
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from functools import partial
 from typing import Protocol as Interface
-from typing import TypeVar
 
-from kerneltrail.engines import short_turns
+from kerneltrail.engines import leave_settled, short_turns
 from kerneltrail.engines.process import begin_worker
 from kerneltrail.errors import LedgerError, TrialError
-from kerneltrail.trial import updating
+from kerneltrail.trial import apart, updating
 from kerneltrail.trial.core import Core
 from kerneltrail.trial.ledger.participant import Participant
 from kerneltrail.trial.versions import Version, Versions
 
-T = TypeVar("T")
-NICE = 10
-"""By how much the priority of what takes long in such a process is lower."""
 PAUSE = 0.01
 """Seconds between states that are read while decisions are made; four times as long as it took, if that is more."""
 
@@ -78,7 +74,9 @@ def _watch(core: Core, id: str, again: Again) -> None:
 def _in_process(again: Again, id: str | None) -> int:
     """The code with which a process ended that did an update, or computed states; negative if it was killed."""
     context = multiprocessing.get_context("spawn")  # a copy of this process would share its connections
-    process = context.Process(target=work, args=(os.getpid(), again, id), name=f"update {id}")
+    # As bytes: what it is made of is then loaded at a lower priority, which takes as long as some decisions.
+    job = pickle.dumps(partial(work, os.getpid(), again, id))
+    process = context.Process(target=apart.begin, args=(job,), name=f"update {id}")
     process.start()
     process.join()
     return process.exitcode or 0
@@ -86,32 +84,22 @@ def _in_process(again: Again, id: str | None) -> int:
 
 def work(parent: int, again: Again, id: str | None) -> None:
     """What the process does: an update to its end, or all states where there is none; it ends with its parent."""
-    for each in (signal.SIGINT, signal.SIGTERM):  # they are for the server, which waits for this process
-        signal.signal(each, signal.SIG_IGN)
     begin_worker(parent)
-    trial = again()
+    trial = apart.aside(partial(_opened, again))
     try:
         if id is None:
-            aside(trial.warm)
+            apart.aside(trial.warm)
         else:
-            trial.complete(id, aside)
+            trial.complete(id, apart.aside)
     finally:
         trial.close()
 
 
-def aside(call: Callable[[], T]) -> T:
-    """Call a function in a thread at a lower priority.
-
-    The thread that records keeps its priority (on Linux each has its own): decisions wait for it, and it would hardly
-    get its turn on a busy machine.
-    """
-    with ThreadPoolExecutor(1, initializer=_lower) as pool:
-        return pool.submit(call).result()
-
-
-def _lower() -> None:
-    if hasattr(os, "nice"):
-        os.nice(NICE)
+def _opened(again: Again) -> Opened:
+    """The trial in another process: with the whole ledger, which need not be gone over again and again."""
+    trial = again()
+    leave_settled()
+    return trial
 
 
 def warm(core: Core, again: Again | None = None) -> int:

@@ -200,7 +200,9 @@ def run(core: Core, id: str, aside: Aside | None = None) -> Updated:
     def learnt() -> tuple[Job, Learnt]:
         _copy(core, id)
         job = _started(core, id)
-        return job, learn(core, job)
+        result = learn(core, job)
+        with core.reading():  # what was recorded meanwhile, perhaps thousands of decisions, is read here
+            return job, result
 
     try:
         with short_turns():  # decisions may go on in other threads meanwhile

@@ -44,6 +44,17 @@ class Fake:
         self._called("watch")
 
 
+@pytest.mark.parametrize("alone", [False, True])
+def test_only_a_process_that_does_nothing_but_serve_leaves_what_is_settled(monkeypatch, alone):
+    trial = Fake()
+    monkeypatch.setattr(module, "leave_settled", lambda: trial.calls.append("settled"))
+    running = Served(trial, "walks", interval=0, alone=alone)
+    running._live()
+    assert trial.calls == ["warm", *(["settled"] if alone else [])]
+    assert running.ready
+    running.stop()
+
+
 def test_a_tick_starts_what_is_due_and_watches_whatever_fails():
     trial = Fake()
     running = Served(trial, "walks", interval=0)

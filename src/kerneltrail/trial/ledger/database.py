@@ -111,7 +111,7 @@ class Database:
         with self._translated(NotRecorded, "nothing was recorded"):
             if not self._ready:
                 self._prepare()
-            if not self._turns.acquire(max(seconds, min(_OWN, self.patience))):
+            if not self._turns.acquire(self.for_threads(patience)):
                 raise NotRecorded(
                     f"the database {self.shown} is locked by another writer for too long; nothing was recorded"
                 )
@@ -122,6 +122,11 @@ class Database:
                     yield connection
             finally:
                 self._turns.release()
+
+    def for_threads(self, patience: float | None) -> float:
+        """Seconds that a writer waits for threads of its own process, whose turns are short: a second at least."""
+        seconds = self.patience if patience is None else min(patience, self.patience)
+        return max(seconds, min(_OWN, self.patience))
 
     @property
     def _idle(self) -> str:

@@ -29,7 +29,8 @@ from sqlalchemy import select
 from kerneltrail.trial.ledger import queries
 from kerneltrail.trial.ledger.database import PATIENCE, Database
 from kerneltrail.trial.ledger.entries import Entry, check_name, stamp
-from kerneltrail.trial.ledger.writer import Appended, Head, Removal, Writer
+from kerneltrail.trial.ledger.together import Together
+from kerneltrail.trial.ledger.writer import Appended, Draft, Head, Removal, Writer
 
 
 class Ledger:
@@ -56,6 +57,7 @@ class Ledger:
         self.trial = check_name(trial, "the trial")
         self.clock = clock or partial(datetime.now, UTC)
         self.salts = salts or partial(secrets.token_bytes, 16)
+        self._together = Together(self.transaction)
 
     def append(
         self,
@@ -68,7 +70,7 @@ class Ledger:
         response: bytes | None = None,
         patience: float | None = None,
     ) -> Appended:
-        """Record one entry; when this returns, it is on the disk.
+        """Record one entry; when this returns, it is on the disk. What several threads append may be one commit.
 
         The same key again is a repeat if the request's hash is the same, or without one the payload: the entry that was
         recorded first comes back, with the bytes that were answered.
@@ -87,10 +89,8 @@ class Ledger:
             ParticipantRemoved: if the participant's data were removed.
             NotRecorded: if the database could not take it.
         """
-        with self.transaction(patience) as writer:
-            return writer.append(
-                kind, key, payload, participant=participant, request_hash=request_hash, response=response
-            )
+        draft = Draft.of(kind, key, payload, participant, request_hash, response)
+        return self._together.record(draft, patience, self.database.for_threads(patience))
 
     @contextmanager
     def transaction(self, patience: float | None = None) -> Iterator[Writer]:

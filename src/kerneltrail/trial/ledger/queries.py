@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sqlalchemy import and_, bindparam, func, insert, select, union_all
+from sqlalchemy import Table, and_, bindparam, func, insert, select, text, union_all
 
 from kerneltrail.trial.ledger import schema
 from kerneltrail.trial.ledger.entries import Entry, Kind
@@ -39,3 +39,12 @@ LAST = select(ENTRIES.c.sequence, ENTRIES.c.hash).where(_OF_TRIAL).order_by(ENTR
 BY_THEN = select(func.max(ENTRIES.c.sequence)).where(_OF_TRIAL, ENTRIES.c.received_at <= bindparam("then"))
 INSERT_ENTRY, INSERT_PAYLOAD = insert(ENTRIES), insert(PAYLOADS)
 ENTRY_NAMES, PAYLOAD_NAMES = list(ENTRIES.c.keys()), list(PAYLOADS.c.keys())
+
+
+def _inserted(table: Table) -> str:
+    names = list(table.c.keys())
+    return f"INSERT INTO {table.name} ({', '.join(names)}) VALUES ({', '.join(f':{name}' for name in names)})"
+
+
+INSERT_BOTH = text(f"WITH entry AS ({_inserted(ENTRIES)}) {_inserted(PAYLOADS)}")
+"""An entry with its payload in one message to PostgreSQL; SQLite, which knows no such statement, needs no messages."""

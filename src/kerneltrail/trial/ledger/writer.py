@@ -100,8 +100,11 @@ class Writer:
         response: bytes | None = None,
     ) -> Appended:
         """As `Ledger.append`, but it is on the disk only when the transaction ends."""
-        draft = Draft.of(kind, key, payload, participant, request_hash, response)
-        stored = self._stored(draft.kind, key, participant)
+        return self.record(Draft.of(kind, key, payload, participant, request_hash, response))
+
+    def record(self, draft: Draft) -> Appended:
+        """As `append`, of an entry that is spelt."""
+        stored = self._stored(draft.kind, draft.key, draft.participant)
         if stored is not None:
             _check_repeat(stored, draft)
             return Appended(stored, new=False)
@@ -206,10 +209,12 @@ def _gone(removal: Entry, kind: Kind, key: str) -> ParticipantRemoved:
 
 def insert_entries(connection: Connection, new: list[Entry]) -> None:
     """Write entries and their payloads as they are."""
-    connection.execute(
-        queries.INSERT_ENTRY, [{name: getattr(entry, name) for name in queries.ENTRY_NAMES} for entry in new]
-    )
+    rows = [{name: getattr(entry, name) for name in queries.ENTRY_NAMES} for entry in new]
     beside = [{name: getattr(entry, name) for name in queries.PAYLOAD_NAMES} for entry in new if not entry.removed]
+    if len(new) == len(beside) == 1 and connection.dialect.name == "postgresql":
+        connection.execute(queries.INSERT_BOTH, rows[0] | beside[0])
+        return
+    connection.execute(queries.INSERT_ENTRY, rows)
     if beside:
         connection.execute(queries.INSERT_PAYLOAD, beside)
 

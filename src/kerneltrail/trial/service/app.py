@@ -39,6 +39,7 @@ def create_app(
     clock: Callable[[], datetime] = lambda: datetime.now(UTC),
     interval: float = 30.0,
     threads: int = 8,
+    alone: bool = False,
 ) -> FastAPI:
     """The service of one trial.
 
@@ -49,8 +50,9 @@ def create_app(
         clock: what says what time it is.
         interval: seconds between looks at the clock, for updates that are due and alerts; 0 for none.
         threads: that decide at the same time.
+        alone: whether this process does nothing but serve it (`engines.leave_settled`).
     """
-    served = Served(trial, name, limits or CallLimits(), clock, interval, threads)
+    served = Served(trial, name, limits or CallLimits(), clock, interval, threads, alone)
     app = _described()
     app.state.served = served
     app.router.lifespan_context = _lifespan

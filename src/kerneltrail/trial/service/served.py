@@ -12,6 +12,7 @@ from datetime import UTC, datetime
 from typing import ParamSpec, TypeVar
 from urllib.parse import quote
 
+from kerneltrail.engines import leave_settled
 from kerneltrail.errors import UpdateRunning
 from kerneltrail.trial.conduct import Trial
 from kerneltrail.trial.service.limits import Buckets, CallLimits
@@ -39,6 +40,7 @@ class Served:
         clock: what says what time it is.
         interval: seconds between looks at the clock (updates that are due, alerts); 0 for none.
         threads: that decide, and as many for everything else.
+        alone: whether this process only serves; what is there when it is ready then stays out of garbage collection.
     """
 
     trial: Trial
@@ -47,6 +49,7 @@ class Served:
     clock: Callable[[], datetime] = lambda: datetime.now(UTC)
     interval: float = 30.0
     threads: int = 8
+    alone: bool = False
 
     def __post_init__(self) -> None:
         self.path = quote(self.name, safe="")
@@ -110,6 +113,8 @@ class Served:
             else:
                 LOGGER.info("ready: %d states computed in %.1f s", count, time.perf_counter() - began)
                 break
+        if self.alone:
+            leave_settled()
         self._warm.set()
         while self.interval > 0 and not self._stopping.wait(self.interval):
             self.tick()
