@@ -13,7 +13,7 @@ from kerneltrail.trial.analysis.record import read_record
 from kerneltrail.trial.export import table
 from kerneltrail.trial.folder import Folder
 
-from ..running import Time, asked, enrol, outcome
+from ..running import Time, agreed, asked, begun, enrol, outcome, walked
 from .study import BEGIN, agreement, begun_in, read
 
 
@@ -100,6 +100,44 @@ def test_no_update_was_due_before_the_first_decision_was_recorded(tmp_path):
     trial.close()
     updates = fidelity_of(read_record(*read(Folder(tmp_path / "walks")))).updates
     assert (updates.planned, updates.late) == (0, 0)
+
+
+def test_updates_are_judged_by_the_protocol_that_was_in_force(tmp_path):
+    """Four weeks of updates on Mondays, all in time; then it says daily, and two days without one."""
+    time = Time(BEGIN)
+    weekly = agreed(updates={"weekly": "Monday 03:00", "timezone": "UTC"})
+    trial = begun_in(tmp_path / "walks", weekly, time)
+    enrol(trial, "p01")
+    for day in range(29):
+        time.now = (BEGIN + timedelta(days=day)).replace(hour=3, minute=5)
+        if time.now.weekday() == 0:
+            trial.update(reason="weekly")
+        if day < 28:
+            time.now = BEGIN + timedelta(days=day)
+            answer = trial.decide(asked(index=day, at=time.now, hour=9.0))
+            trial.outcomes([outcome(answer, 1.0, name=f"o{day}")])
+    time.go(hours=5)
+    daily = agreed(updates={"daily": "03:00", "timezone": "UTC"})
+    trial.freeze(daily, reason="more often", by="the principal investigator")
+    time.go(days=2)
+    trial.decide(asked(index=99, at=time.now, hour=9.0))
+    trial.close()
+    updates = fidelity_of(read_record(*read(Folder(tmp_path / "walks")))).updates
+    assert (updates.planned, updates.late) == (4 + 2, 2)
+
+
+def test_a_message_that_is_reported_as_failed_did_not_arrive(tmp_path):
+    """The app says that it failed, and not which action was delivered; of the second nobody says anything."""
+    time = Time(BEGIN)
+    trial = begun(tmp_path / "ledger.db", time, warm=False)
+    enrol(trial, "p01")
+    acted = [each.value for each in walked(trial, "p01", range(12), time) if each.value["action"]]
+    for each in acted[1:]:
+        trial.deliver(each["decision_id"], status="failed", at=time.now, delivered_action=None)
+    fidelity = fidelity_of(read_record(trial.snapshot(), trial.protocol))
+    trial.close()
+    assert (fidelity.acted, fidelity.undelivered, fidelity.unreported) == (len(acted), len(acted) - 1, 1)
+    assert fidelity.undelivered > 1
 
 
 def test_after_everybodys_last_day_no_update_is_due(copied):

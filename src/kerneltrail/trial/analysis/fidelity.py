@@ -12,6 +12,7 @@ from kerneltrail.trial.alarms import GRACE
 from kerneltrail.trial.analysis.record import Record
 from kerneltrail.trial.decided import present
 from kerneltrail.trial.ledger.entries import instant
+from kerneltrail.trial.protocol import Protocol
 from kerneltrail.trial.ratio import Ratio, Tenth, by_version, ratio_of, tenths
 from kerneltrail.trial.rhythm import last_planned, takes_part
 
@@ -109,8 +110,8 @@ def fidelity_of(record: Record) -> Fidelity:
         rungs=dict(Counter(point.rung for point in record.points).most_common()),
         incidents=_incidents(record),
         updates=_updates(record),
-        undelivered=sum(each.delivered == 0 for each in acting),
-        unreported=sum(each.delivered is None for each in acting),
+        undelivered=sum(each.lost for each in acting),
+        unreported=sum(each.delivered is None and not each.lost for each in acting),
         acted=len(acting),
     )
 
@@ -144,20 +145,33 @@ def _planned(record: Record) -> list[datetime]:
 
     It ran from when its protocol was frozen and its first decision recorded, whatever time that decision names, to the
     newest entry; that somebody looked at outcomes is no entry in this sense, else an analysis would change the next.
+    What was planned at a time is what the protocol in force then says.
     """
     state = record.state
     people = present(state)
     recorded = min(
         instant(each.received_at) for person in state.participants.values() for each in person.decisions.values()
     )
-    first = max(instant(state.protocols[0].received_at), recorded)
     entries = [each.received_at for each in state.incidents.values()]
     entries += [each.finished_at or each.started_at for each in state.updates.values()]
     end = max([record.until, *map(instant, entries)]) - GRACE
-    times = []
-    planned = last_planned(record.protocol, end) if end > first else None
+    frozen = [instant(each.received_at) for each in state.protocols]
+    times: list[datetime] = []
+    for version, begins, stops in zip(state.protocols, frozen, [*frozen[1:], end], strict=True):
+        protocol = Protocol.from_json(version.payload["protocol"])
+        times += _between(protocol, max(begins, recorded), min(stops, end))
+    return [
+        planned
+        for planned in times
+        if any(takes_part(person, planned) and person.status(planned) != "withdrawn" for person in people)
+    ]
+
+
+def _between(protocol: Protocol, first: datetime, last: datetime) -> list[datetime]:
+    """Times of updates by a protocol's schedule, after `first` and up to `last`."""
+    times: list[datetime] = []
+    planned = last_planned(protocol, last) if last > first else None
     while planned is not None and planned > first:
-        if any(takes_part(person, planned) and person.status(planned) != "withdrawn" for person in people):
-            times.append(planned)
-        planned = last_planned(record.protocol, planned - timedelta(minutes=1))
+        times.append(planned)
+        planned = last_planned(protocol, planned - timedelta(minutes=1))
     return times[::-1]
