@@ -91,7 +91,7 @@ def test_a_trial_that_is_too_short_says_so_before_anything_is_simulated(record, 
     with pytest.raises(TrialError, match=r"^0 participants have 4 decisions of the policy or more in the second half"):
         personalisation(short, models, 0.5, resamples=2)
     one = replace(record, points=tuple(point for point in record.points if point.participant == "p01"))
-    with pytest.raises(TrialError, match="^1 participant has 4 decisions"):
+    with pytest.raises(TrialError, match=r"^1 participant has 4 decisions"):
         personalisation(one, models, 0.5, resamples=2)
 
 

@@ -41,7 +41,7 @@ class AnalysisSettings:
     """What was asked for, so that it can be repeated.
 
     Attributes:
-        moderators: covariates, or `time`; None for those of the policy's advantage and the time.
+        moderators: covariates, or `days in the study`; None for those of the policy's advantage and the time.
         controls: covariates; None for all of them where there are enough participants.
         kind: of decisions; None for all.
         level: of intervals.
