@@ -13,7 +13,7 @@ from kerneltrail.trial.analysis.record import Record
 from kerneltrail.trial.decided import present
 from kerneltrail.trial.ledger.entries import instant
 from kerneltrail.trial.protocol import Protocol
-from kerneltrail.trial.ratio import Ratio, Tenth, by_version, ratio_of, tenths
+from kerneltrail.trial.ratio import RARE, Ratio, Tenth, by_version, ratio_of, tenths, unlikely
 from kerneltrail.trial.rhythm import last_planned, takes_part
 
 UNDONE = ("failed", "killed", "superseded")
@@ -63,17 +63,22 @@ class Fidelity:
 
     def words(self) -> list[str]:
         """All of it in sentences."""
-        odd = [each for each in self.tenths if not each.agrees]
+        rare = unlikely([each.ratio for each in self.tenths])
+        odd = [each for each, is_rare in zip(self.tenths, rare, strict=True) if is_rare]
         lines = ["Nobody could act at any decision, so nothing was drawn."] if not self.ratios else []
         if self.ratios:
             every = self.ratios["all"]
             lines.append(
                 f"{every.sent} of {every.decisions} draws came out as acting; {every.expected:.1f} were to be "
                 f"expected, and chance makes {every.low} to {every.high} in 95 of 100 trials (p {every.p:.2g})."
+                + (" That is more than chance explains: the draws need a look." if any(unlikely([every])) else "")
             )
         if odd:
             where = listing(f"{each.low:.2g} to {each.high:.2g}" for each in odd)
-            lines.append(f"The share that acted is off for probabilities of {where}.")
+            lines.append(
+                f"The share that acted is off for probabilities of {where}: chance makes that in fewer than one of "
+                f"{round(1 / RARE)} trials, all tenths looked at together."
+            )
         open_ = {rung: count for rung, count in self.rungs.items() if rung != "unavailable"}
         total, other = sum(open_.values()), sum(count for rung, count in open_.items() if rung != "policy")
         fallen = _counts({rung: count for rung, count in open_.items() if rung != "policy"}, "by ")

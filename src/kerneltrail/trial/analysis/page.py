@@ -184,7 +184,10 @@ def _fidelity(analysis: Analysis, tables: dict[str, Table]) -> list[Block]:
     blocks: list[Block] = [Sentences("In short", fidelity.words())]
     if fidelity.tenths:
         alt = "Share that acted against the probability of acting; the numbers are in the table below."
-        caption = "Decisions by tenth of their probability. Where an interval misses the line, the draws need a look."
+        caption = (
+            "Decisions by tenth of their probability. In a sound trial one or two intervals may miss the line by "
+            "chance; what is more than chance is said above."
+        )
         blocks.append(Picture.of(lambda width: drawings.draws_drawing(fidelity.tenths, width), alt, caption))
     more = [_shown(tables[name]) for name in ("draws", "versions", "conduct", "incidents")]
     return [*blocks, Expert("The numbers", more)]
