@@ -70,6 +70,11 @@ class Study:
             )
         if any(each.arrives == "dose" for each in self.protocol.covariates.values()):
             raise DataError("a covariate of the protocol arrives as the dose, which simulated participants do not know")
+        if self.protocol.pooling == "pooled":
+            raise DataError(
+                "the protocol has `pooling: pooled`, and learning from everybody together is not simulated: "
+                "its model would be fitted anew in every update of every trial; simulate it with `pooling: participant`"
+            )
 
     def setting(self, design: Design, seed: int) -> tuple[Setting, Draws]:
         """What is known before a simulated trial, and its draws."""
