@@ -207,7 +207,7 @@ def test_tables_for_a_paper():
 
 
 def test_settings_come_back_as_they_were():
-    settings = AnalysisSettings(("hour", "time"), None, "walk", 0.9, 10, 3)
+    settings = AnalysisSettings(("hour", "time"), None, "walk", 0.9, 10, 3, BEGIN)
     assert AnalysisSettings.from_json(settings.to_json()) == settings
 
 

@@ -50,7 +50,15 @@ def test_p_values_are_shares_with_their_intervals():
     sure = judged(measures, [1e3, 0.0], np.column_stack([np.arange(200.0)] * 2), 0.0, 0)
     assert "more differently than chance explains: p 0.00498" in sure.words()[1]
     chance = judged(measures, [20.0, 0.0], null, 0.0, 0)
-    assert "what chance alone gives" in chance.words()[1]
+    assert "can come by chance alone; these data do not tell" in chance.words()[1]
+
+
+def test_a_p_value_above_the_bar_is_no_proof_of_the_null():
+    """p of 0.07, from so many simulated trials that its interval leaves 0.05 out."""
+    null = np.arange(2000.0)[:, None]
+    words = judged([Measure("probability")], [2000.0 - 140.0], null, 0.1, 0).words()[1]
+    assert "p 0.0705" in words
+    assert words.startswith("Differences of this size can come by chance alone; these data do not tell")
 
 
 @pytest.mark.parametrize("observed", [1.0, 1e3])

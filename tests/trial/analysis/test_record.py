@@ -54,7 +54,7 @@ def test_names_that_are_none_are_refused(record, ended):
 
 
 def test_a_level_is_a_column_for_each_but_the_first(record):
-    three = type(record)(record.state, record.protocol, record.points, record.until, {"hour": ("hour: b", "hour: c")})
+    three = replace(record, covariates={"hour": ("hour: b", "hour: c")})
     columns = three.columns()
     hours = [point.context["hour"] for point in record.points]
     assert columns["hour: b"].tolist() == [float(each == 1) for each in hours]

@@ -96,11 +96,10 @@ def flow_drawing(flow: Flow, width: float) -> Figure:
     """Boxes from enrolment to analysis, with what else is to be said of a step beside it."""
     ends = [f"completed: {flow.completed}", f"withdrew: {flow.withdrawn}", f"data removed: {flow.removed}"]
     ends += [f"not at their end yet: {flow.ongoing}"] if flow.ongoing else []
-    unusable = flow.enrolled - flow.never_started - flow.removed - flow.analysed
     steps = [
         (f"enrolled: {flow.enrolled}", f"never started: {flow.never_started}"),
         (f"started: {flow.started}", f"paused at some time: {flow.paused}"),
-        ("\n".join(ends), f"no decision that can be used: {max(unusable, 0)}"),
+        ("\n".join(ends), f"no decision that can be used: {flow.nothing_usable}"),
         (f"in the analysis: {flow.analysed}", ""),
     ]
     places = (0.0, 1.0, 2.2, 3.4)

@@ -126,7 +126,10 @@ class Personalisation:
         if main.high < 0.05:
             verdict = f"So the policy treated participants more differently than chance explains: {size}."
         elif main.low > 0.05:
-            verdict = f"So differences of this size are what chance alone gives: {size}."
+            verdict = (
+                f"Differences of this size can come by chance alone; these data do not tell whether there is more to "
+                f"them: {size}."
+            )
         else:
             verdict = f"Whether that is more than chance, so few simulated trials do not tell: {size}."
         return [more, verdict]

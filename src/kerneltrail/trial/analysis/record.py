@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any
 
 import numpy as np
@@ -20,6 +20,8 @@ from kerneltrail.trial.protocol import Protocol
 
 TIME = "days in the study"
 """The moderator that every analysis has: days since the participant's first day, on their clock."""
+FOREVER = datetime.max.replace(tzinfo=UTC)
+"""A time by which all decisions that were drawn ahead have come."""
 TAKEN = ("id", "outcome", "treatment", "rand_prob", "availability", TIME, INTERCEPT, BASELINE)
 """Columns and coefficients with a meaning of their own, which no covariate's column is called."""
 
@@ -31,8 +33,10 @@ class Record:
     Attributes:
         state: all that the ledger comes to.
         protocol: in force.
-        points: decisions in the order of participants and times, of one kind where one was asked for.
+        points: decisions in the order of participants and times, of one kind where one was asked for. Those that were
+            drawn ahead are not among them before their time.
         until: when the newest entry about a participant was recorded: the end of what is analysed.
+        now: when it is analysed, and no earlier than that: by then the last days of participants are over, or not.
         covariates: columns of each covariate: one of its numbers, or one for each level but the first.
         labels: what people call a covariate, where that is not its name.
     """
@@ -41,6 +45,7 @@ class Record:
     protocol: Protocol
     points: tuple[Point, ...]
     until: datetime
+    now: datetime
     covariates: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     labels: Mapping[str, str] = field(default_factory=dict)
 
@@ -114,13 +119,14 @@ def _numbers(values: Any) -> NDArray[np.float64]:
     return np.array([np.nan if value is None else value for value in values], dtype=np.float64)
 
 
-def read_record(state: State, protocol: Protocol, kind: str | None = None) -> Record:
+def read_record(state: State, protocol: Protocol, kind: str | None = None, now: datetime | None = None) -> Record:
     """What a ledger's state has for an analysis.
 
     Args:
         state: of the ledger.
         protocol: in force.
         kind: of decisions; all of them if None.
+        now: when it is analysed; at the end of the record if None.
 
     Raises:
         TrialError: where no decision is there.
@@ -129,6 +135,11 @@ def read_record(state: State, protocol: Protocol, kind: str | None = None) -> Re
     points = [point for person in state.participants.values() for point in points_of(person)]
     if not points:
         raise TrialError(f"the trial {state.trial} has no decision whose data are there: there is nothing to analyse")
+    until = end_of(state)
+    latest = until if now is None else max(now, until)
+    points = [point for point in points if point.at <= latest]
+    if not points:
+        raise TrialError(f"all decisions of the trial {state.trial} were drawn ahead: there is nothing to analyse yet")
     kinds = tuple(dict.fromkeys(point.kind for point in points))
     if kind is not None and kind not in kinds:
         raise DataError(f"there is no decision of the kind {kind!r}; {nearest(kind, kinds, 'there are')}")
@@ -139,7 +150,7 @@ def read_record(state: State, protocol: Protocol, kind: str | None = None) -> Re
         for name, section in protocol.covariates.items()
     }
     chosen = tuple(point for point in points if kind in (None, point.kind))
-    return Record(state, protocol, chosen, end_of(state), covariates)
+    return Record(state, protocol, chosen, until, latest, covariates)
 
 
 def column_of(name: str, names: Collection[str]) -> str:
