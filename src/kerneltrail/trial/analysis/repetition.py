@@ -187,7 +187,7 @@ def _analysed(core: Core, folder: Path, resamples: int, tell: Tell) -> tuple[Ana
     stored = package.checked_json((folder / package.SETTINGS).read_bytes(), package.SETTINGS)
     try:
         settings = AnalysisSettings.from_json(stored)
-    except (KeyError, TypeError, ValueError) as problem:
+    except (KeyError, TypeError) as problem:
         raise TrialError(f"{package.SETTINGS} in the package does not say what was asked for: {problem}") from None
     state = core.snapshot()
     protocol = core.protocol(state)
