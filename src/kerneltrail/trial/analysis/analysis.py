@@ -143,9 +143,8 @@ class Analysis:
             self._kernel_table(),
             *_fidelity_tables(self.fidelity),
         ]
-        if self.personal is not None:
-            tables += _personal_tables(self.personal)
-        return tables
+        tables = [replace(table, level=self.settings.level) for table in tables]
+        return tables if self.personal is None else [*tables, *_personal_tables(self.personal)]
 
     def _effect_table(self) -> Table:
         rows = [_effect(each) for each in (self.effects.primary, *self.effects.by_kind)]
@@ -336,10 +335,10 @@ def analyse(
         settings=settings,
         effects=effects,
         flow=flow_of(record),
-        gaps=tuple(gaps_of(record)),
+        gaps=tuple(gaps_of(record, settings.level)),
         fared=fared(record, settings.level),
         kernels=kernels_of(record),
-        fidelity=fidelity_of(record),
+        fidelity=fidelity_of(record, settings.level),
         personal=personal,
         no_personal="" if personal is not None else problem,
     )

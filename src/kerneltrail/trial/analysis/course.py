@@ -147,7 +147,7 @@ class Gap:
     share: Interval
 
 
-def gaps_of(record: Record) -> list[Gap]:
+def gaps_of(record: Record, level: float = 0.95) -> list[Gap]:
     """Missing outcomes: of all decisions whose outcome is due, by what was assigned, and over time."""
     points = [point for point in record.points if point.available and point.is_due(record.until)]
     groups: dict[str, list[Point]] = {
@@ -157,21 +157,22 @@ def gaps_of(record: Record) -> list[Gap]:
     }
     for name, several in by_period(points):
         groups[name] = several
-    return [_gap(name, several) for name, several in groups.items() if several]
+    return [_gap(name, several, level) for name, several in groups.items() if several]
 
 
-def _gap(name: str, points: Sequence[Point]) -> Gap:
+def _gap(name: str, points: Sequence[Point], level: float) -> Gap:
     lost = [point for point in points if point.outcome is None]
-    return Gap(name, len(points), len(points) - len(lost), sum(point.looked_for for point in lost), share(points, lost))
+    missing = share(points, lost, level)
+    return Gap(name, len(points), len(points) - len(lost), sum(point.looked_for for point in lost), missing)
 
 
-def share(points: Sequence[Point], hits: Sequence[Point]) -> Interval:
+def share(points: Sequence[Point], hits: Sequence[Point], level: float = 0.95) -> Interval:
     """The share of points that are hits, with an interval over participants."""
     chosen = {id(point) for point in hits}
     people: dict[str, list[bool]] = {}
     for point in points:
         people.setdefault(point.participant, []).append(id(point) in chosen)
-    return share_over_users([np.array(each) for each in people.values()])
+    return share_over_users([np.array(each) for each in people.values()], level=level)
 
 
 def by_period(points: Sequence[Point]) -> list[tuple[str, list[Point]]]:

@@ -141,7 +141,7 @@ def draws_drawing(tenths: Sequence[Tenth], width: float) -> Figure:
         low, high = (np.array([getattr(each.share, name) for each in tenths]) for name in ("low", "high"))
         ax.errorbar(
             x, y, yerr=[y - low, high - y], color=BLUE, marker="o", linestyle="none", capsize=3,
-            label="share that acted, 95% interval",
+            label=f"share that acted, {100 * tenths[0].share.level:g} % interval",
         )  # fmt: skip
         ax.set(xlim=(0.0, 1.0), ylim=(0.0, 1.0), xlabel="probability of acting", ylabel="share that acted")
         rule(ax)
@@ -157,7 +157,7 @@ def gaps_drawing(gaps: Sequence[Gap], width: float) -> Figure:
         low, high = (np.array([getattr(gap.share, name) for gap in gaps]) for name in ("low", "high"))
         ax.errorbar(
             x, y, yerr=[y - low, high - y], color=BLUE, marker="o", linestyle="none", capsize=3,
-            label="share without an outcome, 95% interval",
+            label=f"share without an outcome, {100 * gaps[0].share.level:g} % interval",
         )  # fmt: skip
         _periods(ax, [gap.group for gap in gaps], width)
         ax.set_ylim(0.0, max(0.05, 1.05 * float(high.max())))

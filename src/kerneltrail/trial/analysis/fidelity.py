@@ -105,12 +105,12 @@ def _counts(counts: Mapping[str, int], before: str = "") -> str:
     return listing(f"{count} {before}{name}" for name, count in counts.items()) if counts else "none"
 
 
-def fidelity_of(record: Record) -> Fidelity:
-    """Compute it from the record."""
+def fidelity_of(record: Record, level: float = 0.95) -> Fidelity:
+    """Compute it from the record, with intervals of a level."""
     drawn = [point for point in record.points if point.available]
     acting = [each for each in drawn if each.action]
     return Fidelity(
-        tenths=tuple(tenths(drawn)) if drawn else (),
+        tenths=tuple(tenths(drawn, level)) if drawn else (),
         ratios={"all": ratio_of(drawn), **by_version(drawn)} if drawn else {},
         rungs=dict(Counter(point.rung for point in record.points).most_common()),
         incidents=_incidents(record),
