@@ -103,6 +103,13 @@ def test_a_protocol_that_pools_is_refused_and_not_simulated_as_another(drive):
         study(drive=drive, pooling="pooled")
 
 
+def test_runs_are_kept_only_while_the_code_that_sets_their_numbers_stays():
+    """This file draws the people and seeds; the page only shows what came of it."""
+    trial = module.HOME / "trial"
+    counts = {name: module._counts(trial / "simulator" / name, trial) for name in ("study.py", "run.py", "page.py")}
+    assert counts == {"study.py": True, "run.py": True, "page.py": False}
+
+
 def test_refusals_say_what_to_do():
     protocol, model = protocol_and_model()
     with pytest.raises(DataError, match="leave the protocol out"):

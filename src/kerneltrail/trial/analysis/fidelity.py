@@ -14,10 +14,7 @@ from kerneltrail.trial.decided import present
 from kerneltrail.trial.ledger.entries import instant
 from kerneltrail.trial.protocol import Protocol
 from kerneltrail.trial.ratio import RARE, Ratio, Tenth, by_version, ratio_of, tenths, unlikely
-from kerneltrail.trial.rhythm import last_planned, takes_part
-
-UNDONE = ("failed", "killed", "superseded")
-"""States of an update that did not do what was due."""
+from kerneltrail.trial.rhythm import counts, last_planned, takes_part
 
 
 @dataclass(frozen=True)
@@ -101,8 +98,8 @@ class Fidelity:
         return lines
 
 
-def _counts(counts: Mapping[str, int], before: str = "") -> str:
-    return listing(f"{count} {before}{name}" for name, count in counts.items()) if counts else "none"
+def _counts(numbers: Mapping[str, int], before: str = "") -> str:
+    return listing(f"{count} {before}{name}" for name, count in numbers.items()) if numbers else "none"
 
 
 def fidelity_of(record: Record, level: float = 0.95) -> Fidelity:
@@ -122,18 +119,17 @@ def fidelity_of(record: Record, level: float = 0.95) -> Fidelity:
 
 
 def _incidents(record: Record) -> dict[tuple[str, str], int]:
-    counts: Counter[tuple[str, str]] = Counter()
+    numbers: Counter[tuple[str, str]] = Counter()
     for each in record.state.incidents.values():
         if each.payload is not None:
-            counts[each.payload["kind"], each.payload.get("severity", "warning")] += 1
-    return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
+            numbers[each.payload["kind"], each.payload.get("severity", "warning")] += 1
+    return dict(sorted(numbers.items(), key=lambda item: (-item[1], item[0])))
 
 
 def _updates(record: Record) -> Updates:
     updates = list(record.state.updates.values())
     states = Counter("running" if each.result is None else str(each.result["state"]) for each in updates)
-    done = [each for each in updates if each.result is None or each.result["state"] not in UNDONE]
-    begun = sorted(instant(each.started_at) for each in done)
+    begun = sorted(instant(each.started_at) for each in updates if counts(each))
     planned = _planned(record)
     late = sum(not any(time <= start <= time + GRACE for start in begun) for time in planned)
     rows = sum(

@@ -33,7 +33,7 @@ from kerneltrail.trial.simulator.trouble import TROUBLES, Trouble
 EVERYBODY = (OURS, *POLICIES)
 """All policies, the trial's own first."""
 STAGE = "simulating trials"
-SHOWN = ("page.py", "figures.py", "numbers.py", "summary.py", "study.py")
+SHOWN = ("page.py", "figures.py", "numbers.py", "summary.py")
 """Files of this package that change no number of a run."""
 
 
