@@ -176,9 +176,9 @@ class _Anew:
         if probability is not None:
             changed["probability"] = probability.hex()
         self.person.decisions[key] = replace(decision, payload=changed)
-        # What did not arrive when it was sent would not have arrived now; all else arrives as it is assigned.
-        deliveries = self.before.deliveries.get(key, []) if record["action"] else []
-        self.person.deliveries[key] = [each for each in deliveries if each.action == 0]
+        # What did not arrive when it was sent would not have arrived now; another action arrives as it is assigned.
+        reports = self.before.deliveries.get(key, [])
+        self.person.deliveries[key] = reports if action == record["action"] else []
         shift = self.ground.effect * (action - record["action"])
         for outcome in self.outcomes.get(key, ()):
             if outcome.value is not None:
