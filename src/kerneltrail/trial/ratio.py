@@ -20,7 +20,7 @@ Array = NDArray[np.float64]
 EXACT = 2000
 """Up to so many decisions the distribution is computed exactly."""
 RARE = 0.001
-"""A difference that chance makes more rarely, over all versions together, is called one."""
+"""A difference that chance makes more rarely, over all that are looked at together, is called one."""
 TENTHS = 10
 
 
@@ -90,6 +90,7 @@ class Tenth:
         decisions: how many.
         mean: of their probabilities.
         share: that was sent, with an exact interval: given the probabilities, draws are independent.
+        ratio: the check of them alone; `unlikely` judges those of all tenths together.
     """
 
     low: float
@@ -97,14 +98,10 @@ class Tenth:
     decisions: int
     mean: float
     share: Interval
-
-    @property
-    def agrees(self) -> bool:
-        """Whether the interval of what was sent contains what was to be expected."""
-        return self.share.low <= self.mean <= self.share.high
+    ratio: Ratio
 
 
-def tenths(points: Sequence[Point]) -> list[Tenth]:
+def tenths(points: Sequence[Point], level: float = 0.95) -> list[Tenth]:
     """Decisions in tenths by their probability, as many in each; those of one probability stay together."""
     chances = np.array([each.probability for each in points])
     sent = np.array([each.action for each in points], dtype=bool)
@@ -115,8 +112,9 @@ def tenths(points: Sequence[Point]) -> list[Tenth]:
         chosen = place == number
         if chosen.any():
             inside = chances[chosen]
-            share = exact_share(int(sent[chosen].sum()), len(inside))
-            found.append(Tenth(float(inside.min()), float(inside.max()), len(inside), float(inside.mean()), share))
+            hits, ends = int(sent[chosen].sum()), (float(inside.min()), float(inside.max()))
+            share = exact_share(hits, len(inside), level=level)
+            found.append(Tenth(*ends, len(inside), float(inside.mean()), share, ratio(inside.tolist(), hits)))
     return found
 
 

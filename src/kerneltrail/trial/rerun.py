@@ -11,8 +11,8 @@ from kerneltrail.trial.core import Core
 from kerneltrail.trial.deciding import BESIDE, requested
 from kerneltrail.trial.decision import State as Followed
 from kerneltrail.trial.decision import begun, decide, decide_fixed
+from kerneltrail.trial.forward import Forward
 from kerneltrail.trial.ledger.participant import Decision, Participant
-from kerneltrail.trial.points import Pasts
 from kerneltrail.trial.replay import compare
 from kerneltrail.trial.results import Replayed, ReplayedDecision
 from kerneltrail.trial.states import States
@@ -26,14 +26,16 @@ class Rerun:
         self.core = core
         self.state = core.snapshot()
         self.versions = Versions(self.state)
-        self.states, self.pasts = States(), Pasts()
+        self.states, self.past = States(), Forward(Participant(""))
 
     def anew(self, person: Participant, record: Mapping[str, Any]) -> Made:
         """A recorded decision, made anew on the rung that answered then."""
         core = self.core
         protocol = core.protocol(self.state, record["protocol_hash"])
         request = requested(record)
-        past = self.pasts.at(protocol, person, record["until"], request.decided_at)
+        if person is not self.past.person:  # one participant after the other
+            self.past = Forward(person)
+        past = self.past.at(protocol, record["until"], request.decided_at)
         rung, reason = record["rung"], record["rung_reason"]
         if rung == "unavailable":
             return begun(protocol, request, core.draws, past)[0]

@@ -13,6 +13,9 @@ from kerneltrail.trial.ledger.participant import Outcome, Participant
 from kerneltrail.trial.protocol import Protocol
 from kerneltrail.trial.sections import DAYS
 
+UNDONE = ("failed", "killed", "superseded")
+"""States of an update that did not do what was due."""
+
 
 def due(state: State, protocol: Protocol, now: datetime, dead: Update | None = None) -> str:
     """Why an update is due at a time, or nothing; one that is `dead` was begun and does not count."""
@@ -34,7 +37,7 @@ def overdue(state: State, protocol: Protocol, now: datetime, grace: timedelta) -
 
 def _new(state: State, updates: list[Update]) -> Iterator[Outcome]:
     """Outcomes that came since the last update."""
-    last = max((int(each.request["until"]) for each in updates if _counts(each)), default=0)
+    last = max((int(each.request["until"]) for each in updates if counts(each)), default=0)
     for person in state.participants.values():
         yield from (each for each in person.outcomes.values() if each.sequence > last)
 
@@ -48,16 +51,16 @@ def _by_count(state: State, protocol: Protocol, updates: list[Update], times: in
     return words if new >= times * every else ""
 
 
-def _counts(update: Update) -> bool:
+def counts(update: Update) -> bool:
     """Whether an update did what was due, or is at it."""
-    return update.result is None or update.result["state"] not in ("failed", "killed", "superseded")
+    return update.result is None or update.result["state"] not in UNDONE
 
 
 def _by_clock(state: State, protocol: Protocol, now: datetime, updates: list[Update]) -> str:
     planned = last_planned(protocol, now)
     if planned is None or not state.protocols or planned <= instant(state.protocols[0].received_at):
         return ""
-    if any(_counts(update) and instant(update.started_at) >= planned for update in updates):
+    if any(counts(update) and instant(update.started_at) >= planned for update in updates):
         return ""
     return f"the protocol says an update at {planned:%Y-%m-%d %H:%M} ({protocol.updates.timezone})"
 

@@ -196,7 +196,7 @@ def test_tables_for_a_paper():
     made = Table.of("t", "50 % of π", rows, [("estimate", "lower", "upper")])
     assert made.csv() == "name_of,estimate,lower,upper,p_value,ok\na_b & c|d,1.23456,1.0,1.5,,True\n"
     assert made.shown() == (
-        ["name of", "estimate", "interval of the estimate", "p value", "ok"],
+        ["name of", "estimate", "95 % interval of the estimate", "p value", "ok"],
         [["a_b & c|d", "1.23", "1 to 1.5", "–", "yes"]],
     )
     assert "| a_b & c\\|d | 1.23 | 1 to 1.5 | – | yes |" in made.markdown()
@@ -206,8 +206,28 @@ def test_tables_for_a_paper():
     assert r"\begin{tabular}{lrrrr}" in latex
 
 
+def test_every_interval_has_the_level_that_was_asked_for_and_says_so(state, record, ended):
+    found = analyse(*read(ended), settings=AnalysisSettings(level=0.8))
+    levels = [found.gaps[0].share.level, found.fidelity.tenths[0].share.level, found.fared.mean.level]
+    assert levels == [0.8] * 3
+    heads = [head for table in found.tables() for head in table.shown()[0] if "interval" in head]
+    assert len(heads) == 5
+    assert all(head.startswith("80 % interval of the ") for head in heads)
+
+
+def test_tables_for_latex_have_no_sign_that_it_refuses(ended, models):
+    """What is not ASCII there is a dash or a letter with an accent, which pdfLaTeX reads."""
+    rows = [{"name": "6.16×10⁻⁶ µg/m² ≤ Δ at 20 °C, “café”", "estimate": 6.16e-6}]
+    latex = Table.of("t", "λ", rows).latex()
+    assert (
+        r"6.16$\times$10$^{-6}$ $\mu$g/m$^{2}$ $\le$ $\Delta$ at 20 $^\circ$C, “café” & 6.16$\times$10$^{-6}$" in latex
+    )
+    found = analyse(*read(ended), models, AnalysisSettings(resamples=2))
+    assert set("".join(table.latex() for table in found.tables())) - set(map(chr, range(128))) <= set("–")
+
+
 def test_settings_come_back_as_they_were():
-    settings = AnalysisSettings(("hour", "time"), None, "walk", 0.9, 10, 3)
+    settings = AnalysisSettings(("hour", "time"), None, "walk", 0.9, 10, 3, BEGIN)
     assert AnalysisSettings.from_json(settings.to_json()) == settings
 
 

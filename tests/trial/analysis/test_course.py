@@ -18,10 +18,13 @@ from kerneltrail.trial.analysis.course import (
     kernels_of,
     waited_for,
 )
-from kerneltrail.trial.analysis.record import Record
+from kerneltrail.trial.analysis.fidelity import fidelity_of
+from kerneltrail.trial.analysis.record import read_record
 from kerneltrail.trial.decided import Point
 from kerneltrail.trial.export import table
 from kerneltrail.trial.standing import mean_outcomes
+
+from ..running import BEGIN, Time, asked, begun, enrol, walked
 
 
 def test_the_flow_of_participants(record):
@@ -36,15 +39,57 @@ def test_the_flow_of_participants(record):
         "removed": 1,
         "completed": 6,
         "ongoing": 0,
+        "nothing_usable": 0,
         "analysed": 7,
     }
     assert "9 enrolled, 8 started, 6 completed, 1 withdrew, the data of 1 were removed; 7 are in" in flow.words()
 
 
 def test_before_their_last_day_people_still_take_part(record):
-    early = Record(record.state, record.protocol, record.points, min(point.at for point in record.points))
+    early = replace(record, now=min(point.at for point in record.points))
     flow = flow_of(early)
     assert (flow.completed, flow.ongoing) == (0, 7)
+
+
+def test_people_complete_when_their_last_day_is_over_and_not_in_its_morning(record):
+    """The last day is 6 March, in Zurich: it is over at 23:00 UTC."""
+    evening = datetime(2026, 3, 6, 22, 59, tzinfo=UTC)
+    flows = [flow_of(replace(record, now=now)) for now in (evening, evening + timedelta(minutes=1))]
+    assert [(flow.completed, flow.ongoing) for flow in flows] == [(0, 7), (6, 0)]
+    assert "the last day of 7 was not over" in flows[0].words()
+
+
+def test_who_is_not_in_the_analysis_is_counted_once(tmp_path):
+    """Of five, one never started and is removed, one never started, one is removed, one has no outcome."""
+    time = Time(BEGIN)
+    trial = begun(tmp_path / "ledger.db", time, warm=False)
+    enrol(trial, "p01", "p02", "p03", "p04", "p05")
+    walked(trial, "p01", range(3), time)
+    walked(trial, "p02", range(3), time)
+    trial.decide(asked("p05", 0, at=time.now))
+    for name in ("p02", "p03"):
+        trial.remove(name, reason="asked for by letter")
+    flow = flow_of(read_record(trial.snapshot(), trial.protocol))
+    trial.close()
+    assert (flow.enrolled, flow.never_started, flow.started, flow.removed) == (5, 2, 3, 2)
+    assert (flow.nothing_usable, flow.analysed) == (1, 1)
+
+
+def test_who_has_decisions_ahead_alone_has_not_started(tmp_path):
+    time = Time(BEGIN)
+    trial = begun(tmp_path / "ledger.db", time, warm=False)
+    enrol(trial, "p01", "p02")
+    walked(trial, "p01", range(3), time)
+    trial.schedule([asked("p02", index, at=time.now + timedelta(days=index)) for index in range(1, 4)])
+    state = trial.snapshot()
+    trial.close()
+    before, after = (
+        read_record(state, trial.protocol, now=time.now + timedelta(days=days)) for days in (0, 2)
+    )  # fmt: skip
+    assert [len(each.points) for each in (before, after)] == [3, 5]
+    assert [flow_of(each).started for each in (before, after)] == [1, 2]
+    assert sum(fidelity_of(before).rungs.values()) == 3
+    assert fidelity_of(after).ratios["all"].decisions == 5
 
 
 def test_missing_outcomes(state, record):
@@ -107,10 +152,10 @@ def test_kernels_over_time(record):
 def test_the_last_kernel_of_a_period_counts_and_rare_ones_are_together(record):
     points = [point("a", 0, "SE[x]", 5), point("a", 0, "LIN[x]", 1)]
     points += [point(name, 1, f"SE[{name}]") for name in "abcd"]
-    few = kernels_of(Record(record.state, record.protocol, tuple(points), record.until), most=2)
+    few = kernels_of(replace(record, points=tuple(points)), most=2)
     assert few.names == ("SE[a]", "SE[b]", OTHERS)
     assert few.counts.tolist() == [[0, 0, 1], [1, 1, 2]]
-    assert kernels_of(Record(record.state, record.protocol, (), record.until)) is None
+    assert kernels_of(replace(record, points=())) is None
 
 
 def test_a_long_study_is_shown_by_weeks():
@@ -135,7 +180,7 @@ def test_how_participants_fared(state, record):
     t = scipy.stats.ttest_1samp(means, 0.0).confidence_interval(0.95)
     assert (found.mean.low, found.mean.high) == pytest.approx((t.low, t.high))
     assert found.notes()[1].startswith("With fewer than 20 participants (here 7) the interval of the 25th percentile")
-    assert fared(Record(record.state, record.protocol, (), record.until)) is None
+    assert fared(replace(record, points=())) is None
 
 
 def test_one_participant_has_no_interval(analysis):

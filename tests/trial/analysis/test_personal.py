@@ -1,8 +1,11 @@
 """Did it personalise? Measures by hand, p values by counting, a trial that did, and computations that go on."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
+from kerneltrail.errors import TrialError
 from kerneltrail.progress import Progress
 from kerneltrail.trial.analysis import personal
 from kerneltrail.trial.analysis.personal import Measure, judged, measured, measures_of, personalisation
@@ -47,7 +50,15 @@ def test_p_values_are_shares_with_their_intervals():
     sure = judged(measures, [1e3, 0.0], np.column_stack([np.arange(200.0)] * 2), 0.0, 0)
     assert "more differently than chance explains: p 0.00498" in sure.words()[1]
     chance = judged(measures, [20.0, 0.0], null, 0.0, 0)
-    assert "what chance alone gives" in chance.words()[1]
+    assert "can come by chance alone; these data do not tell" in chance.words()[1]
+
+
+def test_a_p_value_above_the_bar_is_no_proof_of_the_null():
+    """p of 0.07, from so many simulated trials that its interval leaves 0.05 out."""
+    null = np.arange(2000.0)[:, None]
+    words = judged([Measure("probability")], [2000.0 - 140.0], null, 0.1, 0).words()[1]
+    assert "p 0.0705" in words
+    assert words.startswith("Differences of this size can come by chance alone; these data do not tell")
 
 
 @pytest.mark.parametrize("observed", [1.0, 1e3])
@@ -79,6 +90,17 @@ def test_a_stopped_computation_goes_on_and_comes_to_the_same(record, models, tmp
     assert personalisation(record, models, 0.5, resamples=2, seed=1, folder=tmp_path / "kept") == one
     with pytest.raises(pytest.fail.Exception):  # another effect is another computation
         personalisation(record, models, 0.4, resamples=2, seed=1, folder=tmp_path / "kept")
+
+
+def test_a_trial_that_is_too_short_says_so_before_anything_is_simulated(record, models, monkeypatch):
+    """Three days: nobody has four decisions in the second half of theirs."""
+    monkeypatch.setattr(personal, "resampled", lambda *_: pytest.fail("a trial was simulated"))
+    short = replace(record, points=tuple(point for point in record.points if point.day < 3))
+    with pytest.raises(TrialError, match=r"^0 participants have 4 decisions of the policy or more in the second half"):
+        personalisation(short, models, 0.5, resamples=2)
+    one = replace(record, points=tuple(point for point in record.points if point.participant == "p01"))
+    with pytest.raises(TrialError, match=r"^1 participant has 4 decisions"):
+        personalisation(one, models, 0.5, resamples=2)
 
 
 def test_values_of_the_trial_are_those_of_the_record(record, models):

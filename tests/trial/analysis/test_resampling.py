@@ -1,6 +1,8 @@
 """Trials run anew: with the trial's own draws nothing changes; with others, outcomes follow the null alone."""
 
 from dataclasses import replace
+from datetime import timedelta
+from itertools import product
 
 import numpy as np
 import pytest
@@ -8,14 +10,18 @@ import pytest
 from kerneltrail.errors import NumericalError, TrialError
 from kerneltrail.trial.analysis.draws import NewDraws, RecordedDraws
 from kerneltrail.trial.analysis.personal import recorded
+from kerneltrail.trial.analysis.record import read_record
 from kerneltrail.trial.analysis.resampling import _Anew, ground_of, resampled
 from kerneltrail.trial.draw import Draws
+from kerneltrail.trial.folder import MODELS
+from kerneltrail.trial.models import Models
 from kerneltrail.trial.rows import rows_of
 from kerneltrail.trial.states import followed
 from kerneltrail.trial.versions import Versions
 
+from ..running import BEGIN, Time, asked, enrol
 from ..study import DRAWS, centred_model
-from .study import agreement, read
+from .study import agreement, begun_in, read
 
 
 @pytest.fixture(scope="module")
@@ -77,14 +83,36 @@ def test_under_a_large_effect_the_policy_acts_more_often(state, models):
 
 
 def test_what_did_not_arrive_does_not_arrive_again(ground, state):
-    name = next(each.id for each in state.participants.values() if _lost(each))
-    person = state.participants[name]
-    anew = _Anew(ground, Versions(state), person, 1, None)
-    anew.run()
-    for key, several in anew.person.deliveries.items():
-        lost = [each for each in person.deliveries.get(key, ()) if each.action == 0]
-        assert several == (lost if person.decisions[key].payload["action"] else [])
-    assert any(anew.person.deliveries.values())
+    people, kept = [each for each in state.participants.values() if _lost(each)], 0
+    for person, number in product(people, range(2)):
+        anew = _Anew(ground, Versions(state), person, number, None)
+        anew.run()
+        for key, several in anew.person.deliveries.items():
+            before, after = (each.decisions[key].payload for each in (person, anew.person))
+            sent = before["action"] and after["action"]
+            lost = [each for each in person.deliveries.get(key, ()) if each.action == 0]
+            assert [each for each in several if each.action == 0] == (lost if sent else [])
+            kept += bool(sent and lost)
+    assert kept
+
+
+def test_reports_that_correct_or_say_little_leave_the_dose_as_it_was(tmp_path):
+    """With the trial's own draws: a message that was lost and then arrived, and one that failed without an action."""
+    burden, time = {"delta": 0.1, "per_dose": 0.3}, Time(BEGIN)
+    trial = begun_in(tmp_path / "walks", agreement(burden=burden), time)
+    enrol(trial, "p01")
+    reports = iter(3 * [[("not_delivered", 0), ("delivered", 1)], [("failed", None)], [("seen", None)]])
+    for index in range(24):
+        time.now = BEGIN + timedelta(hours=12 * index)
+        answer = trial.decide(asked(index=index, at=time.now, hour=9.0)).value
+        for status, action in next(reports, ()) if answer["action"] else ():
+            trial.deliver(answer["decision_id"], status=status, at=time.now, delivered_action=action)
+    state, protocol = trial.snapshot(), trial.protocol
+    trial.close()
+    ground = ground_of(state, Models(tmp_path / "walks" / MODELS), 0.5, 3)
+    followed = resampled(ground, 0, DRAWS)
+    assert followed == recorded(read_record(state, protocol))
+    assert len({each.probability for each in followed}) > 5
 
 
 def _lost(person):

@@ -13,10 +13,11 @@ from kerneltrail.trial.analysis import writing
 from kerneltrail.trial.analysis.analysis import AnalysisSettings, is_live
 from kerneltrail.trial.analysis.fidelity import fidelity_of
 from kerneltrail.trial.analysis.record import read_record
+from kerneltrail.trial.analysis.repetition import repeat
 from kerneltrail.trial.analysis.writing import analyse_folder, note_publication
 from kerneltrail.trial.ledger import verify
 
-from ..running import BEGIN
+from ..running import BEGIN, enrol, walked
 from .study import LAST, read
 
 
@@ -63,6 +64,40 @@ def test_on_a_running_trial_it_is_noted_and_the_numbers_stay_the_same(copied, tm
     assert "noted in its ledger" in lines[0]
     assert [(each.by, each.payload["what"]) for each in notes(copied)] == [("A. Analyst", "analysis")] * 2
     assert [table.csv() for table in first.tables()] == [table.csv() for table in second.tables()]
+
+
+def test_a_package_of_a_running_trial_has_what_was_analysed_and_repeats_itself(copied, tmp_path):
+    """Somebody walks on, and gives an outcome, while the page is drawn."""
+    trial = copied.open()
+    enrol(trial, "p10", ends_on=date(2100, 1, 1))
+    walked(trial, "p10", range(2))
+
+    def go_on(now):
+        if now.stage == writing.DRAWING:
+            walked(trial, "p10", range(2, 6))
+
+    zipped = tmp_path / "walks.zip"
+    with copied.ledger() as ledger:
+        options = {"package": zipped, "tell": go_on, "now": BEGIN}
+        analysis, _ = analyse_folder(copied, ledger, tmp_path / "out", AnalysisSettings(), **options)
+        repeated = repeat(zipped)
+        assert repeated.entries == analysis.record.state.sequence < ledger.head().sequence
+    trial.close()
+    assert repeated.same, repeated.lines()
+
+
+def test_no_package_is_written_if_data_were_removed_meanwhile(copied, tmp_path):
+    trial = copied.open()
+
+    def remove(now):
+        if now.stage == writing.DRAWING:
+            trial.remove("p06", reason="asked for by letter")
+
+    zipped = tmp_path / "walks.zip"
+    with copied.ledger() as ledger, pytest.raises(TrialError, match="removed from the ledger while it was analysed"):
+        analyse_folder(copied, ledger, tmp_path / "out", AnalysisSettings(), package=zipped, tell=remove)
+    trial.close()
+    assert not zipped.exists()
 
 
 def test_on_somebodys_last_day_the_trial_still_runs(record):

@@ -12,6 +12,8 @@ from kerneltrail.trial.simulator.calendar import Calendar
 from kerneltrail.trial.simulator.design import designs_of
 from kerneltrail.trial.simulator.measures import measured
 from kerneltrail.trial.simulator.run import Record
+from kerneltrail.trial.simulator.study import simulate
+from kerneltrail.trial.simulator.summary import summarised
 from kerneltrail.trial.simulator.trouble import TROUBLES, Trouble
 
 from .made import design, protocol_and_model, study
@@ -95,6 +97,28 @@ def test_a_grid_is_all_combinations():
 def test_a_grid_that_cannot_be_read_is_refused(text, words):
     with pytest.raises(DataError, match=words):
         designs_of(10, 5, [text])
+
+
+@pytest.mark.parametrize(
+    ("grid", "words"),
+    [
+        (["slope=5", "slope=10"], "the grid has slope twice"),
+        (["slope=5,10,5.0"], r"slope in the grid has the value 5\.0 twice"),
+        (["updates=30,030"], "updates in the grid has the value 030 twice"),
+        (["clip=0.2:0.8,.2:.8"], r"clip in the grid has the value \.2:\.8 twice"),
+    ],
+)
+def test_a_grid_that_has_a_key_or_a_value_twice_is_refused(grid, words):
+    with pytest.raises(DataError, match=words):
+        designs_of(10, 5, grid)
+
+
+def test_designs_that_differ_in_the_seventh_digit_are_told_apart_and_a_run_counts_once():
+    near = designs_of(3, 3, ["slope=5,5.0000001"])
+    assert [each.label for each in near] == ["3 people, 3 days, slope 5", "3 people, 3 days, slope 5.0000001"]
+    runs = simulate(study(trouble=TROUBLES["none"]), [*near, near[0]], [0, 1], ["fixed"])
+    lines = summarised(runs).lines
+    assert [(line.design, line.seeds) for line in lines] == [(each.label, 2) for each in near]
 
 
 def test_a_design_changes_the_protocol_and_nothing_else():

@@ -97,6 +97,19 @@ def test_the_key_holds_all_that_matters():
     assert base.key(plan, "fixed") != base.key(design(3, 4, "clip=0.1:0.9"), "fixed")
 
 
+@pytest.mark.parametrize("drive", ["quick", "conduct"])
+def test_a_protocol_that_pools_is_refused_and_not_simulated_as_another(drive):
+    with pytest.raises(DataError, match=r"not simulated.*simulate it with `pooling: participant`"):
+        study(drive=drive, pooling="pooled")
+
+
+def test_runs_are_kept_only_while_the_code_that_sets_their_numbers_stays():
+    """This file draws the people and seeds; the page only shows what came of it."""
+    trial = module.HOME / "trial"
+    counts = {name: module._counts(trial / "simulator" / name, trial) for name in ("study.py", "run.py", "page.py")}
+    assert counts == {"study.py": True, "run.py": True, "page.py": False}
+
+
 def test_refusals_say_what_to_do():
     protocol, model = protocol_and_model()
     with pytest.raises(DataError, match="leave the protocol out"):

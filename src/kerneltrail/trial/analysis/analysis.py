@@ -23,9 +23,10 @@ from kerneltrail.trial.analysis.effects import (
 )
 from kerneltrail.trial.analysis.fidelity import Fidelity, fidelity_of
 from kerneltrail.trial.analysis.personal import Personalisation, personalisation
-from kerneltrail.trial.analysis.record import Record, chosen_moderators, read_record
+from kerneltrail.trial.analysis.record import FOREVER, Record, chosen_moderators, read_record
 from kerneltrail.trial.analysis.tables import Table
 from kerneltrail.trial.decided import present
+from kerneltrail.trial.ledger.entries import instant
 from kerneltrail.trial.ledger.folds import State
 from kerneltrail.trial.models import Models
 from kerneltrail.trial.protocol import Protocol
@@ -41,12 +42,13 @@ class AnalysisSettings:
     """What was asked for, so that it can be repeated.
 
     Attributes:
-        moderators: covariates, or `time`; None for those of the policy's advantage and the time.
+        moderators: covariates, or `days in the study`; None for those of the policy's advantage and the time.
         controls: covariates; None for all of them where there are enough participants.
         kind: of decisions; None for all.
         level: of intervals.
         resamples: simulated trials under the null, for whether the policy personalised; 0 for none.
         seed: of their draws.
+        as_of: when it is analysed; at the end of the record if None.
     """
 
     moderators: tuple[str, ...] | None = None
@@ -55,17 +57,20 @@ class AnalysisSettings:
     level: float = 0.95
     resamples: int = 0
     seed: int = 0
+    as_of: datetime | None = None
 
     def to_json(self) -> dict[str, Any]:
         """As plain values."""
-        return {name: list(value) if isinstance(value, tuple) else value for name, value in vars(self).items()}
+        plain = {name: list(value) if isinstance(value, tuple) else value for name, value in vars(self).items()}
+        return {**plain, "as_of": None if self.as_of is None else self.as_of.isoformat()}
 
     @classmethod
     def from_json(cls, stored: Mapping[str, Any]) -> AnalysisSettings:
         """From plain values."""
         several = {name: stored[name] for name in ("moderators", "controls")}
         named = {name: None if value is None else tuple(value) for name, value in several.items()}
-        return cls(**{**stored, **named})
+        as_of = stored.get("as_of")
+        return cls(**{**stored, **named, "as_of": None if as_of is None else instant(as_of)})
 
 
 @dataclass(frozen=True)
@@ -138,9 +143,8 @@ class Analysis:
             self._kernel_table(),
             *_fidelity_tables(self.fidelity),
         ]
-        if self.personal is not None:
-            tables += _personal_tables(self.personal)
-        return tables
+        tables = [replace(table, level=self.settings.level) for table in tables]
+        return tables if self.personal is None else [*tables, *_personal_tables(self.personal)]
 
     def _effect_table(self) -> Table:
         rows = [_effect(each) for each in (self.effects.primary, *self.effects.by_kind)]
@@ -313,8 +317,7 @@ def analyse(
         TrialError: where there is nothing to analyse.
     """
     settings = settings or AnalysisSettings()
-    whole = read_record(state, protocol)
-    record = whole if settings.kind is None else read_record(state, protocol, settings.kind)
+    record = read_record(state, protocol, settings.kind, settings.as_of)
     record = replace(record, labels=labels_of(state, models))
     moderators = chosen_moderators(record, settings.moderators)
     tell(Progress(ESTIMATING))
@@ -323,6 +326,7 @@ def analyse(
     personal, problem = None, "Whether the policy personalised was not looked at: no simulated trials were asked for."
     if settings.resamples:
         try:
+            whole = read_record(state, protocol, now=FOREVER)  # what was drawn ahead is the policy's work, too
             personal = _personal(whole, models, settings, workers, folder, tell)
         except TrialError as reason:
             problem = f"Whether the policy personalised could not be computed: {reason}."
@@ -331,10 +335,10 @@ def analyse(
         settings=settings,
         effects=effects,
         flow=flow_of(record),
-        gaps=tuple(gaps_of(record)),
+        gaps=tuple(gaps_of(record, settings.level)),
         fared=fared(record, settings.level),
         kernels=kernels_of(record),
-        fidelity=fidelity_of(record),
+        fidelity=fidelity_of(record, settings.level),
         personal=personal,
         no_personal="" if personal is not None else problem,
     )
@@ -388,5 +392,4 @@ def null_effect(whole: Record, settings: AnalysisSettings) -> float:
 
 def is_live(record: Record, now: datetime) -> bool:
     """Whether somebody still takes part at a time: then an analysis shows outcomes by action of a running trial."""
-    latest = max(now, record.until)
-    return any(may_go_on(person, latest) for person in present(record.state))
+    return any(may_go_on(person, max(now, record.until)) for person in present(record.state))

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from kerneltrail.evaluation.intervals import DRAWS, Interval, mean_over_users, share_over_users
 from kerneltrail.trial.analysis.record import Record
 from kerneltrail.trial.decided import Point
+from kerneltrail.trial.ledger.entries import instant
 from kerneltrail.trial.ledger.participant import Participant
 
 WEEK = 7
@@ -37,8 +38,9 @@ class Flow:
         paused: who paused at some time.
         withdrawn: who withdrew.
         removed: whose data were removed, which leaves nothing to analyse.
-        completed: who started, and did not leave until their last day.
-        ongoing: who neither left nor reached their last day when the record ends.
+        completed: who started, and did not leave until their last day was over.
+        ongoing: who have not left, and whose last day was not over when it was analysed.
+        nothing_usable: who started, whose data are there, and who are not in the analysis.
         analysed: with at least one decision at which somebody could act and that has an outcome.
     """
 
@@ -50,6 +52,7 @@ class Flow:
     removed: int
     completed: int
     ongoing: int
+    nothing_usable: int
     analysed: int
 
     def table(self) -> list[dict[str, str | int]]:
@@ -61,7 +64,7 @@ class Flow:
         parts = [f"{self.enrolled} enrolled", f"{self.started} started", f"{self.completed} completed"]
         parts += [f"{self.withdrawn} withdrew"] if self.withdrawn else []
         parts += [f"the data of {self.removed} were removed"] if self.removed else []
-        parts += [f"{self.ongoing} had not reached their last day"] if self.ongoing else []
+        parts += [f"the last day of {self.ongoing} was not over"] if self.ongoing else []
         return f"Of the participants, {', '.join(parts)}; {self.analysed} are in the analysis."
 
 
@@ -74,16 +77,18 @@ def flow_of(record: Record) -> Flow:
     ]
     usable = {point.participant for point in record.points if point.available and point.outcome is not None}
     state = Counter(_end(person, record) for person in people)
-    started = sum(bool(person.decisions) for person in people)
+    started = {person.id for person in people if _started(person, record.now)}
+    there = sum(person.id in started for person in people if person.removed is None)
     return Flow(
         enrolled=len(people),
-        started=started,
-        never_started=len(people) - started,
+        started=len(started),
+        never_started=len(people) - len(started),
         paused=sum(any(change.status == "paused" for change in person.changes) for person in people),
         withdrawn=state["withdrawn"],
         removed=state["removed"],
         completed=state["completed"],
         ongoing=state["ongoing"],
+        nothing_usable=there - len(usable),
         analysed=len(usable),
     )
 
@@ -93,13 +98,15 @@ def _end(person: Participant, record: Record) -> str:
         return "removed"
     if person.status() == "withdrawn":
         return "withdrawn"
-    facts = person.enrolled or {}
-    if facts.get("ends_on") is None:
+    if may_go_on(person, record.now):
         return "ongoing"
-    today = record.until.astimezone(ZoneInfo(facts["timezone"])).date()
-    if today < date.fromisoformat(facts["ends_on"]):
-        return "ongoing"
-    return "completed" if person.decisions else "never started"
+    return "completed" if _started(person, record.now) else "never started"
+
+
+def _started(person: Participant, now: datetime) -> bool:
+    """Whether somebody had a decision by a time, and not one drawn ahead; of removed ones the time is not known."""
+    records = [each.payload for each in person.decisions.values()]
+    return any(each is None or instant(each["decided_at"]) <= now for each in records)
 
 
 def may_go_on(person: Participant, now: datetime) -> bool:
@@ -140,7 +147,7 @@ class Gap:
     share: Interval
 
 
-def gaps_of(record: Record) -> list[Gap]:
+def gaps_of(record: Record, level: float = 0.95) -> list[Gap]:
     """Missing outcomes: of all decisions whose outcome is due, by what was assigned, and over time."""
     points = [point for point in record.points if point.available and point.is_due(record.until)]
     groups: dict[str, list[Point]] = {
@@ -150,21 +157,22 @@ def gaps_of(record: Record) -> list[Gap]:
     }
     for name, several in by_period(points):
         groups[name] = several
-    return [_gap(name, several) for name, several in groups.items() if several]
+    return [_gap(name, several, level) for name, several in groups.items() if several]
 
 
-def _gap(name: str, points: Sequence[Point]) -> Gap:
+def _gap(name: str, points: Sequence[Point], level: float) -> Gap:
     lost = [point for point in points if point.outcome is None]
-    return Gap(name, len(points), len(points) - len(lost), sum(point.looked_for for point in lost), share(points, lost))
+    missing = share(points, lost, level)
+    return Gap(name, len(points), len(points) - len(lost), sum(point.looked_for for point in lost), missing)
 
 
-def share(points: Sequence[Point], hits: Sequence[Point]) -> Interval:
+def share(points: Sequence[Point], hits: Sequence[Point], level: float = 0.95) -> Interval:
     """The share of points that are hits, with an interval over participants."""
     chosen = {id(point) for point in hits}
     people: dict[str, list[bool]] = {}
     for point in points:
         people.setdefault(point.participant, []).append(id(point) in chosen)
-    return share_over_users([np.array(each) for each in people.values()])
+    return share_over_users([np.array(each) for each in people.values()], level=level)
 
 
 def by_period(points: Sequence[Point]) -> list[tuple[str, list[Point]]]:

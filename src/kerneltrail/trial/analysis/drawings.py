@@ -96,11 +96,10 @@ def flow_drawing(flow: Flow, width: float) -> Figure:
     """Boxes from enrolment to analysis, with what else is to be said of a step beside it."""
     ends = [f"completed: {flow.completed}", f"withdrew: {flow.withdrawn}", f"data removed: {flow.removed}"]
     ends += [f"not at their end yet: {flow.ongoing}"] if flow.ongoing else []
-    unusable = flow.enrolled - flow.never_started - flow.removed - flow.analysed
     steps = [
         (f"enrolled: {flow.enrolled}", f"never started: {flow.never_started}"),
         (f"started: {flow.started}", f"paused at some time: {flow.paused}"),
-        ("\n".join(ends), f"no decision that can be used: {max(unusable, 0)}"),
+        ("\n".join(ends), f"no decision that can be used: {flow.nothing_usable}"),
         (f"in the analysis: {flow.analysed}", ""),
     ]
     places = (0.0, 1.0, 2.2, 3.4)
@@ -142,7 +141,7 @@ def draws_drawing(tenths: Sequence[Tenth], width: float) -> Figure:
         low, high = (np.array([getattr(each.share, name) for each in tenths]) for name in ("low", "high"))
         ax.errorbar(
             x, y, yerr=[y - low, high - y], color=BLUE, marker="o", linestyle="none", capsize=3,
-            label="share that acted, 95% interval",
+            label=f"share that acted, {100 * tenths[0].share.level:g} % interval",
         )  # fmt: skip
         ax.set(xlim=(0.0, 1.0), ylim=(0.0, 1.0), xlabel="probability of acting", ylabel="share that acted")
         rule(ax)
@@ -158,7 +157,7 @@ def gaps_drawing(gaps: Sequence[Gap], width: float) -> Figure:
         low, high = (np.array([getattr(gap.share, name) for gap in gaps]) for name in ("low", "high"))
         ax.errorbar(
             x, y, yerr=[y - low, high - y], color=BLUE, marker="o", linestyle="none", capsize=3,
-            label="share without an outcome, 95% interval",
+            label=f"share without an outcome, {100 * gaps[0].share.level:g} % interval",
         )  # fmt: skip
         _periods(ax, [gap.group for gap in gaps], width)
         ax.set_ylim(0.0, max(0.05, 1.05 * float(high.max())))

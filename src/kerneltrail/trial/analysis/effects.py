@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from kerneltrail.errors import DataError
 from kerneltrail.kernels.phrases import counted, limit, listing, quantity, rounded
-from kerneltrail.trial.analysis.excursion import Estimate, ExcursionEffects
+from kerneltrail.trial.analysis.excursion import INTERCEPT, Estimate, ExcursionEffects
 from kerneltrail.trial.analysis.record import TIME, Record
 from kerneltrail.trial.analysis.wcls import wcls
 
@@ -46,7 +46,7 @@ class ActingEffect:
         """What acting adds where the moderator has a value."""
         if self.fitted is None:
             raise DataError(f"the effect by {self.name} could not be estimated: {self.problem}")
-        return self.fitted.at(**{self.moderators[0]: value})
+        return self.fitted.combined({INTERCEPT: 1.0, self.moderators[0]: value})
 
     @property
     def change(self) -> Estimate | None:
@@ -104,7 +104,7 @@ def estimate_effects(
             return ActingEffect(name, columns_of, problem=str(problem))
         if len(columns_of) != 1:
             return ActingEffect(name, columns_of, found)
-        if columns_of[0] not in (name, TIME):  # one of two levels
+        if not record.is_number(name):  # one of two levels
             return ActingEffect(name, columns_of, found, "", (0.0, 1.0))
         used = rows[columns_of[0]][(rows["availability"] == 1) & ~np.isnan(rows["outcome"])]
         low, high = (float(value) for value in np.nanpercentile(used, [LOW, HIGH]))
@@ -118,14 +118,14 @@ def estimate_effects(
     return ActingEffects(
         fitted(EVERYBODY, columns),
         tuple(fitted(kind, record.of_kind(kind).columns()) for kind in kinds),
-        tuple(fitted(_shown(name), columns, record.moderator(name)) for name in moderators),
+        tuple(fitted(_shown(name, record), columns, record.moderator(name)) for name in moderators),
         chosen,
         level,
     )
 
 
-def _shown(name: str) -> str:
-    return TIME if name == "time" else name
+def _shown(name: str, record: Record) -> str:
+    return TIME if record.moderator(name) == (TIME,) else name
 
 
 def sized(estimate: Estimate, unit: str, level: float) -> str:

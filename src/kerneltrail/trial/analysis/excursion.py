@@ -18,6 +18,8 @@ from kerneltrail.names import nearest
 
 INTERCEPT = "acting"
 """The name of the effect where every moderator is 0: of acting itself, where there is no moderator."""
+BASELINE = "(intercept)"
+"""The name of the outcome where nobody acts and every control is 0."""
 
 COLUMNS = ("name", "estimate", "standard_error", "lower", "upper", "p_value")
 

@@ -12,11 +12,9 @@ from kerneltrail.trial.alarms import GRACE
 from kerneltrail.trial.analysis.record import Record
 from kerneltrail.trial.decided import present
 from kerneltrail.trial.ledger.entries import instant
-from kerneltrail.trial.ratio import Ratio, Tenth, by_version, ratio_of, tenths
-from kerneltrail.trial.rhythm import last_planned, takes_part
-
-UNDONE = ("failed", "killed", "superseded")
-"""States of an update that did not do what was due."""
+from kerneltrail.trial.protocol import Protocol
+from kerneltrail.trial.ratio import RARE, Ratio, Tenth, by_version, ratio_of, tenths, unlikely
+from kerneltrail.trial.rhythm import counts, last_planned, takes_part
 
 
 @dataclass(frozen=True)
@@ -62,17 +60,22 @@ class Fidelity:
 
     def words(self) -> list[str]:
         """All of it in sentences."""
-        odd = [each for each in self.tenths if not each.agrees]
+        rare = unlikely([each.ratio for each in self.tenths])
+        odd = [each for each, is_rare in zip(self.tenths, rare, strict=True) if is_rare]
         lines = ["Nobody could act at any decision, so nothing was drawn."] if not self.ratios else []
         if self.ratios:
             every = self.ratios["all"]
             lines.append(
                 f"{every.sent} of {every.decisions} draws came out as acting; {every.expected:.1f} were to be "
                 f"expected, and chance makes {every.low} to {every.high} in 95 of 100 trials (p {every.p:.2g})."
+                + (" That is more than chance explains: the draws need a look." if any(unlikely([every])) else "")
             )
         if odd:
             where = listing(f"{each.low:.2g} to {each.high:.2g}" for each in odd)
-            lines.append(f"The share that acted is off for probabilities of {where}.")
+            lines.append(
+                f"The share that acted is off for probabilities of {where}: chance makes that in fewer than one of "
+                f"{round(1 / RARE)} trials, all tenths looked at together."
+            )
         open_ = {rung: count for rung, count in self.rungs.items() if rung != "unavailable"}
         total, other = sum(open_.values()), sum(count for rung, count in open_.items() if rung != "policy")
         fallen = _counts({rung: count for rung, count in open_.items() if rung != "policy"}, "by ")
@@ -95,39 +98,38 @@ class Fidelity:
         return lines
 
 
-def _counts(counts: Mapping[str, int], before: str = "") -> str:
-    return listing(f"{count} {before}{name}" for name, count in counts.items()) if counts else "none"
+def _counts(numbers: Mapping[str, int], before: str = "") -> str:
+    return listing(f"{count} {before}{name}" for name, count in numbers.items()) if numbers else "none"
 
 
-def fidelity_of(record: Record) -> Fidelity:
-    """Compute it from the record."""
+def fidelity_of(record: Record, level: float = 0.95) -> Fidelity:
+    """Compute it from the record, with intervals of a level."""
     drawn = [point for point in record.points if point.available]
     acting = [each for each in drawn if each.action]
     return Fidelity(
-        tenths=tuple(tenths(drawn)) if drawn else (),
+        tenths=tuple(tenths(drawn, level)) if drawn else (),
         ratios={"all": ratio_of(drawn), **by_version(drawn)} if drawn else {},
         rungs=dict(Counter(point.rung for point in record.points).most_common()),
         incidents=_incidents(record),
         updates=_updates(record),
-        undelivered=sum(each.delivered == 0 for each in acting),
-        unreported=sum(each.delivered is None for each in acting),
+        undelivered=sum(each.lost for each in acting),
+        unreported=sum(each.delivered is None and not each.lost for each in acting),
         acted=len(acting),
     )
 
 
 def _incidents(record: Record) -> dict[tuple[str, str], int]:
-    counts: Counter[tuple[str, str]] = Counter()
+    numbers: Counter[tuple[str, str]] = Counter()
     for each in record.state.incidents.values():
         if each.payload is not None:
-            counts[each.payload["kind"], each.payload.get("severity", "warning")] += 1
-    return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
+            numbers[each.payload["kind"], each.payload.get("severity", "warning")] += 1
+    return dict(sorted(numbers.items(), key=lambda item: (-item[1], item[0])))
 
 
 def _updates(record: Record) -> Updates:
     updates = list(record.state.updates.values())
     states = Counter("running" if each.result is None else str(each.result["state"]) for each in updates)
-    done = [each for each in updates if each.result is None or each.result["state"] not in UNDONE]
-    begun = sorted(instant(each.started_at) for each in done)
+    begun = sorted(instant(each.started_at) for each in updates if counts(each))
     planned = _planned(record)
     late = sum(not any(time <= start <= time + GRACE for start in begun) for time in planned)
     rows = sum(
@@ -144,20 +146,33 @@ def _planned(record: Record) -> list[datetime]:
 
     It ran from when its protocol was frozen and its first decision recorded, whatever time that decision names, to the
     newest entry; that somebody looked at outcomes is no entry in this sense, else an analysis would change the next.
+    What was planned at a time is what the protocol in force then says.
     """
     state = record.state
     people = present(state)
     recorded = min(
         instant(each.received_at) for person in state.participants.values() for each in person.decisions.values()
     )
-    first = max(instant(state.protocols[0].received_at), recorded)
     entries = [each.received_at for each in state.incidents.values()]
     entries += [each.finished_at or each.started_at for each in state.updates.values()]
     end = max([record.until, *map(instant, entries)]) - GRACE
-    times = []
-    planned = last_planned(record.protocol, end) if end > first else None
+    frozen = [instant(each.received_at) for each in state.protocols]
+    times: list[datetime] = []
+    for version, begins, stops in zip(state.protocols, frozen, [*frozen[1:], end], strict=True):
+        protocol = Protocol.from_json(version.payload["protocol"])
+        times += _between(protocol, max(begins, recorded), min(stops, end))
+    return [
+        planned
+        for planned in times
+        if any(takes_part(person, planned) and person.status(planned) != "withdrawn" for person in people)
+    ]
+
+
+def _between(protocol: Protocol, first: datetime, last: datetime) -> list[datetime]:
+    """Times of updates by a protocol's schedule, after `first` and up to `last`."""
+    times: list[datetime] = []
+    planned = last_planned(protocol, last) if last > first else None
     while planned is not None and planned > first:
-        if any(takes_part(person, planned) and person.status(planned) != "withdrawn" for person in people):
-            times.append(planned)
-        planned = last_planned(record.protocol, planned - timedelta(minutes=1))
+        times.append(planned)
+        planned = last_planned(protocol, planned - timedelta(minutes=1))
     return times[::-1]

@@ -24,6 +24,7 @@ from kerneltrail.trajectory import model_file
 from kerneltrail.trial.analysis.analysis import Analysis
 from kerneltrail.trial.draw import Draws
 from kerneltrail.trial.ledger.copies import backup
+from kerneltrail.trial.ledger.entries import Kind
 from kerneltrail.trial.ledger.ledger import Ledger
 from kerneltrail.trial.models import SUFFIX, Models
 from kerneltrail.trial.protocol_text import commented_text
@@ -52,13 +53,13 @@ def write_package(
     Args:
         path: of the zip.
         analysis: whose tables and settings go in.
-        ledger: of the trial; it is verified while it is copied.
+        ledger: of the trial; it is verified while it is copied, up to the last entry that was analysed.
         models: of the trial; those that a version of the policy has go in.
         page: as HTML.
         draws: whose key is published with it; None keeps it secret.
 
     Raises:
-        TrialError: if the key is not the protocol's.
+        TrialError: if the key is not the protocol's, or somebody's data were removed since the analysis began.
         LedgerError: if the ledger is not sound; `UnknownName` for a model that is not there.
     """
     protocol = analysis.record.protocol
@@ -66,7 +67,7 @@ def write_package(
         raise TrialError("the key of the draws is not the one that the protocol is committed to; it is not published")
     tables = analysis.tables()
     files: dict[str, bytes] = {
-        LEDGER: _lines(ledger),
+        LEDGER: _lines(ledger, analysis.record.state.sequence),
         PROTOCOL: commented_text(protocol).encode(),
         SETTINGS: _pretty(analysis.settings.to_json()),
         CONSTRAINTS: constraints().encode(),
@@ -111,10 +112,16 @@ def _pretty(values: Mapping[str, Any]) -> bytes:
     return json.dumps(values, indent=2, ensure_ascii=False).encode() + b"\n"
 
 
-def _lines(ledger: Ledger) -> bytes:
+def _lines(ledger: Ledger, until: int) -> bytes:
+    """The entries that were analysed: a trial that runs has gone on since."""
+    if any(entry.kind == Kind.REMOVAL for entry in ledger.entries(after=until)):
+        raise TrialError(
+            "somebody's data were removed from the ledger while it was analysed, and no table may have them: start the "
+            "analysis again"
+        )
     with tempfile.TemporaryDirectory() as folder:
         copy = Path(folder) / LEDGER
-        backup(ledger, copy)
+        backup(ledger, copy, until=until)
         return copy.read_bytes()
 
 

@@ -60,11 +60,11 @@ def analysis_page(analysis: Analysis, title: str | None = None, running: datetim
     )
 
 
-def _shown(table: Table, *, words: bool = False) -> Block:
+def _shown(table: Table) -> Block:
     heads, cells = table.shown()
     if not cells:
         return Paragraph(f"{table.caption}: none.")
-    return Shown(table.caption, heads, cells, words=words)
+    return Shown(table.caption, heads, cells)
 
 
 def _effects(analysis: Analysis, tables: dict[str, Table]) -> list[Block]:
@@ -111,7 +111,7 @@ def _personal(analysis: Analysis, tables: dict[str, Table]) -> list[Block]:
     return [
         Sentences("Between participants", personal.words()),
         Picture.of(lambda width: drawings.null_drawing(personal.statistics, width), alt, caption),
-        _shown(tables["personalisation"], words=True),
+        _shown(tables["personalisation"]),
         Paragraph(
             "The first line was chosen beforehand as the one that decides. The others describe; with several lines, "
             "one below 0.05 is no surprise."
@@ -184,7 +184,11 @@ def _fidelity(analysis: Analysis, tables: dict[str, Table]) -> list[Block]:
     blocks: list[Block] = [Sentences("In short", fidelity.words())]
     if fidelity.tenths:
         alt = "Share that acted against the probability of acting; the numbers are in the table below."
-        caption = "Decisions by tenth of their probability. Where an interval misses the line, the draws need a look."
+        off = f"{100 * (1 - analysis.settings.level):.3g}"
+        caption = (
+            f"Decisions by tenth of their probability. In a sound trial about {off} of 100 such intervals miss the "
+            "line by chance; what is more than chance is said above."
+        )
         blocks.append(Picture.of(lambda width: drawings.draws_drawing(fidelity.tenths, width), alt, caption))
     more = [_shown(tables[name]) for name in ("draws", "versions", "conduct", "incidents")]
     return [*blocks, Expert("The numbers", more)]

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kerneltrail.engines import engine_for, results
+from kerneltrail.errors import TrialError
 from kerneltrail.evaluation.intervals import exact_share
 from kerneltrail.kernels.phrases import counted, number
 from kerneltrail.progress import Progress, Tell
@@ -125,7 +126,10 @@ class Personalisation:
         if main.high < 0.05:
             verdict = f"So the policy treated participants more differently than chance explains: {size}."
         elif main.low > 0.05:
-            verdict = f"So differences of this size are what chance alone gives: {size}."
+            verdict = (
+                f"Differences of this size can come by chance alone; these data do not tell whether there is more to "
+                f"them: {size}."
+            )
         else:
             verdict = f"Whether that is more than chance, so few simulated trials do not tell: {size}."
         return [more, verdict]
@@ -196,12 +200,19 @@ def personalisation(
         tell: hears how far it is.
 
     Raises:
-        TrialError: for a protocol that pools.
+        TrialError: for a protocol that pools, or a trial with too few decisions to tell participants apart.
         UnknownName: for a model that is not there.
     """
     ground = ground_of(record.state, models, effect, seed)
     measures = measures_of(record.protocol.reward.features)
-    observed = measured(recorded(record), measures)
+    followed = recorded(record)
+    people = len(second_halves(followed))
+    if people < 2:
+        raise TrialError(
+            f"{counted(people, 'participant has', 'participants have')} {FEWEST} decisions of the policy or more in "
+            "the second half of theirs, and it takes two to differ"
+        )
+    observed = measured(followed, measures)
     drawn = _simulated(ground, measures, resamples, workers, folder, tell)
     return judged(measures, observed, drawn, effect, seed)
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any
 
 import numpy as np
@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from kerneltrail.errors import DataError, TrialError
 from kerneltrail.names import nearest
+from kerneltrail.trial.analysis.excursion import BASELINE, INTERCEPT
 from kerneltrail.trial.decided import Point, points_of
 from kerneltrail.trial.ledger.entries import instant
 from kerneltrail.trial.ledger.folds import State
@@ -19,6 +20,10 @@ from kerneltrail.trial.protocol import Protocol
 
 TIME = "days in the study"
 """The moderator that every analysis has: days since the participant's first day, on their clock."""
+FOREVER = datetime.max.replace(tzinfo=UTC)
+"""A time by which all decisions that were drawn ahead have come."""
+TAKEN = ("id", "outcome", "treatment", "rand_prob", "availability", TIME, INTERCEPT, BASELINE)
+"""Columns and coefficients with a meaning of their own, which no covariate's column is called."""
 
 
 @dataclass(frozen=True)
@@ -28,9 +33,11 @@ class Record:
     Attributes:
         state: all that the ledger comes to.
         protocol: in force.
-        points: decisions in the order of participants and times, of one kind where one was asked for.
+        points: decisions in the order of participants and times, of one kind where one was asked for. Those that were
+            drawn ahead are not among them before their time.
         until: when the newest entry about a participant was recorded: the end of what is analysed.
-        covariates: columns of each covariate: itself, or one for each level but the first.
+        now: when it is analysed, and no earlier than that: by then the last days of participants are over, or not.
+        covariates: columns of each covariate: one of its numbers, or one for each level but the first.
         labels: what people call a covariate, where that is not its name.
     """
 
@@ -38,12 +45,14 @@ class Record:
     protocol: Protocol
     points: tuple[Point, ...]
     until: datetime
+    now: datetime
     covariates: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     labels: Mapping[str, str] = field(default_factory=dict)
 
     def label(self, name: str) -> str:
-        """What people call a covariate, or one of its levels."""
-        head, colon, level = name.partition(": ")
+        """What people call a covariate, by its name or its column, or one of its levels."""
+        numbers = {several[0]: each for each, several in self.covariates.items() if self.is_number(each)}
+        head, colon, level = numbers.get(name, name).partition(": ")
         return f"{self.labels.get(head, head)}{colon}{level}"
 
     @property
@@ -80,38 +89,44 @@ class Record:
         }
         for name, several in self.covariates.items():
             values = _numbers(point.context.get(name) for point in points)
-            if several == (name,):
-                columns[name] = values
+            if self.is_number(name):
+                columns[several[0]] = values
+                continue
             for place, column in enumerate(several, 1):
-                if column != name:
-                    columns[column] = np.where(np.isnan(values), np.nan, values == place)
+                columns[column] = np.where(np.isnan(values), np.nan, values == place)
         return columns
 
+    def is_number(self, name: str) -> bool:
+        """Whether a moderator has numbers, and no levels."""
+        several = self.moderator(name)
+        return len(several) == 1 and not several[0].startswith(f"{name}: ")
+
     def moderator(self, name: str) -> tuple[str, ...]:
-        """The columns of a moderator: a covariate, or the time in the study, which may be called `time`.
+        """The columns of a moderator: a covariate; or the time in the study, `time` for short if no covariate has that.
 
         Raises:
             DataError: for another name.
         """
+        if name in self.covariates:
+            return self.covariates[name]
         if name in ("time", TIME):
             return (TIME,)
-        if name not in self.covariates:
-            names = (*self.covariates, "time")
-            raise DataError(f"{name!r} is no covariate of the trial; {nearest(name, names, 'there are')}")
-        return self.covariates[name]
+        names = (*self.covariates, TIME)
+        raise DataError(f"{name!r} is no covariate of the trial; {nearest(name, names, 'there are')}")
 
 
 def _numbers(values: Any) -> NDArray[np.float64]:
     return np.array([np.nan if value is None else value for value in values], dtype=np.float64)
 
 
-def read_record(state: State, protocol: Protocol, kind: str | None = None) -> Record:
+def read_record(state: State, protocol: Protocol, kind: str | None = None, now: datetime | None = None) -> Record:
     """What a ledger's state has for an analysis.
 
     Args:
         state: of the ledger.
         protocol: in force.
         kind: of decisions; all of them if None.
+        now: when it is analysed; at the end of the record if None.
 
     Raises:
         TrialError: where no decision is there.
@@ -120,15 +135,34 @@ def read_record(state: State, protocol: Protocol, kind: str | None = None) -> Re
     points = [point for person in state.participants.values() for point in points_of(person)]
     if not points:
         raise TrialError(f"the trial {state.trial} has no decision whose data are there: there is nothing to analyse")
+    until = end_of(state)
+    latest = until if now is None else max(now, until)
+    points = [point for point in points if point.at <= latest]
+    if not points:
+        raise TrialError(f"all decisions of the trial {state.trial} were drawn ahead: there is nothing to analyse yet")
     kinds = tuple(dict.fromkeys(point.kind for point in points))
     if kind is not None and kind not in kinds:
         raise DataError(f"there is no decision of the kind {kind!r}; {nearest(kind, kinds, 'there are')}")
     covariates = {
-        name: (name,) if not section.levels else tuple(f"{name}: {level}" for level in section.levels[1:])
+        name: tuple(f"{name}: {level}" for level in section.levels[1:])
+        if section.levels
+        else (column_of(name, protocol.covariates),)
         for name, section in protocol.covariates.items()
     }
     chosen = tuple(point for point in points if kind in (None, point.kind))
-    return Record(state, protocol, chosen, end_of(state), covariates)
+    return Record(state, protocol, chosen, until, latest, covariates)
+
+
+def column_of(name: str, names: Collection[str]) -> str:
+    """The column of a covariate among others: its name, or one that is told apart from what has a meaning already.
+
+    >>> column_of("hour", ["hour"]), column_of("outcome", ["outcome", "hour"])
+    ('hour', 'context_outcome')
+    """
+    column = name
+    while column in TAKEN or (column != name and column in names):
+        column = f"context_{column}"
+    return column
 
 
 def end_of(state: State) -> datetime:
@@ -144,12 +178,12 @@ def end_of(state: State) -> datetime:
 
 def default_moderators(record: Record) -> tuple[str, ...]:
     """What the policy's advantage may depend on, and the time in the study."""
-    return (*record.protocol.reward.features, "time")
+    return (*record.protocol.reward.features, TIME)
 
 
 def chosen_moderators(record: Record, asked: Sequence[str] | None) -> tuple[str, ...]:
     """Those asked for, checked; the default ones if None."""
-    names = default_moderators(record) if asked is None else tuple(dict.fromkeys(asked))
+    names = tuple(dict.fromkeys(default_moderators(record) if asked is None else asked))
     for name in names:
         record.moderator(name)
     return names

@@ -24,7 +24,7 @@ from kerneltrail.trial.analysis import package
 from kerneltrail.trial.analysis.analysis import Analysis, AnalysisSettings, analyse, null_effect
 from kerneltrail.trial.analysis.draws import RecordedDraws
 from kerneltrail.trial.analysis.personal import STAGE, Personalisation, judged, measured, measures_of, recorded
-from kerneltrail.trial.analysis.record import read_record
+from kerneltrail.trial.analysis.record import FOREVER, read_record
 from kerneltrail.trial.analysis.resampling import ground_of, resampled
 from kerneltrail.trial.core import Core
 from kerneltrail.trial.draw import Draws
@@ -214,7 +214,7 @@ def _personal(
     core: Core, analysis: Analysis, settings: AnalysisSettings, path: Path, resamples: int, tell: Tell
 ) -> tuple[Personalisation, int]:
     """Whether it personalised, from the measures in the package; the first ones computed again."""
-    record = read_record(analysis.record.state, analysis.record.protocol)
+    record = read_record(analysis.record.state, analysis.record.protocol, now=FOREVER)
     measures = measures_of(record.protocol.reward.features)
     observed = measured(recorded(record), measures)
     kept = [place for place, value in enumerate(observed) if np.isfinite(value)]

@@ -17,10 +17,10 @@ from kerneltrail.trial.answer import Decision as Made
 from kerneltrail.trial.deciding import requested
 from kerneltrail.trial.decision import Policy, decide, decide_fixed
 from kerneltrail.trial.draw import Draws, drawn
+from kerneltrail.trial.forward import Forward
 from kerneltrail.trial.ledger.folds import State
 from kerneltrail.trial.ledger.participant import Decision, Outcome, Participant
 from kerneltrail.trial.models import Models
-from kerneltrail.trial.points import Pasts
 from kerneltrail.trial.protocol import Protocol
 from kerneltrail.trial.rows import rows_of
 from kerneltrail.trial.states import States
@@ -119,7 +119,7 @@ class _Anew:
             deliveries=dict(person.deliveries),
             outcomes=dict(person.outcomes),
         )
-        self.states, self.pasts = States(), Pasts()
+        self.states, self.past = States(), Forward(self.person)
         self.outcomes: dict[str | None, list[Outcome]] = {}
         for outcome in person.outcomes.values():
             self.outcomes.setdefault(outcome.decision, []).append(outcome)
@@ -146,7 +146,7 @@ class _Anew:
         if record.get("drawn_by") == "app":
             return drawn(_number(draws, record), float.fromhex(record["probability"])), None
         request = requested(record)
-        past = self.pasts.at(protocol, self.person, record["until"], request.decided_at)
+        past = self.past.at(protocol, record["until"], request.decided_at)
         rung, reason = record["rung"], record["rung_reason"]
         if rung == "fixed":
             made = decide_fixed(protocol, request, draws=draws, past=past, rung_reason=reason)
@@ -179,9 +179,9 @@ class _Anew:
         if probability is not None:
             changed["probability"] = probability.hex()
         self.person.decisions[key] = replace(decision, payload=changed)
-        # What did not arrive when it was sent would not have arrived now; all else arrives as it is assigned.
-        deliveries = self.before.deliveries.get(key, []) if record["action"] else []
-        self.person.deliveries[key] = [each for each in deliveries if each.action == 0]
+        # What did not arrive when it was sent would not have arrived now; another action arrives as it is assigned.
+        reports = self.before.deliveries.get(key, [])
+        self.person.deliveries[key] = reports if action == record["action"] else []
         shift = self.ground.effect * (action - record["action"])
         for outcome in self.outcomes.get(key, ()):
             if outcome.value is not None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -14,7 +15,14 @@ _OURS = re.compile("[a-z_]+")
 """Names that are not a covariate's or a kernel's."""
 _TEX = {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "−": "$-$", "…": r"\dots{}"}
 _TEX |= {sign: f"\\{sign}" for sign in "&%$#_{}"}
-_GREEK = {"π": r"$\pi$", "β": r"$\beta$", "×": r"$\times$", "°": r"$^\circ$", "²": "$^2$"}
+_GREEK = {"µ": "mu"} | {
+    sign: unicodedata.name(sign).split()[-1].replace("LAMDA", "LAMBDA").lower() for sign in "αβγδεζηθικλμνξπρστυφχψω"
+}
+_GREEK |= {sign: _GREEK[sign.lower()].title() for sign in "ΓΔΘΛΞΠΣΦΨΩ"}
+_SIGNS = {"×": "times", "≤": "le", "≥": "ge", "≈": "approx", "≠": "ne", "±": "pm", "√": "surd", "∞": "infty", "→": "to"}
+_MATHS = {sign: f"$\\{name}$" for sign, name in (_GREEK | _SIGNS).items()} | {"°": r"$^\circ$"}
+_RAISED = re.compile("[⁺⁻⁰¹²³⁴⁵⁶⁷⁸⁹]+")
+_LEVEL = str.maketrans("⁺⁻⁰¹²³⁴⁵⁶⁷⁸⁹", "+-0123456789")
 
 
 HEADINGS: Mapping[str, Mapping[str, str]] = {
@@ -65,6 +73,7 @@ class Table:
         rows: values by column; None is missing.
         intervals: columns that stand beside each other as one number with its limits: estimate, lower, upper.
         labels: what people read in place of a text in a cell, such as a covariate's name.
+        level: of the intervals.
     """
 
     name: str
@@ -73,6 +82,7 @@ class Table:
     rows: tuple[Mapping[str, Any], ...]
     intervals: tuple[tuple[str, str, str], ...] = ()
     labels: Mapping[str, str] = field(default_factory=dict)
+    level: float = 0.95
 
     @classmethod
     def of(
@@ -113,7 +123,7 @@ class Table:
                     width = row[ends[1]] - row[ends[0]]
                 line.append(self.labels.get(value, value) if isinstance(value, str) else _cell(value, width))
             if column in limits:
-                heads.append(f"interval of the {self.heading(column)}")
+                heads.append(f"{100 * self.level:g} % interval of the {self.heading(column)}")
                 low, high = limits[column]
                 for row, line in zip(self.rows, cells, strict=True):
                     line.append(_between(row[low], row[high]))
@@ -169,4 +179,11 @@ def _piped(text: str) -> str:
 
 
 def _tex(text: str) -> str:
-    return "".join(_TEX.get(sign, _GREEK.get(sign, sign)) for sign in text)
+    r"""A text for LaTeX; what pdfLaTeX does not know becomes mathematics.
+
+    >>> print(_tex("6.16×10⁻⁶ µg"))
+    6.16$\times$10$^{-6}$ $\mu$g
+    """
+    told = "".join(_TEX.get(sign, sign) for sign in text)
+    raised = _RAISED.sub(lambda match: f"$^{{{match[0].translate(_LEVEL)}}}$", told)
+    return "".join(_MATHS.get(sign, sign) for sign in raised)

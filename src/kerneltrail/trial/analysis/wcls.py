@@ -23,7 +23,7 @@ from kerneltrail.data.frames import NamedRows
 from kerneltrail.errors import DataError
 from kerneltrail.kernels import Array
 from kerneltrail.kernels.phrases import counted
-from kerneltrail.trial.analysis.excursion import INTERCEPT, ExcursionEffects
+from kerneltrail.trial.analysis.excursion import BASELINE, INTERCEPT, ExcursionEffects
 
 DEPENDENT = 1e-9
 """A column of which so little is left after the columns before it is taken for a sum of them."""
@@ -140,7 +140,7 @@ def excursion_effects(
     probability = np.broadcast_to(_floats(rand_prob), y.shape)
     open_ = np.ones(len(y), dtype=bool) if available is None else _flags(_floats(available))
     effects = {INTERCEPT: np.ones(len(y)), **{name: _floats(each) for name, each in (moderators or {}).items()}}
-    base = {"(intercept)": np.ones(len(y)), **{name: _floats(each) for name, each in (controls or {}).items()}}
+    base = {BASELINE: np.ones(len(y)), **{name: _floats(each) for name, each in (controls or {}).items()}}
     if not 0.0 < level < 1.0:
         raise DataError(f"the level of an interval is between 0 and 1, not {level:g}")
 

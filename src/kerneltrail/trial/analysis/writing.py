@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import uuid
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -68,11 +69,12 @@ def analyse_folder(
     if state.protocol is None:
         raise TrialError(f"the trial {ledger.trial} has no protocol yet, so there is nothing to analyse")
     protocol = Protocol.from_json(state.protocol.payload["protocol"])
-    record = read_record(state, protocol, settings.kind)
+    today = (now or datetime.now(UTC)).astimezone(UTC)
+    settings = replace(settings, as_of=today)
+    record = read_record(state, protocol, settings.kind, today)
     chosen_moderators(record, settings.moderators)
     for name in settings.controls or ():
         record.moderator(name)
-    today = (now or datetime.now(UTC)).astimezone(UTC)
     live = is_live(record, today)
     if live and draws is not None:
         raise TrialError(

@@ -45,15 +45,15 @@ class Design:
         if self.rule is not None:
             parts.append(self.rule)
         if self.clip is not None:
-            parts.append(f"limits {self.clip[0]:g}–{self.clip[1]:g}")
+            parts.append(f"limits {_shortest(self.clip[0])}–{_shortest(self.clip[1])}")
         if self.slope is not None:
-            parts.append(f"slope {self.slope:g}")
+            parts.append(f"slope {_shortest(self.slope)}")
         if self.updates is not None:
             parts.append(f"every {self.updates} outcomes" if self.updates.isdigit() else f"{self.updates} updates")
         if self.delta is not None:
-            parts.append(f"at least {self.delta:g}")
+            parts.append(f"at least {_shortest(self.delta)}")
         if self.per_dose is not None:
-            parts.append(f"{self.per_dose:g} per dose")
+            parts.append(f"{_shortest(self.per_dose)} per dose")
         return ", ".join(parts)
 
     def protocol(self, base: Protocol, commitment: str) -> Protocol:
@@ -100,18 +100,34 @@ def _updates(text: str, stored: Mapping[str, Any]) -> dict[str, Any]:
 def designs_of(participants: int, days: int, grid: Sequence[str] = ()) -> tuple[Design, ...]:
     """All designs of a grid such as ``["clip=0.2:0.8,0.1:0.9", "updates=daily,weekly"]``.
 
+    A key, or a value of one, that stands there twice is refused: it would be lost, or its trials counted twice.
+
     >>> [design.label for design in designs_of(40, 42, ["slope=5,10"])]
     ['40 people, 42 days, slope 5', '40 people, 42 days, slope 10']
     """
     values: dict[str, list[Any]] = {"participants": [participants], "days": [days]}
+    seen: set[str] = set()
     for text in grid:
         key, equals, listed = text.partition("=")
         if key not in KEYS:
             raise DataError(f"a grid has no key {key!r}; {nearest(key, KEYS, 'there are')}")
         if not equals or not listed:
             raise DataError(f"a grid is written as KEY=VALUE,VALUE, such as slope=5,10; {text!r} has no value")
-        values[key] = [_value(key, part) for part in listed.split(",")]
+        parts = listed.split(",")
+        if key in seen:
+            raise DataError(f"the grid has {key} twice; write all its values into one, such as {key}={parts[0]},…")
+        seen.add(key)
+        values[key] = [_value(key, part) for part in parts]
+        for place, value in enumerate(values[key]):
+            if value in values[key][:place]:
+                raise DataError(f"{key} in the grid has the value {parts[place].strip()} twice: {text!r}")
     return tuple(Design(**dict(zip(values, each, strict=True))) for each in product(*values.values()))
+
+
+def _shortest(value: float) -> str:
+    """A number in few digits, but in all that tell it from another."""
+    short = f"{value:g}"
+    return short if float(short) == value else repr(value)
 
 
 def _value(key: str, text: str) -> Any:
@@ -124,7 +140,10 @@ def _value(key: str, text: str) -> Any:
         if key == "clip":
             lower, upper = map(float, text.split(":"))
             return lower, upper
-        return text.strip() if key in ("updates", "rule") else float(text)
+        if key in ("updates", "rule"):
+            word = text.strip()
+            return str(int(word)) if word.isdecimal() else word
+        return float(text)
     except ValueError:
         whole = {"participants": "a whole number from 2", "days": "a whole number from 1"}
         expected = {"clip": "two numbers such as 0.2:0.8", **whole}

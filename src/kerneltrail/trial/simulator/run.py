@@ -119,7 +119,7 @@ class TrialRun:
         self._number = 0
         self._left: set[int] = set()
         self._unreported: list[tuple[int, Asked, int, float]] = []
-        self._held: list[tuple[int, Any]] = []
+        self._held: list[Any] = []
         self._names: dict[tuple[int, int], Decided] = {}
 
     def run(self) -> Record:
@@ -215,7 +215,7 @@ class TrialRun:
         while self._queue and self._queue[0][:2] == (now, REPORT):
             several.append(heapq.heappop(self._queue)[3])
         if self.drive.outage:
-            self._held.extend((len(self._held), each) for each in several)
+            self._held.extend(several)
             self.record.count("reports that waited for an outage to end", len(several))
             return
         self._send(now, several)
@@ -247,6 +247,6 @@ class TrialRun:
             self._names[who, asked.point] = self.drive.report(asked, action, chance)
         self.record.count("decisions reported after an outage", len(self._unreported))
         self._unreported = []
-        held, self._held = [each for _, each in self._held], []
+        held, self._held = self._held, []
         self._send(now, held)
         self.record.count("updates", int(self.drive.tick(now)))

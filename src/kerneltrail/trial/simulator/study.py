@@ -33,7 +33,7 @@ from kerneltrail.trial.simulator.trouble import TROUBLES, Trouble
 EVERYBODY = (OURS, *POLICIES)
 """All policies, the trial's own first."""
 STAGE = "simulating trials"
-SHOWN = ("page.py", "figures.py", "numbers.py", "summary.py", "study.py")
+SHOWN = ("page.py", "figures.py", "numbers.py", "summary.py")
 """Files of this package that change no number of a run."""
 
 
@@ -70,6 +70,11 @@ class Study:
             )
         if any(each.arrives == "dose" for each in self.protocol.covariates.values()):
             raise DataError("a covariate of the protocol arrives as the dose, which simulated participants do not know")
+        if self.protocol.pooling == "pooled":
+            raise DataError(
+                "the protocol has `pooling: pooled`, and learning from everybody together is not simulated: "
+                "its model would be fitted anew in every update of every trial; simulate it with `pooling: participant`"
+            )
 
     def setting(self, design: Design, seed: int) -> tuple[Setting, Draws]:
         """What is known before a simulated trial, and its draws."""

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from kerneltrail.evaluation.intervals import Interval, exact_share, mean_over_users
+from kerneltrail.trial.simulator.design import Design
 from kerneltrail.trial.simulator.policies import OURS
 from kerneltrail.trial.simulator.study import Run
 
@@ -111,20 +112,23 @@ class Summary:
 
 
 def summarised(runs: Sequence[Run]) -> Summary:
-    """The summary of runs; seeds that some policy of a design lacks do not enter its pairs."""
-    groups: dict[tuple[str, str], list[Run]] = {}
+    """The summary of runs; seeds that some policy of a design lacks do not enter its pairs.
+
+    A run that is there twice, of the same design, policy and seed, counts once.
+    """
+    groups: dict[tuple[Design, str], dict[int, Run]] = {}
     for run in runs:
-        groups.setdefault((run.design.label, run.policy), []).append(run)
-    lines = [_line(design, policy, several) for (design, policy), several in groups.items()]
+        groups.setdefault((run.design, run.policy), {})[run.seed] = run
+    lines = [_line(design.label, policy, list(several.values())) for (design, policy), several in groups.items()]
     pairs = []
     for (design, policy), several in groups.items():
-        ours = {run.seed: run.values for run in groups.get((design, OURS), ())}
+        ours = groups.get((design, OURS), {})
         if policy == OURS or not ours:
             continue
-        both = [(ours[run.seed], run.values) for run in several if run.seed in ours]
+        both = [(ours[seed].values, run.values) for seed, run in several.items() if seed in ours]
         for measure in PAIRED if both else ():
             gains = [first[measure] - second[measure] for first, second in both]
-            pairs.append(Pair(design, policy, measure, mean_over_users(gains, level=LEVEL)))
+            pairs.append(Pair(design.label, policy, measure, mean_over_users(gains, level=LEVEL)))
     return Summary(tuple(lines), tuple(pairs))
 
 

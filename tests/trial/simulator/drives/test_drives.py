@@ -1,10 +1,17 @@
 """One trial driven in three ways: without a ledger, with one, and over HTTP. Decisions are the same to the last bit."""
 
+from contextlib import nullcontext
 from functools import cache
+from types import SimpleNamespace
+from typing import get_args
 
 import numpy as np
 import pytest
 
+from kerneltrail.trial.ledger.folds import Update
+from kerneltrail.trial.results import UpdateState
+from kerneltrail.trial.rhythm import counts
+from kerneltrail.trial.simulator.drives.served import ServedDrive
 from kerneltrail.trial.simulator.study import Study
 
 from ..made import design, study
@@ -60,10 +67,21 @@ def test_the_record_replays_and_its_export_is_what_happened(drive):
         assert row["outcome"] == (None if np.isnan(rows["outcome"][i]) else rows["outcome"][i])
 
 
+def test_an_update_that_did_not_do_what_was_due_does_not_count_as_one():
+    """Whatever became of it: only done, empty and refused ones did."""
+    states = get_args(UpdateState)
+    results = [None if state == "running" else {"state": state} for state in states]
+    updates = {state: Update(state, 1, "", {}, result=each) for state, each in zip(states, results, strict=True)}
+    drive = object.__new__(ServedDrive)
+    drive.trial = SimpleNamespace(reading=lambda: nullcontext(SimpleNamespace(updates=updates)))
+    assert {state for state, each in updates.items() if counts(each)} == {"running", "done", "empty", "refused"}
+    assert drive._updates() == 3
+
+
 def test_lost_answers_are_repeated_alike():
     for drive in ("conduct", "service"):
-        counts = record(drive).counts
-        assert counts["answers lost and asked for again"] == counts["repeats answered alike"] > 0
+        numbers = record(drive).counts
+        assert numbers["answers lost and asked for again"] == numbers["repeats answered alike"] > 0
 
 
 def test_decisions_during_an_outage_are_the_apps():

@@ -107,6 +107,13 @@ def test_two_actions_are_two_of_the_games_four():
     assert population.participant(hours, 1).points == 50
 
 
+def test_the_effect_of_the_first_prompt_is_certain_because_its_context_is():
+    for number in range(20):
+        person = population_of("stepcount:sigma=0.8").drawn(np.tile([9.0], 2), 1, 1, number)
+        assert person.potential.effect == pytest.approx(person.potential.acted - person.potential.without)
+        assert person.potential.effect == pytest.approx(170.0)
+
+
 def test_the_effect_is_what_sending_adds_on_average():
     """Over 2000 second decisions: 4 standard errors, one false alarm in 16 000."""
     population, gains, effects = population_of("stepcount:sigma=0.8"), [], []

@@ -1,6 +1,8 @@
 """Policies that are compared: against dense formulas, within limits, and open to others."""
 
 from dataclasses import dataclass
+from datetime import timedelta
+from itertools import pairwise
 from typing import ClassVar
 
 import numpy as np
@@ -11,7 +13,7 @@ from kerneltrail.data.assignment import Assignment
 from kerneltrail.errors import KerneltrailError
 from kerneltrail.plugins import register, registry_of
 from kerneltrail.trial.simulator.policies import POLICIES, Asked, Book, Setting, TrialPolicy
-from kerneltrail.trial.simulator.policies.pooling import IntelligentPooling
+from kerneltrail.trial.simulator.policies.pooling import STEPS, IntelligentPooling
 from kerneltrail.trial.simulator.policies.regression import BASELINE, NUISANCE
 
 from ..made import design, study
@@ -43,6 +45,11 @@ def books(known: Setting, seed=0, rows=20):
 
 def asked(known, name, steps=3.0, effect=0.1):
     return Asked(name, 20, known.calendar.slots()[20], np.array([12.5, steps, 10.0]), True, effect)
+
+
+def night(known, day=0, hour=3):
+    """The time of an update in the night to a day of the trial, and on it."""
+    return known.calendar.start + timedelta(days=day, hours=hour)
 
 
 def designed(known, book):
@@ -92,7 +99,7 @@ def noise_of(known):
 def test_linear_thompson_sampling_is_the_conditioned_normal():
     known = setting()
     policy, rows = POLICIES["heartsteps"](known), books(known)
-    policy.update(rows)
+    policy.update(night(known), rows)
     for name in known.people:
         mean, covariance = conditioned(*prior(known), *designed(known, rows[name]), noise_of(known))
         expected = np.clip(chance(known, mean[6:], covariance[6:, 6:]), 0.2, 0.8)
@@ -102,7 +109,7 @@ def test_linear_thompson_sampling_is_the_conditioned_normal():
 def test_intelligent_pooling_is_the_conditioned_normal_of_everybody_persons_and_days():
     known = setting()
     policy, rows = IntelligentPooling(known), books(known)
-    policy.update(rows)
+    policy.update(night(known), rows)
     mean, covariance = prior(known)
     part = [0, 6, 7]
     between = covariance[np.ix_(part, part)]
@@ -136,8 +143,8 @@ def test_empirical_bayes_moves_how_much_people_differ():
     known = setting()
     policy, rows = IntelligentPooling(known), books(known)
     before = policy._between.copy()
-    for _ in range(7):
-        policy.update(rows)
+    for day in range(7):
+        policy.update(night(known, day), rows)
     assert not np.allclose(policy._between, before)
     assert np.linalg.eigvalsh(policy._between).min() > 0
 
@@ -150,8 +157,8 @@ def test_probabilities_lie_within_the_limits_and_rise_with_the_effect(name):
     for book in rows.values():
         book.outcome[:20] += 5.0 * (book.action[:20] - book.probability[:20])
     low = policy.probability(asked(known, known.people[0]))
-    for _ in range(7):
-        policy.update(rows)
+    for day in range(7):
+        policy.update(night(known, day), rows)
     high = policy.probability(asked(known, known.people[0]))
     assert 0.2 <= low < high <= 0.8
 
@@ -160,13 +167,28 @@ def test_policies_that_pool_answer_alike_for_everybody_and_wait_for_their_week()
     known = setting()
     policy, rows = POLICIES["oralytics"](known), books(known)
     before = policy.probability(asked(known, known.people[0]))
-    for _ in range(6):
-        policy.update(rows)
+    for day in range(6):
+        policy.update(night(known, day), rows)
     assert policy.probability(asked(known, known.people[0])) == before
-    policy.update(rows)
+    policy.update(night(known, 6), rows)
     answers = {policy.probability(asked(known, name)) for name in known.people}
     assert len(answers) == 1
     assert answers != {before}
+
+
+@pytest.mark.parametrize("step", [7, 1, 0.25], ids=["weekly", "daily", "often"])
+def test_what_is_learnt_weekly_is_learnt_once_a_week_whenever_the_trial_updates(step, monkeypatch):
+    known = setting(days=42)
+    rows, learnt, improved = books(known), [], []
+    policy, pooling = POLICIES["oralytics"](known), IntelligentPooling(known)
+    monkeypatch.setattr(policy, "learn", lambda _: learnt.append(policy.today))
+    monkeypatch.setattr(pooling, "_improve", lambda *_: improved.append(pooling.today))
+    for day in np.arange(0, 42, step).tolist():
+        policy.update(night(known, day), rows)
+        pooling.update(night(known, day), rows)
+    for days in (learnt, improved[::STEPS]):
+        assert len(days) in (5, 6)
+        assert {(later - earlier).days for earlier, later in pairwise(days)} == {7}
 
 
 def test_simple_policies():

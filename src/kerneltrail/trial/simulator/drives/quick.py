@@ -76,7 +76,7 @@ class PolicyDrive(Drive):
         """Let the policy learn."""
         if self.outage or not self._due.is_due(now):
             return False
-        self.policy.update(self._books)
+        self.policy.update(now, self._books)
         self._due.done(now)
         return True
 

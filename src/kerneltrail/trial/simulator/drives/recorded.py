@@ -17,6 +17,7 @@ from kerneltrail.trial.export import table
 from kerneltrail.trial.ledger import Ledger
 from kerneltrail.trial.request import Request
 from kerneltrail.trial.results import Item
+from kerneltrail.trial.rhythm import UNDONE
 from kerneltrail.trial.simulator.drives.drive import OUTAGE, Decided, Drive, Reported, context_fields
 from kerneltrail.trial.simulator.policies import Asked
 
@@ -132,7 +133,7 @@ class RecordedDrive(Drive):
         if not reason:
             return False
         try:
-            return self.trial.update(reason=reason).state != "failed"
+            return self.trial.update(reason=reason).state not in UNDONE
         except LedgerError:
             return False
 

@@ -13,6 +13,7 @@ from typing import Any
 from kerneltrail.errors import CallRefused, NotRecorded, TrialError
 from kerneltrail.trial.client import Client
 from kerneltrail.trial.results import Item
+from kerneltrail.trial.rhythm import counts
 from kerneltrail.trial.service import CallLimits, create_app, in_thread
 from kerneltrail.trial.service.logs import LOGGER
 from kerneltrail.trial.service.served import Served
@@ -108,9 +109,7 @@ class ServedDrive(RecordedDrive):
 
     def _updates(self) -> int:
         with self.trial.reading() as state:
-            return sum(
-                (each.result or {}).get("state") not in (None, "failed", "killed") for each in state.updates.values()
-            )
+            return sum(each.result is not None and counts(each) for each in state.updates.values())
 
     def _running(self) -> bool:
         with self.trial.reading() as state:

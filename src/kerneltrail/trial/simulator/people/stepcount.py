@@ -130,7 +130,9 @@ class StepCountParticipant(Participant):
         if self.effect is not None:
             return Potential(without, without + self.effect, self.effect)
         after = self._wear.after(message, context)
-        expected = self._context(point)[0] * (1.0 - after.habituation) * TAILORED
+        # The first context is 0 and guessed rightly, though nothing is seen of it.
+        certainty = self._context(point)[0] if point else 1.0
+        expected = certainty * (1.0 - after.habituation) * TAILORED
         return Potential(without, after.steps(message, context) + more, float(expected))
 
     def _follow(self, action: int, outcome: float) -> None:

@@ -9,7 +9,9 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import date, datetime, timedelta
 from typing import ClassVar
+from zoneinfo import ZoneInfo
 
 import numpy as np
 from numpy.typing import NDArray
@@ -99,23 +101,29 @@ class TrialPolicy(ABC):
     """
 
     setting: Setting
-    updates: int = field(default=0, init=False)
+    today: date = field(init=False)
+    learnt_on: date | None = field(default=None, init=False)
 
     name: ClassVar[str]
     about: ClassVar[str] = ""
     randomised: ClassVar[bool] = True
-    seldom: ClassVar[int] = 1
-    """Of how many of the trial's updates it takes one."""
+    seldom: ClassVar[int] = 0
+    """Days from one time that it learns to the next, whatever the rhythm of the trial's updates; 0 for each of them."""
 
     @abstractmethod
     def probability(self, asked: Asked) -> float:
         """With which probability to act, where somebody can."""
 
-    def update(self, books: Mapping[str, Book]) -> None:
+    def update(self, now: datetime, books: Mapping[str, Book]) -> None:
         """An update of the trial: `learn`, if it is the policy's turn."""
-        self.updates += 1
-        if self.updates % self.seldom == 0:
+        self.today = now.astimezone(ZoneInfo(self.setting.calendar.zone)).date()
+        if self.days_since(self.learnt_on) >= self.seldom:
+            self.learnt_on = self.today
             self.learn(books)
+
+    def days_since(self, day: date | None) -> int:
+        """Days from one to that of the update; None stands for the day before the trial."""
+        return (self.today - (day or self.setting.calendar.begin - timedelta(days=1))).days
 
     def learn(self, books: Mapping[str, Book]) -> None:  # noqa: B027  some policies learn nothing
         """Take in all that has arrived by now."""

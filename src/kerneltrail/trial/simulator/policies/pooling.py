@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import date
 from typing import ClassVar
 
 import numpy as np
@@ -19,7 +20,7 @@ from kerneltrail.trial.simulator.policies.policy import POLICIES, Asked, Book, T
 from kerneltrail.trial.simulator.policies.regression import Regression
 
 OFTEN, STEPS = 7, 3
-"""Updates from one look at how people and days differ to the next, and steps of EM at each."""
+"""Days from one look at how people and days differ to the next, and steps of EM at each."""
 BELIEF = 4.0
 """How many people the pilot's word on how people differ counts for."""
 DAILY = 0.05
@@ -48,6 +49,7 @@ class IntelligentPooling(TrialPolicy):
         self._noise = regression.noise
         self._mean, self._precision = mean, np.linalg.inv(covariance)
         self._solution: Array | None = None
+        self._improved_on: date | None = None
         self._inverse = np.empty((0, 0))
 
     def probability(self, asked: Asked) -> float:
@@ -69,9 +71,11 @@ class IntelligentPooling(TrialPolicy):
         if rows is None:
             return
         gram, moment, total, count = rows
-        for _ in range(STEPS if self.updates % OFTEN == 0 else 0):
-            self._solve(gram, moment)
-            self._improve(gram, moment, total, count)
+        if self.days_since(self._improved_on) >= OFTEN:
+            self._improved_on = self.today
+            for _ in range(STEPS):
+                self._solve(gram, moment)
+                self._improve(gram, moment, total, count)
         self._solve(gram, moment)
 
     def _rows(self, books: Mapping[str, Book]) -> tuple[Array, Array, float, int] | None:
