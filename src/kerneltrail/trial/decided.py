@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from datetime import date, datetime
+from datetime import UTC, date, datetime, time, timedelta
 from typing import Any
 
 from kerneltrail.gp.mixture import NormalMixture
@@ -13,7 +13,7 @@ from kerneltrail.trial.alarms import WAIT
 from kerneltrail.trial.answer import AdvantageParts
 from kerneltrail.trial.ledger.entries import instant
 from kerneltrail.trial.ledger.folds import State
-from kerneltrail.trial.ledger.participant import Input, Participant
+from kerneltrail.trial.ledger.participant import Decision, Input, Outcome, Participant
 from kerneltrail.trial.rows import context_of
 
 LOST = ("failed", "not_delivered")
@@ -42,6 +42,7 @@ class Point:
         outcome: that counts; None if there is none, or it is missing.
         looked_for: whether somebody recorded an outcome, be it that it is missing.
         record: all that was recorded.
+        settled: the outcome that counted when its day was settled, whatever came since; None if there was none.
     """
 
     participant: str
@@ -61,6 +62,15 @@ class Point:
     outcome: float | None
     looked_for: bool
     record: Any
+    settled: float | None = None
+
+    @property
+    def settles_at(self) -> datetime:
+        """When its day is settled: it is over, wherever on earth it was one, and outcomes had their time to come.
+
+        A time zone that is corrected afterwards must not change it.
+        """
+        return _settles_at(self.at)
 
     @property
     def context(self) -> Mapping[str, float]:
@@ -96,10 +106,34 @@ class Point:
 
 def points_of(person: Participant) -> list[Point]:
     """A participant's decisions in the order of their times; of one who was removed there are none."""
-    return [_point(person, each) for each in person.inputs()]
+    settled = _settled(person)
+    return [_point(person, each, settled) for each in person.inputs()]
 
 
-def _point(person: Participant, each: Input) -> Point:
+def _settles_at(at: datetime) -> datetime:
+    return datetime.combine(at.date() + timedelta(days=1), time(12), UTC) + WAIT
+
+
+def _settled(person: Participant) -> Callable[[Decision, datetime], float | None]:
+    """What says which outcome of a decision counted at a time, by the rule of `sifted`."""
+    superseded: dict[str, datetime] = {}
+    several: dict[str | None, list[tuple[datetime, Outcome]]] = {}
+    for each in sorted(person.outcomes.values(), key=lambda outcome: outcome.sequence):
+        came = instant(each.received_at)
+        several.setdefault(each.decision, []).append((came, each))
+        if each.supersedes is not None and each.supersedes != each.key:
+            superseded[each.supersedes] = min(came, superseded.get(each.supersedes, came))
+
+    def settled(decision: Decision, when: datetime) -> float | None:
+        for came, each in reversed(several.get(decision.key, [])):
+            if came <= when and (each.key not in superseded or superseded[each.key] > when):
+                return each.value
+        return None
+
+    return settled
+
+
+def _point(person: Participant, each: Input, settled: Callable[[Decision, datetime], float | None]) -> Point:
     record: Any = each.decision.payload
     reports = person.deliveries.get(each.decision.key, [])
     known = [report.action for report in reports if report.action is not None]
@@ -123,6 +157,7 @@ def _point(person: Participant, each: Input) -> Point:
         outcome=None if each.outcome is None else each.outcome.value,
         looked_for=each.outcome is not None,
         record=record,
+        settled=settled(each.decision, _settles_at(at)),
     )
 
 

@@ -20,6 +20,7 @@ from kerneltrail.trial.dashboard import person as persons
 from kerneltrail.trial.dashboard.access import PEOPLE, Desk, DeskRoute, desk_of, may, needs, shown, unblinded
 from kerneltrail.trial.dashboard.contact import contact_of
 from kerneltrail.trial.dashboard.descriptions import nouns
+from kerneltrail.trial.dashboard.outcomes import outcome_section
 from kerneltrail.trial.dashboard.overview import data_values, incident_values, policy_values
 from kerneltrail.trial.dashboard.texts import moment
 from kerneltrail.trial.dashboard.today import today
@@ -158,7 +159,7 @@ def _person(desk: Desk, participant: str, *, by_action: bool) -> dict[str, Any]:
         found,
         persons.decisions_section(view),
         persons.advantage_section(view),
-        persons.outcome_section(view, by_action=by_action),
+        outcome_section(view, by_action=by_action),
         *path,
     ]
     return {"removed": "", "sections": sections, "facts": listed, "contact": contact}
