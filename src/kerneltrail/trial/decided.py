@@ -104,10 +104,17 @@ class Point:
         return AdvantageParts(*(tuple(map(real, parts[name])) for name in ("weights", "means", "variances"))).mixture
 
 
-def points_of(person: Participant) -> list[Point]:
-    """A participant's decisions in the order of their times; of one who was removed there are none."""
+def points_of(person: Participant, now: datetime | None = None) -> list[Point]:
+    """A participant's decisions in the order of their times; of one who was removed there are none.
+
+    Args:
+        person: whose.
+        now: leaves out those that were drawn ahead for a later time: nobody on the team should know what is coming,
+            and nothing came of them yet. None for all that are recorded.
+    """
     settled = _settled(person)
-    return [_point(person, each, settled) for each in person.inputs()]
+    points = [_point(person, each, settled) for each in person.inputs()]
+    return [each for each in points if now is None or each.at <= now]
 
 
 def _settles_at(at: datetime) -> datetime:

@@ -125,3 +125,10 @@ def test_removed_participants_are_not_listed(trial, time):
     trial.remove("p01", reason="asked")
     time.go(days=5)
     assert found(trial, time) == {}
+
+
+def test_messages_drawn_ahead_do_not_hide_that_the_last_ones_did_not_arrive(trial, time):
+    enrol(trial, "p01")
+    live(trial, time, "p01", range(12), arrives=False)
+    trial.schedule([asked("p01", index, at=time.now + timedelta(hours=12 * index)) for index in range(13, 25)])
+    assert found(trial, time) == {"p01": [("soon", "not delivered")]}

@@ -7,6 +7,7 @@ from re import DOTALL, findall, search, sub
 
 import pytest
 
+from kerneltrail.trial.ahead import days_ahead
 from kerneltrail.trial.dashboard import pages
 from kerneltrail.trial.dashboard.jobs import Jobs
 from kerneltrail.trial.dashboard.people import listed
@@ -15,7 +16,7 @@ from kerneltrail.trial.dashboard.today import LIGHTS
 from kerneltrail.trial.export import COLUMNS
 from kerneltrail.trial.service import create_app
 
-from ..running import Time, agreed, asked, begun, broken, enrol
+from ..running import Time, agreed, asked, begun, broken, enrol, walked
 from .conftest import LIMITS, TestClient
 from .living import LONG, Visitor, lived
 
@@ -282,3 +283,37 @@ def test_style_and_script_are_ours(visitor, path, kind):
     assert answer.headers["content-type"].startswith(kind)
     assert "http:" not in answer.text
     assert "https:" not in answer.text
+
+
+def test_no_page_shows_what_was_drawn_ahead_before_its_time(tmp_path):
+    """A phone that goes offline has a week's decisions; the team sees each only when its time has come."""
+    time = Time()
+    trial = begun(tmp_path / "ahead.db", time, protocol=agreed(), warm=False)
+    enrol(trial, "p01", "p02")
+    for person in ("p01", "p02"):
+        walked(trial, person, range(4), time)
+    time.go(hours=1)
+    contexts = {clock: {"hour": 9.0, "steps": 100.0} for clock in trial.protocol.decisions["walk"].times}
+    begins_on = (time.now + timedelta(days=1)).date()
+    trial.schedule(
+        days_ahead(
+            trial.protocol, "p01", "Europe/Zurich", kind="walk", begins_on=begins_on, days=7, first_index=4,
+            contexts=contexts,
+        )
+    )  # fmt: skip
+    app = create_app(trial, name="walks", limits=LIMITS, clock=time, interval=0, threads=2)
+    with TestClient(app, raise_server_exceptions=False) as client:
+        one = Visitor(client, trial)
+        one.log_in("monitor", "unblinded")
+        paths = ("", "/participants", "/participants/p01", "/cohort")
+        before = {path: read(one, path) for path in paths}
+        assert "4 decisions." in before["/participants/p01"]
+        assert "Drawn ahead 14 decisions" in before["/participants/p01"]
+        assert "8 decisions at which somebody could act" in before["/cohort"]
+        for text in [*before.values(), *(text_of(one.send(f"/desk{path}", reason="x").text) for path in paths[2:])]:
+            for day in range(7):
+                assert f"{begins_on + timedelta(days=day):%-d %b}" not in text
+        time.now = time.now.replace(hour=12) + timedelta(days=1)
+        one.log_in("monitor")
+        assert "5 decisions." in read(one, "/participants/p01")
+    trial.close()

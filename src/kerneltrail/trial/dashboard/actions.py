@@ -129,7 +129,7 @@ async def cohort_by_action(request: Request) -> Response:
         values, look = cohort_values(desk), seen(desk)
         reward = look.protocol.reward
         unit = "" if reward.unit == reward.outcome else reward.unit
-        found = by_action_section([points_of(each) for each in present(look.state)], reward.outcome, unit)
+        found = by_action_section([points_of(each, look.now) for each in present(look.state)], reward.outcome, unit)
         return {**values, "sections": [found, *values["sections"]]}
 
     return await shown(request, "cohort.html.jinja", "Cohort", made, long=True, may_look=True, looked=True)

@@ -45,7 +45,7 @@ class CohortView:
     Attributes:
         state: of the ledger, and
         protocol: in force.
-        points: all decisions of those who were not removed, in the order of their times.
+        points: all decisions up to now of those who were not removed, in the order of their times.
         updates: when the policy changed.
         zone: of the trial's clock.
         now: what time it is.

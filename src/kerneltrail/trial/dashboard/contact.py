@@ -52,7 +52,7 @@ class Contact:
 
 def contacts(state: State, protocol: Protocol, now: datetime) -> list[Contact]:
     """Everybody who needs a call, most urgent first; of those alike, who has been waiting longest."""
-    everybody = (contact_of(person, points_of(person), protocol, now) for person in present(state))
+    everybody = (contact_of(person, points_of(person, now), protocol, now) for person in present(state))
     listed = [each for each in everybody if each is not None]
     return sorted(listed, key=lambda each: (URGENCY.index(each.urgency), each.since, each.participant))
 

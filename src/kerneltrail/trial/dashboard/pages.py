@@ -13,6 +13,7 @@ from zoneinfo import ZoneInfo
 from fastapi import APIRouter, Request, Response
 
 from kerneltrail.errors import KerneltrailError, UnknownName
+from kerneltrail.kernels.phrases import counted
 from kerneltrail.report.page import Paragraph, Section
 from kerneltrail.trial.dashboard import cohort as cohorts
 from kerneltrail.trial.dashboard import findings, people
@@ -140,7 +141,7 @@ def _person(desk: Desk, participant: str, *, by_action: bool) -> dict[str, Any]:
         return {"removed": removed, "sections": [], "facts": [], "contact": None}
     facts = known.enrolled or {}
     zone = facts["timezone"]
-    points = points_of(known)
+    points = points_of(known, look.now)
     contact = contact_of(known, points, look.protocol, look.now)
     view = persons.PersonView(
         participant, zone, look.protocol, points, updates_at(look.state), _foreseen(look, known, points), look.now
@@ -153,6 +154,9 @@ def _person(desk: Desk, participant: str, *, by_action: bool) -> dict[str, Any]:
         ("Clock", f"{zone}; it is {look.now.astimezone(ZoneInfo(zone)):%H:%M} there"),
         ("Enrolled", moment(known.enrolled_at, zone)),
     ]
+    if ahead := sum(each.payload is not None for each in known.decisions.values()) - len(points):
+        words = f"{counted(ahead, 'decision')}, for a phone that may be offline; each is shown when its time has come"
+        listed.append(("Drawn ahead", words))
     found, *path = _found(look, known, view)
     sections = [
         persons.last_decision(view),
@@ -213,7 +217,7 @@ async def show_cohort(request: Request) -> Response:
 def cohort_values(desk: Desk) -> dict[str, Any]:
     """What the page on the cohort shows."""
     look = seen(desk)
-    everybody = [points_of(each) for each in present(look.state)]
+    everybody = [points_of(each, look.now) for each in present(look.state)]
     points = cohorts.all_points(everybody)
     users = desk.served.trial.everybody(look.state)
     view = cohorts.CohortView(look.state, look.protocol, points, updates_at(look.state), look.zone, look.now, users)

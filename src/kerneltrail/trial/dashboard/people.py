@@ -30,7 +30,7 @@ class PersonRow:
         id: of the participant.
         status: active, paused, withdrawn, removed.
         last: when the newest decision was recorded.
-        decisions: that were made.
+        decisions: that were made, those drawn ahead for a later time apart.
         available: share of them at which somebody could act.
         sent: share of those that were sent.
         missing: outcomes that should be there and are not, and
@@ -62,7 +62,7 @@ def row_of(person: Participant, protocol: Protocol, now: datetime) -> PersonRow:
     """A participant's numbers; of one whose data were removed only that."""
     if person.removed is not None:
         return PersonRow(person.id, "removed")
-    points = points_of(person)
+    points = points_of(person, now)
     able = [each for each in points if each.available]
     due = [each for each in able if each.is_due(now)]
     return PersonRow(

@@ -53,7 +53,7 @@ class PersonView:
         id: of the participant.
         zone: of their clock.
         protocol: of the trial.
-        points: their decisions.
+        points: their decisions up to now.
         updates: when the policy changed.
         foreseen: of outcomes, by the sequence of the decision; empty where it cannot be computed.
         now: what time it is.
