@@ -214,6 +214,35 @@ def test_clocks_that_go_wrong_and_conflicts_are_incidents_until_somebody_acknowl
         trial.acknowledge("nothing", by="ann")
 
 
+def test_every_open_incident_is_an_alert_of_its_severity_until_it_is_acknowledged(trial, time):
+    goes(trial, time, 2)
+    assert trial.status().light == "green"
+    trial.incident("update-failed", "the update 7 failed.", severity="error", key="u")
+    trial.incident("delivered-otherwise", "p01 was sent what was not assigned", participant="p01", key="d1")
+    trial.incident("delivered-otherwise", "p01 was sent it again", participant="p01", key="d2")
+    alerts = trial.alerts()
+    assert [(each.kind, each.severity, each.words) for each in alerts] == [
+        ("update-failed", "error", "an incident (update-failed) is open: the update 7 failed"),
+        (
+            "delivered-otherwise",
+            "warning",
+            "2 incidents (delivered-otherwise) are open, the last one: p01 was sent it again",
+        ),
+    ]
+    assert trial.status().light == "red"
+    assert trial.watch() == []  # they are recorded already
+    trial.acknowledge("u", by="ann")
+    assert trial.status().light == "yellow"
+    trial.acknowledge("d1", by="ann")
+    trial.acknowledge("d2", by="ann")
+    assert trial.status().light == "green"
+    time.go(days=3)
+    trial.watch()
+    assert sorted(kinds(trial)) == ["missed-calls", "silence"]  # once each, found and recorded as they are
+    trial.remove("p01", reason="asked")
+    assert kinds(trial) == ["missed-calls"]
+
+
 def test_alerts_are_recorded_once_a_day(trial, time):
     goes(trial, time, 1)
     time.go(days=3)

@@ -43,6 +43,9 @@ REACH = 3.3
 RECENT = timedelta(days=7)
 """Whose decisions and updates are looked at for shares."""
 
+SEVERITIES: tuple[Severity, ...] = ("error", "warning", "info")
+"""The worst first."""
+
 Find = Callable[[State, Protocol, datetime], Iterator[Alert]]
 
 
@@ -173,36 +176,42 @@ def _signs(person: Participant, now: datetime) -> Iterator[datetime]:
     yield from (at for each in person.changes if each.status == "active" and (at := instant(each.at)) <= now)
 
 
-def _recorded(state: State, protocol: Protocol, now: datetime) -> Iterator[Alert]:
-    """Incidents of conflicts and clocks that were recorded as they happened, as long as nobody acknowledged them."""
-    for kind, words in (("conflict", "conflicting repeats"), ("clock-skew", "clocks that go wrong")):
-        several = [
-            each
-            for each in state.incidents.values()
-            if each.is_open and each.payload is not None and each.payload["kind"] == kind
-        ]
-        if several:
-            yield Alert(kind, "warning", "trial", f"{words}: {counted(len(several), 'incident')} open")
-
-
 def _public_key(state: State, protocol: Protocol, now: datetime) -> Iterator[Alert]:
     """That the key of the draws was published; acknowledging that does not make it secret again."""
     for each in state.incidents.values():
         if each.payload is not None and each.payload["kind"] == PUBLISHED:
-            yield Alert(PUBLISHED, "error", "trial", each.payload["words"])
+            yield Alert(PUBLISHED, "error", "trial", each.payload["words"], recorded=True)
             return
 
 
 ALERTS: tuple[Find, ...] = (
-    _missed_calls, _missed_update, _fallbacks, _missingness, _stuck, _calibration, _silence, _recorded, _public_key,
+    _missed_calls, _missed_update, _fallbacks, _missingness, _stuck, _calibration, _silence, _public_key,
 )  # fmt: skip
 """All that is looked for."""
 
 
 def alerts(state: State, protocol: Protocol, now: datetime) -> list[Alert]:
-    """What somebody should look at, worst first."""
-    every = [alert for find in ALERTS for alert in find(state, protocol, now)]
-    return sorted(every, key=lambda alert: ("error", "warning", "info").index(alert.severity))
+    """What somebody should look at, worst first: what is found now, and incidents that nobody has acknowledged."""
+    current = [alert for find in ALERTS for alert in find(state, protocol, now)]
+    return sorted([*current, *_open(state, current)], key=lambda alert: SEVERITIES.index(alert.severity))
+
+
+def _open(state: State, current: Sequence[Alert]) -> Iterator[Alert]:
+    """Open incidents of which no other alert speaks, those of a kind and severity together."""
+    spoken = {(alert.kind, alert.participant, alert.severity) for alert in current}
+    kinds: dict[tuple[str, Severity], list[Incident]] = {}
+    for each in state.incidents.values():
+        if each.is_open and each.payload is not None and each.payload["kind"] != PUBLISHED:
+            kind, severity = each.payload["kind"], each.payload.get("severity", "warning")
+            if (kind, each.participant, severity) not in spoken:
+                kinds.setdefault((kind, severity), []).append(each)
+    for (kind, severity), several in kinds.items():
+        last: Any = several[-1].payload
+        words, number = str(last.get("words", "")).rstrip("."), len(several)
+        text = f"an incident ({kind}) is open: {words}"
+        if number > 1:
+            text = f"{number} incidents ({kind}) are open, the last one: {words}"
+        yield Alert(kind, severity, "trial", text, several[-1].participant, recorded=True)
 
 
 def watch(core: Core, alerted: Sequence[Alert]) -> list[Incident]:
@@ -214,7 +223,7 @@ def watch(core: Core, alerted: Sequence[Alert]) -> list[Incident]:
     day = core.clock().astimezone(UTC).date()
     new = []
     for alert in alerted:
-        if alert.kind in ("conflict", "clock-skew", PUBLISHED):
+        if alert.recorded:
             continue
         subject = "trial" if alert.participant is None else digest(alert.participant.encode())[:16]
         begin = day.isoformat() if alert.at is None else alert.at.astimezone(UTC).isoformat()

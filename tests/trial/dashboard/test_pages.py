@@ -1,7 +1,7 @@
 """What each page says, and what its forms do, without a browser."""
 
 from dataclasses import replace
-from datetime import timedelta
+from datetime import date, timedelta
 from html import unescape
 from re import DOTALL, findall, search, sub
 
@@ -106,6 +106,29 @@ def test_a_trial_whose_model_is_missing_is_red_and_names_the_fallback(tmp_path):
         assert "decided by a fixed probability" in read(one, "/participants/p01")
         assert "fallback: fixed" in read(one, "/cohort")
         assert read(one, "/participants").count("0 %") >= 1
+    trial.close()
+
+
+def test_green_says_who_is_to_call_and_an_empty_trial_that_nobody_is_enrolled(tmp_path):
+    time = Time()
+    trial = begun(tmp_path / "green.db", time, protocol=agreed(), warm=False)
+    app = create_app(trial, name="walks", limits=LIMITS, clock=time, interval=0, threads=2)
+    with TestClient(app, raise_server_exceptions=False) as client:
+        one = Visitor(client, trial)
+        one.log_in("monitor")
+        text = read(one)
+        assert "Green No alert; nobody needs a call." in text
+        assert "Who needs a call (0) Nobody is enrolled yet." in text
+        enrol(trial, "later", starts_on=date(2026, 4, 1))
+        assert "Nobody: nobody takes part now." in read(one)
+        enrol(trial, "p01")
+        assert "Nobody: everybody's app asks for decisions" in read(one)
+        trial.event("p01", "pause", at=time.now)
+        assert "Green No alert; 1 person to call." in read(one)
+        trial.incident("delivered-otherwise", "p01 was sent what was not assigned", severity="error", participant="p01")
+        text = read(one)
+        assert "Red Something is broken." in text
+        assert "Error: an incident (delivered-otherwise) is open: p01 was sent what was not assigned." in text
     trial.close()
 
 
