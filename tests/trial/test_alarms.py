@@ -291,6 +291,17 @@ def test_a_silence_after_a_pause_is_another_one(trial, time):
     assert len(silences(trial)) == 2
 
 
+def test_nobody_is_silent_before_an_app_may_be_late_on_the_first_day_or_after_a_pause(trial, time):
+    enrol(trial, "later", starts_on=date(2026, 3, 8))
+    goes(trial, time, 1)
+    trial.event("p01", "pause", at=time.now)
+    trial.event("p01", "resume", at=datetime(2026, 3, 8, 5, tzinfo=UTC))
+    for now in (datetime(2026, 3, 8, 9, tzinfo=UTC), datetime(2026, 3, 8, 11, tzinfo=UTC)):  # 9:00 there was at 8:00
+        assert "silence" not in kinds(trial, now)
+    later = [each.participant for each in trial.alerts(datetime(2026, 3, 10, 6, tzinfo=UTC)) if each.kind == "silence"]
+    assert later == ["p01", "later"]
+
+
 def test_times_over_changes_of_clocks():
     zurich = agreed(updates={"daily": "02:30", "timezone": "Europe/Zurich"})
     # There is no 02:30 on 29 March 2026: it is 03:30, which is 01:30 UTC; on 25 October there are two.

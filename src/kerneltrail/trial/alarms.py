@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from math import sqrt
 from typing import Any
+from zoneinfo import ZoneInfo
 
 from kerneltrail.errors import ParticipantRemoved, UnknownName
 from kerneltrail.kernels.phrases import counted
@@ -20,7 +21,7 @@ from kerneltrail.trial.ledger.participant import Decision, Participant
 from kerneltrail.trial.past import slot_of
 from kerneltrail.trial.protocol import Protocol
 from kerneltrail.trial.results import Alert, Answer, Severity
-from kerneltrail.trial.rhythm import expected_points, overdue, takes_part
+from kerneltrail.trial.rhythm import at, expected_points, overdue, takes_part
 
 DAY = timedelta(days=1)
 GRACE = timedelta(hours=2)
@@ -159,9 +160,10 @@ def _silence(state: State, protocol: Protocol, now: datetime) -> Iterator[Alert]
     for person in state.participants.values():
         if person.enrolled is None or person.status(now) != "active":
             continue
-        expected = takes_part(person, now) if free else any(expected_points(protocol, person, now - SILENCE, now))
-        since = max(_signs(person, now))
-        if expected and since <= now - SILENCE:
+        since = last_sign(person, now)
+        if since > now - SILENCE:
+            continue
+        if takes_part(person, now) if free else any(expected_points(protocol, person, since, now - GRACE)):
             words = (
                 f"the app of {person.id} has asked for nothing for more than {SILENCE.days} days, since "
                 f"{since.astimezone(UTC):%Y-%m-%d %H:%M} UTC"
@@ -169,11 +171,19 @@ def _silence(state: State, protocol: Protocol, now: datetime) -> Iterator[Alert]
             yield Alert("silence", "warning", person.id, words, person.id, since)
 
 
-def _signs(person: Participant, now: datetime) -> Iterator[datetime]:
-    """When something was heard of a participant: they enrolled, the app asked, or they came back from a pause."""
-    yield instant(str(person.enrolled_at))
-    yield from (instant(each.received_at) for each in person.decisions.values())
-    yield from (at for each in person.changes if each.status == "active" and (at := instant(each.at)) <= now)
+def last_sign(person: Participant, now: datetime) -> datetime:
+    """From when on silence is counted: the app last asked, or they enrolled, began, or came back from a pause."""
+    begun = [instant(str(person.enrolled_at))]
+    if person.enrolled is not None:
+        first = at(date.fromisoformat(person.enrolled["starts_on"]), "00:00", ZoneInfo(person.enrolled["timezone"]))
+        begun.append(min(first, now))
+    back = (instant(each.at) for each in person.changes if each.status == "active")
+    return max(*begun, *(each for each in back if each <= now), *([last] if (last := last_call(person)) else []))
+
+
+def last_call(person: Participant) -> datetime | None:
+    """When the app last asked for a decision; None if it never did."""
+    return max((instant(each.received_at) for each in person.decisions.values()), default=None)
 
 
 def _public_key(state: State, protocol: Protocol, now: datetime) -> Iterator[Alert]:

@@ -10,11 +10,10 @@ from typing import Any
 import numpy as np
 
 from kerneltrail.report.model_page.numbers import NONE, fixed, percent
-from kerneltrail.trial.alarms import DUE_WORDS
+from kerneltrail.trial.alarms import DUE_WORDS, last_call
 from kerneltrail.trial.dashboard.contact import URGENCY, Contact, contact_of
 from kerneltrail.trial.dashboard.texts import age
 from kerneltrail.trial.decided import points_of
-from kerneltrail.trial.ledger.entries import instant
 from kerneltrail.trial.ledger.folds import State
 from kerneltrail.trial.ledger.participant import Participant
 from kerneltrail.trial.protocol import Protocol
@@ -68,7 +67,7 @@ def row_of(person: Participant, protocol: Protocol, now: datetime) -> PersonRow:
     return PersonRow(
         id=person.id,
         status=person.status(now),
-        last=max((instant(each.received_at) for each in person.decisions.values()), default=None),
+        last=last_call(person),
         decisions=len(points),
         available=len(able) / len(points) if points else None,
         sent=float(np.mean([each.action for each in able])) if able else None,
