@@ -11,13 +11,11 @@ from kerneltrail.gp.mixture import NormalMixture
 from kerneltrail.store.canonical import real
 from kerneltrail.trial.alarms import WAIT
 from kerneltrail.trial.answer import AdvantageParts
+from kerneltrail.trial.delivered import delivered_action
 from kerneltrail.trial.ledger.entries import instant
 from kerneltrail.trial.ledger.folds import State
 from kerneltrail.trial.ledger.participant import Decision, Input, Outcome, Participant
 from kerneltrail.trial.rows import context_of
-
-LOST = ("failed", "not_delivered")
-"""Reports that say that a message did not arrive."""
 
 
 @dataclass(frozen=True)
@@ -37,8 +35,8 @@ class Point:
         rung: what decided.
         version: of the policy, or None.
         composition: the participant's kernel, or None.
-        delivered: what reached the participant; None if nobody has said.
-        lost: whether a report says that a message did not arrive.
+        delivered: what reached the participant (`delivered_action`); None if nobody has said.
+        lost: whether a message was assigned, and a report says that it did not arrive.
         outcome: that counts; None if there is none, or it is missing.
         looked_for: whether somebody recorded an outcome, be it that it is missing.
         record: all that was recorded.
@@ -142,8 +140,7 @@ def _settled(person: Participant) -> Callable[[Decision, datetime], float | None
 
 def _point(person: Participant, each: Input, settled: Callable[[Decision, datetime], float | None]) -> Point:
     record: Any = each.decision.payload
-    reports = person.deliveries.get(each.decision.key, [])
-    known = [report.action for report in reports if report.action is not None]
+    arrived = delivered_action(person, each.decision.key)
     at = instant(record["decided_at"])
     first = date.fromisoformat((person.enrolled or {}).get("starts_on", at.date().isoformat()))
     return Point(
@@ -159,8 +156,8 @@ def _point(person: Participant, each: Input, settled: Callable[[Decision, dateti
         rung=record.get("rung", "policy"),
         version=record.get("policy_version"),
         composition=record.get("composition"),
-        delivered=known[-1] if known else None,
-        lost=bool(reports) and (reports[-1].status in LOST or (bool(known) and known[-1] < record["action"])),
+        delivered=arrived,
+        lost=arrived is not None and arrived < record["action"],
         outcome=None if each.outcome is None else each.outcome.value,
         looked_for=each.outcome is not None,
         record=record,
