@@ -124,6 +124,9 @@ COLUMNS: Mapping[str, Mapping[str, str]] = {
 }
 """Tables with their columns; `mrt`, `lifejacket` and `obp` have the contexts' covariates beside these."""
 
+BY_ACTION = ("decisions", "outcomes", "mrt", "lifejacket", "obp")
+"""Tables that tell what came after a message and what after none; `outcomes` has names of decisions, which others have
+beside actions. On a server they are for keys with the scope `unblinded`, and each look is recorded."""
 WITH_CONTEXT = ("decisions", "mrt", "lifejacket", "obp")
 
 

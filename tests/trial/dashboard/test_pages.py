@@ -279,11 +279,37 @@ def test_policies_incidents_and_proofs(tmp_path):
         assert team.get("/desk/data/mrt.csv").status_code == 403
 
         team.log_in("analyst")
-        csv = team.get("/desk/data/mrt.csv")
-        assert csv.headers["content-disposition"] == 'attachment; filename="mrt.csv"'
-        assert csv.text.startswith("id,decision_point,outcome,treatment")
+        csv = team.get("/desk/data/participants.csv")
+        assert csv.headers["content-disposition"] == 'attachment; filename="participants.csv"'
+        assert csv.text.startswith("participant,status,timezone")
         assert team.get("/desk/data/secrets.csv").status_code == 422
     trial.close()
+
+
+def test_tables_with_outcomes_are_downloaded_by_the_unblinded_with_a_reason_that_is_recorded(visitor, life):
+    trial, _ = life
+    fields = {"table": "mrt", "format": "csv", "reason": "the board meets"}
+    before = len(trial.snapshot().looks)
+    visitor.log_in("operator", "analyst", "monitor")
+    assert visitor.get("/desk/data/mrt.csv").status_code == 403
+    assert visitor.send("/desk/data/table", "/desk/data", **fields).status_code == 403
+    assert "mrt.csv" not in visitor.get("/desk/data").text
+    visitor.log_in("monitor", "unblinded")
+    assert visitor.send("/desk/data/table", "/desk/data", **fields).status_code == 403
+    key = visitor.key("analyst", "unblinded")
+    visitor.log_in(token=key.token)
+    assert visitor.get("/desk/data/mrt.csv").status_code == 422  # an address alone has no reason
+    for wrong in ({"reason": ""}, {"table": "keys"}, {"table": "participants"}, {"format": "xlsx"}):
+        assert visitor.send("/desk/data/table", "/desk/data", **{**fields, **wrong}).status_code == 422
+    assert len(trial.snapshot().looks) == before
+    csv = visitor.send("/desk/data/table", "/desk/data", **fields)
+    assert csv.headers["content-disposition"] == 'attachment; filename="mrt.csv"'
+    assert csv.text.startswith("id,decision_point,outcome,treatment")
+    (look,) = trial.snapshot().looks[before:]
+    assert (look.by, look.payload["what"], look.payload["reason"]) == (
+        f"key {key.id}", "the table mrt", "the board meets"
+    )  # fmt: skip
+    assert "the table mrt the board meets" in read(visitor, "/data")
 
 
 def test_jobs_run_one_at_a_time_and_say_what_failed():

@@ -26,6 +26,7 @@ from kerneltrail.trial.dashboard.overview import data_values, incident_values, p
 from kerneltrail.trial.dashboard.texts import moment
 from kerneltrail.trial.dashboard.today import today
 from kerneltrail.trial.decided import Point, points_of, present, updates_at
+from kerneltrail.trial.export import BY_ACTION
 from kerneltrail.trial.ledger.folds import State
 from kerneltrail.trial.ledger.participant import Participant
 from kerneltrail.trial.protocol import Protocol
@@ -272,5 +273,7 @@ async def show_data(request: Request) -> Response:
         return data_values(look.state, look.protocol, look.zone)
 
     jobs = [(kind, desk.jobs.get(kind)) for kind in ("replay", "verify")]
-    may_export = may(request, ANALYST)
-    return await shown(request, "data.html.jinja", "Data", made, jobs=jobs, may_export=may_export, moment=moment)
+    return await shown(
+        request, "data.html.jinja", "Data", made, jobs=jobs, may_export=may(request, ANALYST), moment=moment,
+        may_look=unblinded(request), by_action=BY_ACTION,
+    )  # fmt: skip
