@@ -69,10 +69,12 @@ def calls(state: State, protocol: Protocol, now: datetime, span: timedelta = DAY
     for person in state.participants.values():
         points = list(expected_points(protocol, person, end - span, end))
         if points:
+            days = {point.date().isoformat() for _, point in points}  # to be compared with the text: most are others
             asked = {
                 (slot_of(protocol, record["kind"], at), at.date())
                 for each in person.decisions.values()
-                if (record := each.payload) is not None and record["kind"] in protocol.decisions
+                if (record := each.payload) is not None and record["decided_at"][:10] in days
+                if record["kind"] in protocol.decisions
                 for at in [datetime.fromisoformat(record["decided_at"])]
             }
             hit = sum((slot_of(protocol, kind, point), point.date()) in asked for kind, point in points)
@@ -112,14 +114,20 @@ def outcomes_due(state: State, now: datetime, span: timedelta | None = None) -> 
         now: the time.
         span: counts only decisions of this time up to now; all of them if None.
     """
+    first = "" if span is None else (now - span - 2 * DAY).date().isoformat()  # of any zone; the others need no look
     total = missing = 0
     for person in state.participants.values():
-        for each in person.inputs():
-            record: Any = each.decision.payload
+        there: set[str | None] | None = None
+        for key, each in person.decisions.items():
+            record = each.payload
+            if record is None or not record["available"] or record["decided_at"] < first:
+                continue
             at = instant(record["decided_at"])
-            if record["available"] and at <= now - WAIT and (span is None or now - span < at):
+            if at <= now - WAIT and (span is None or now - span < at):
+                if there is None:
+                    there = {outcome.decision for outcome in person.current().values() if outcome.value is not None}
                 total += 1
-                missing += each.outcome is None or each.outcome.value is None
+                missing += key not in there
     return missing, total
 
 

@@ -18,7 +18,7 @@ from kerneltrail.trial.ledger.participant import Decision, Input, Outcome, Parti
 from kerneltrail.trial.rows import context_of
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Point:
     """A decision that was made, with what came of it.
 

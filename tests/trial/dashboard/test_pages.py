@@ -72,11 +72,12 @@ def test_columns_of_exports_have_headings_for_people_and_their_names_in_the_file
     assert not [each for each in findall(r'<th scope="row">([^<]*)</th>', html) if each in ("mrt", "obp")]
 
 
-def test_a_light_for_every_state(team, life, monkeypatch):
+def test_a_light_for_every_state(team, app, monkeypatch):
     shown = {}
     for light in ("green", "yellow", "red"):
         inner = pages.today
         monkeypatch.setattr(pages, "today", lambda *a, light=light, inner=inner: _with(inner(*a), light))
+        app.state.desk.today.forget()
         shown[light] = team.get("/desk").text
         monkeypatch.undo()
     assert all(f'class="light {light}"' in html for light, html in shown.items())

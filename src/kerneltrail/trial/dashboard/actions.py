@@ -11,7 +11,7 @@ from fastapi.responses import RedirectResponse
 from kerneltrail.trial.dashboard.access import PEOPLE, Desk, DeskRoute, desk_of, needs, shown
 from kerneltrail.trial.dashboard.by_action import by_action_section
 from kerneltrail.trial.dashboard.pages import cohort_values, person_page, seen
-from kerneltrail.trial.decided import points_of, present
+from kerneltrail.trial.decided import present
 from kerneltrail.trial.export import BY_ACTION, FORMATS, export
 from kerneltrail.trial.service.guard import ANALYST, OPERATOR, caller, scopes_of
 from kerneltrail.trial.service.looking import MEDIA, Format, Table, check_unblinded
@@ -146,7 +146,9 @@ async def cohort_by_action(request: Request) -> Response:
         values, look = cohort_values(desk), seen(desk)
         reward = look.protocol.reward
         unit = "" if reward.unit == reward.outcome else reward.unit
-        found = by_action_section([points_of(each, look.now) for each in present(look.state)], reward.outcome, unit)
+        found = by_action_section(
+            [desk.points.of(each, look.now) for each in present(look.state)], reward.outcome, unit
+        )
         return {**values, "sections": [found, *values["sections"]]}
 
     return await shown(request, "cohort.html.jinja", "Cohort", made, long=True, may_look=True, looked=True)

@@ -9,6 +9,7 @@ from zoneinfo import ZoneInfo
 
 from kerneltrail.kernels.phrases import counted
 from kerneltrail.trial.alarms import GRACE, SILENCE, WAIT, last_call, last_sign
+from kerneltrail.trial.dashboard.kept import PointsOf
 from kerneltrail.trial.dashboard.texts import age, moment
 from kerneltrail.trial.decided import Point, points_of, present
 from kerneltrail.trial.ledger.entries import instant
@@ -50,9 +51,9 @@ class Contact:
         return self.reasons[0].urgency
 
 
-def contacts(state: State, protocol: Protocol, now: datetime) -> list[Contact]:
+def contacts(state: State, protocol: Protocol, now: datetime, points: PointsOf = points_of) -> list[Contact]:
     """Everybody who needs a call, most urgent first; of those alike, who has been waiting longest."""
-    everybody = (contact_of(person, points_of(person, now), protocol, now) for person in present(state))
+    everybody = (contact_of(person, points(person, now), protocol, now) for person in present(state))
     listed = [each for each in everybody if each is not None]
     return sorted(listed, key=lambda each: (URGENCY.index(each.urgency), each.since, each.participant))
 

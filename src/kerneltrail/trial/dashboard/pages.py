@@ -25,7 +25,7 @@ from kerneltrail.trial.dashboard.outcomes import outcome_section
 from kerneltrail.trial.dashboard.overview import data_values, incident_values, policy_values
 from kerneltrail.trial.dashboard.texts import moment
 from kerneltrail.trial.dashboard.today import today
-from kerneltrail.trial.decided import Point, points_of, present, updates_at
+from kerneltrail.trial.decided import Point, present, updates_at
 from kerneltrail.trial.export import BY_ACTION
 from kerneltrail.trial.ledger.folds import State
 from kerneltrail.trial.ledger.participant import Participant
@@ -77,16 +77,21 @@ async def show_today(request: Request) -> Response:
     desk = desk_of(request)
 
     def made() -> dict[str, Any]:
-        look = seen(desk)
+        look, ready = seen(desk), desk.served.ready
         open_incidents = incident_values(look.state, look.zone, open_only=True)
         return {
-            "today": today(look.state, look.protocol, look.now, desk.served.ready),
+            "today": today(look.state, look.protocol, look.now, ready, desk.points.of),
             "incidents": open_incidents,
             "zone": look.zone,
             "heading": look.protocol.title,
         }
 
-    return await shown(request, "today.html.jinja", "Today", made, quoted=_quoted)
+    def kept() -> dict[str, Any]:  # browsers ask again every half minute, each of them
+        with desk.served.trial.reading() as state:
+            sequence = state.sequence
+        return desk.today.of(sequence, desk.now(), desk.served.ready, made)
+
+    return await shown(request, "today.html.jinja", "Today", kept, quoted=_quoted)
 
 
 def _quoted(name: str) -> str:
@@ -103,7 +108,9 @@ async def show_people(request: Request) -> Response:
 
     def made() -> dict[str, Any]:
         look = seen(desk)
-        rows = people.listed(look.state, look.protocol, look.now, sort=sort, down=down, search=search)
+        rows = people.listed(
+            look.state, look.protocol, look.now, sort=sort, down=down, search=search, points=desk.points.of
+        )
         return {"rows": rows, "total": len(look.state.participants), "now": look.now}
 
     def link(name: str) -> str:
@@ -142,7 +149,7 @@ def _person(desk: Desk, participant: str, *, by_action: bool) -> dict[str, Any]:
         return {"removed": removed, "sections": [], "facts": [], "contact": None}
     facts = known.enrolled or {}
     zone = facts["timezone"]
-    points = points_of(known, look.now)
+    points = desk.points.of(known, look.now)
     contact = contact_of(known, points, look.protocol, look.now)
     view = persons.PersonView(
         participant, zone, look.protocol, points, updates_at(look.state), _foreseen(look, known, points), look.now
@@ -218,7 +225,7 @@ async def show_cohort(request: Request) -> Response:
 def cohort_values(desk: Desk) -> dict[str, Any]:
     """What the page on the cohort shows."""
     look = seen(desk)
-    everybody = [points_of(each, look.now) for each in present(look.state)]
+    everybody = [desk.points.of(each, look.now) for each in present(look.state)]
     points = cohorts.all_points(everybody)
     users = desk.served.trial.everybody(look.state)
     view = cohorts.CohortView(look.state, look.protocol, points, updates_at(look.state), look.zone, look.now, users)

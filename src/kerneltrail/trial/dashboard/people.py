@@ -12,6 +12,7 @@ import numpy as np
 from kerneltrail.report.model_page.numbers import NONE, fixed, percent
 from kerneltrail.trial.alarms import DUE_WORDS, last_call
 from kerneltrail.trial.dashboard.contact import URGENCY, Contact, contact_of
+from kerneltrail.trial.dashboard.kept import PointsOf
 from kerneltrail.trial.dashboard.texts import age
 from kerneltrail.trial.decided import points_of
 from kerneltrail.trial.ledger.folds import State
@@ -57,11 +58,11 @@ class PersonRow:
         return len(URGENCY) if self.contact is None else URGENCY.index(self.contact.urgency)
 
 
-def row_of(person: Participant, protocol: Protocol, now: datetime) -> PersonRow:
+def row_of(person: Participant, protocol: Protocol, now: datetime, points_up_to: PointsOf = points_of) -> PersonRow:
     """A participant's numbers; of one whose data were removed only that."""
     if person.removed is not None:
         return PersonRow(person.id, "removed")
-    points = points_of(person, now)
+    points = points_up_to(person, now)
     able = [each for each in points if each.available]
     due = [each for each in able if each.is_due(now)]
     return PersonRow(
@@ -130,11 +131,18 @@ COLUMNS: Mapping[str, Column] = {
 
 
 def listed(
-    state: State, protocol: Protocol, now: datetime, *, sort: str = "participant", down: bool = False, search: str = ""
+    state: State,
+    protocol: Protocol,
+    now: datetime,
+    *,
+    sort: str = "participant",
+    down: bool = False,
+    search: str = "",
+    points: PointsOf = points_of,
 ) -> list[PersonRow]:
     """The rows of those whose id or status contains a text, in an order; those who are alike stand by id."""
     column = COLUMNS.get(sort, COLUMNS["participant"])
-    rows = [row_of(person, protocol, now) for person in state.participants.values()]
+    rows = [row_of(person, protocol, now, points) for person in state.participants.values()]
     wanted = search.strip().lower()
     kept = [row for row in rows if wanted in row.id.lower() or wanted == row.status]
     return sorted(sorted(kept, key=lambda row: row.id), key=column.sort, reverse=down)

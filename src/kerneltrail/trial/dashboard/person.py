@@ -229,7 +229,8 @@ def advantage_section(person: PersonView) -> Section:
     if not known:
         return Section(heading, [Paragraph("The model has not been asked yet.")], "advantage")
     mean = [float(mixture.mean[0]) for _, mixture in known]
-    low, high = ([float(mixture.interval(0.9)[side][0]) for _, mixture in known] for side in (0, 1))
+    ends = [mixture.interval(0.9) for _, mixture in known]
+    low, high = ([float(each[side][0]) for each in ends] for side in (0, 1))
     width = high[-1] - low[-1]
     words = (
         f"At the last decision {person.sending} was expected to change {person.protocol.reward.outcome} by "

@@ -10,9 +10,10 @@ from kerneltrail.kernels.phrases import counted
 from kerneltrail.report.model_page.numbers import NONE
 from kerneltrail.trial.alarms import DUE_WORDS
 from kerneltrail.trial.dashboard.contact import Contact, contacts
+from kerneltrail.trial.dashboard.kept import PointsOf
 from kerneltrail.trial.dashboard.person import RUNG_WORDS
 from kerneltrail.trial.dashboard.texts import age, moment, share
-from kerneltrail.trial.decided import present
+from kerneltrail.trial.decided import points_of, present
 from kerneltrail.trial.ledger.folds import State
 from kerneltrail.trial.protocol import Protocol
 from kerneltrail.trial.results import Status
@@ -50,11 +51,11 @@ class Today:
     nobody: str = ""
 
 
-def today(state: State, protocol: Protocol, now: datetime, ready: bool) -> Today:
+def today(state: State, protocol: Protocol, now: datetime, ready: bool, points: PointsOf = points_of) -> Today:
     """The trial at a time."""
     status = stands(state, protocol, now)
     shape, light, words = LIGHTS[status.light]
-    called = contacts(state, protocol, now)
+    called = contacts(state, protocol, now, points)
     if status.light == "green":
         words += f" but notes; {_to_call(called)}:" if status.alerts else f"; {_to_call(called)}."
     made = sum(status.decisions.values())
