@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 from urllib.parse import unquote
 
@@ -61,29 +62,17 @@ async def activate(request: Request) -> Response:
 @router.post("/desk/data/replay", **needs(*PEOPLE))
 async def replay(request: Request) -> Response:
     """Compute every decision anew and compare."""
-    trial = desk_of(request).served.trial
-
-    def work() -> tuple[bool, str]:
-        replayed = trial.replay()
-        return replayed.same, str(replayed)
-
-    return await _begin(desk_of(request), "replay", work)
+    return await _begin(desk_of(request), "replay")
 
 
 @router.post("/desk/data/verify", **needs(*PEOPLE))
 async def verify(request: Request) -> Response:
     """Walk the ledger's chain."""
-    trial = desk_of(request).served.trial
-
-    def work() -> tuple[bool, str]:
-        verdict = trial.verify()
-        return verdict.sound, str(verdict)
-
-    return await _begin(desk_of(request), "verify", work)
+    return await _begin(desk_of(request), "verify")
 
 
-async def _begin(desk: Desk, kind: str, work: Any) -> Response:
-    desk.jobs.start(kind, work, desk.now)
+async def _begin(desk: Desk, kind: str) -> Response:
+    desk.jobs.start(kind, partial(desk.served.trial.prove, kind), desk.now)
     await desk.served.read(desk.jobs.wait, kind, PATIENCE)
     return RedirectResponse("/desk/data#proofs", 303)
 
