@@ -120,12 +120,7 @@ def _ratio(cohort: CohortView) -> Section:
     else:
         words += "No version of the policy differs from its probabilities by more than chance makes."
     split = tenths(able)
-    data = Realised(
-        tuple(each.mean for each in split),
-        tuple(each.share.mean for each in split),
-        tuple(each.share.low for each in split),
-        tuple(each.share.high for each in split),
-    )
+    data = Realised.of(split)
     caption = (
         "Decisions in tenths by their probability: the share that was sent beside the mean probability. Nearly all "
         "intervals should touch the dashed line; one in twenty misses it by chance."
