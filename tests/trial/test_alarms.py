@@ -76,6 +76,14 @@ def test_silence_of_a_participant_and_not_of_one_who_pauses(trial, time):
     assert kinds(trial) == []
 
 
+def test_who_has_ended_is_not_silent(trial, time):
+    goes(trial, time, 1)
+    enrol(trial, "p01", ends_on=date(2026, 3, 4), revision=trial.participant("p01").revision)
+    assert "silence" in kinds(trial, datetime(2026, 3, 4, 20, tzinfo=UTC))
+    for day in (5, 6, 20):
+        assert "silence" not in kinds(trial, datetime(2026, 3, day, 6, tzinfo=UTC))
+
+
 def test_silence_where_the_protocol_has_no_times(tmp_path, time):
     trial = begun(tmp_path / "free.db", time, protocol=agreed(decisions={"walk": {}}))
     enrol(trial, "p01")

@@ -166,12 +166,10 @@ def _calibration(state: State, protocol: Protocol, now: datetime) -> Iterator[Al
 def _silence(state: State, protocol: Protocol, now: datetime) -> Iterator[Alert]:
     free = not any(section.times for section in protocol.decisions.values())  # apps ask whenever they want
     for person in state.participants.values():
-        if person.enrolled is None or person.status(now) != "active":
+        if person.status(now) != "active" or not takes_part(person, now):
             continue
         since = last_sign(person, now)
-        if since > now - SILENCE:
-            continue
-        if takes_part(person, now) if free else any(expected_points(protocol, person, since, now - GRACE)):
+        if since <= now - SILENCE and (free or any(expected_points(protocol, person, since, now - GRACE))):
             words = (
                 f"the app of {person.id} has asked for nothing for more than {SILENCE.days} days, since "
                 f"{since.astimezone(UTC):%Y-%m-%d %H:%M} UTC"
