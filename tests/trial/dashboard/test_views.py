@@ -10,7 +10,7 @@ import pytest
 from kerneltrail.kernels import parse
 from kerneltrail.trajectory.graph import NOTHING
 from kerneltrail.trial.alarms import WAIT
-from kerneltrail.trial.dashboard import by_action, cohort, descriptions, people, person
+from kerneltrail.trial.dashboard import by_action, cohort, descriptions, outcomes, people, person
 from kerneltrail.trial.dashboard.contact import contact_of
 from kerneltrail.trial.dashboard.drawing import (
     Advantages,
@@ -187,11 +187,32 @@ def test_messages_a_day_are_over_days_of_participants(life, state):
 def test_how_participants_fare_is_the_mean_of_their_means(life, state):
     trial, time = life
     everybody = [points_of(each) for each in present(state)]
-    view = cohort.CohortView(state, trial.protocol, cohort.all_points(everybody), updates_at(state), "UTC", time.now)
-    means = [np.mean([each.outcome for each in points if each.outcome is not None]) for points in everybody if points]
+    now = time.now + timedelta(days=3)  # when all days are settled
+    view = cohort.CohortView(state, trial.protocol, cohort.all_points(everybody), updates_at(state), "UTC", now)
+    means = [
+        np.mean([each.outcome for group in groups for each in group])
+        for points in everybody
+        if (groups := outcomes.grouped(points, now))
+    ]
+    assert len(means) == 3
     words = cohort._outcomes(view).blocks[0].text
-    assert f"Over {len(means)} participants it is {np.mean(means):.2f}" in words
-    assert f"a quarter of them lie below {np.quantile(means, 0.25):.2f}" in words
+    assert f"Over {len(means)} participants it is {np.mean(means):.1f} " in words
+    assert f"a quarter of them lie below {np.quantile(means, 0.25):.1f}" in words
+
+
+def test_how_participants_fare_does_not_move_with_an_outcome(life, state):
+    trial, time = life
+    points = cohort.all_points([points_of(each) for each in present(state)])
+    view = cohort.CohortView(state, trial.protocol, points, updates_at(state), "UTC", time.now)
+    shown = cohort._outcomes(view).blocks[0].text
+    assert "participants it is" in shown
+    for i, each in enumerate(points):
+        if each.settles_at > time.now:
+            changed = [*points[:i], replace(each, outcome=900.0, settled=900.0), *points[i + 1 :]]
+            assert cohort._outcomes(replace(view, points=changed)).blocks[0].text == shown
+        else:  # corrected, or come, after it was settled
+            changed = [*points[:i], replace(each, outcome=900.0), *points[i + 1 :]]
+            assert cohort._outcomes(replace(view, points=changed)).blocks[0].text == shown
 
 
 def test_a_weighted_mean_is_that_of_a_loop(points):

@@ -83,10 +83,20 @@ def _means(person: PersonView) -> list[Shown]:
         foreseen = [person.foreseen[each.sequence] for each in group if each.sequence in person.foreseen]
         if foreseen:
             mean, low, high = interval(foreseen)
-            value = float(np.mean([each.settled for each in group if each.settled is not None]))
+            value = _mean(group)
             middle = group[0].at + (group[-1].at - group[0].at) / 2
             marks.append(Shown(middle, _coarse(value, high - low), mean, low, high))
     return marks
+
+
+def settled_mean(points: Iterable[Point], now: datetime) -> float | None:
+    """The mean of a participant's outcomes that are in `grouped`; None where none are."""
+    groups = grouped(points, now)
+    return _mean([each for group in groups for each in group]) if groups else None
+
+
+def _mean(group: Sequence[Point]) -> float:
+    return float(np.mean([each.settled for each in group if each.settled is not None]))
 
 
 def _coarse(value: float, width: float) -> float:
