@@ -76,6 +76,14 @@ def test_silence_of_a_participant_and_not_of_one_who_pauses(trial, time):
     assert kinds(trial) == []
 
 
+def test_who_has_ended_is_not_silent(trial, time):
+    goes(trial, time, 1)
+    enrol(trial, "p01", ends_on=date(2026, 3, 4), revision=trial.participant("p01").revision)
+    assert "silence" in kinds(trial, datetime(2026, 3, 4, 20, tzinfo=UTC))
+    for day in (5, 6, 20):
+        assert "silence" not in kinds(trial, datetime(2026, 3, day, 6, tzinfo=UTC))
+
+
 def test_silence_where_the_protocol_has_no_times(tmp_path, time):
     trial = begun(tmp_path / "free.db", time, protocol=agreed(decisions={"walk": {}}))
     enrol(trial, "p01")
@@ -214,6 +222,35 @@ def test_clocks_that_go_wrong_and_conflicts_are_incidents_until_somebody_acknowl
         trial.acknowledge("nothing", by="ann")
 
 
+def test_every_open_incident_is_an_alert_of_its_severity_until_it_is_acknowledged(trial, time):
+    goes(trial, time, 2)
+    assert trial.status().light == "green"
+    trial.incident("update-failed", "the update 7 failed.", severity="error", key="u")
+    trial.incident("delivered-otherwise", "p01 was sent what was not assigned", participant="p01", key="d1")
+    trial.incident("delivered-otherwise", "p01 was sent it again", participant="p01", key="d2")
+    alerts = trial.alerts()
+    assert [(each.kind, each.severity, each.words) for each in alerts] == [
+        ("update-failed", "error", "an incident (update-failed) is open: the update 7 failed"),
+        (
+            "delivered-otherwise",
+            "warning",
+            "2 incidents (delivered-otherwise) are open, the last one: p01 was sent it again",
+        ),
+    ]
+    assert trial.status().light == "red"
+    assert trial.watch() == []  # they are recorded already
+    trial.acknowledge("u", by="ann")
+    assert trial.status().light == "yellow"
+    trial.acknowledge("d1", by="ann")
+    trial.acknowledge("d2", by="ann")
+    assert trial.status().light == "green"
+    time.go(days=3)
+    trial.watch()
+    assert sorted(kinds(trial)) == ["missed-calls", "silence"]  # once each, found and recorded as they are
+    trial.remove("p01", reason="asked")
+    assert kinds(trial) == ["missed-calls"]
+
+
 def test_alerts_are_recorded_once_a_day(trial, time):
     goes(trial, time, 1)
     time.go(days=3)
@@ -260,6 +297,17 @@ def test_a_silence_after_a_pause_is_another_one(trial, time):
     assert len(silences(trial)) == 1  # a day after a pause nobody is silent yet
     time.go(days=2)
     assert len(silences(trial)) == 2
+
+
+def test_nobody_is_silent_before_an_app_may_be_late_on_the_first_day_or_after_a_pause(trial, time):
+    enrol(trial, "later", starts_on=date(2026, 3, 8))
+    goes(trial, time, 1)
+    trial.event("p01", "pause", at=time.now)
+    trial.event("p01", "resume", at=datetime(2026, 3, 8, 5, tzinfo=UTC))
+    for now in (datetime(2026, 3, 8, 9, tzinfo=UTC), datetime(2026, 3, 8, 11, tzinfo=UTC)):  # 9:00 there was at 8:00
+        assert "silence" not in kinds(trial, now)
+    later = [each.participant for each in trial.alerts(datetime(2026, 3, 10, 6, tzinfo=UTC)) if each.kind == "silence"]
+    assert later == ["p01", "later"]
 
 
 def test_times_over_changes_of_clocks():

@@ -23,8 +23,8 @@ def clients(tmp_path_factory):
     app = create_app(trial, name="walks", limits=CallLimits(rate=1e6, burst=10**6), clock=time, interval=0)
     with in_thread(app) as address:
         made = {}
-        for scope in ("app", "operator", "analyst"):
-            made[scope] = Client(address, "walks", trial.create_key([scope]).token, timeout=60.0)
+        for name, *scopes in (("app", "app"), ("operator", "operator"), ("analyst", "analyst", "unblinded")):
+            made[name] = Client(address, "walks", trial.create_key(scopes).token, timeout=60.0)
         yield made
     trial.close()
 
@@ -67,7 +67,7 @@ def test_a_participant_from_enrolment_to_replay(clients):
     assert operator.updated(started.id).version == "2"
     back = operator.activate("1", "too early", tag=operator.policies().tag)
     assert back.status == 200
-    assert b"a/b <c>" in analyst.export("decisions")
+    assert b"a/b <c>" in analyst.export("decisions", reason="a look & more")
     assert analyst.replay(decided.decision_id).state == "equal"
 
 

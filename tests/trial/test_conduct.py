@@ -314,3 +314,11 @@ def test_a_key_may_expire_at_a_time_with_a_zone(trial):
 def test_a_trial_before_its_first_decision_is_stated(trial):
     words = lines(trial.status())
     assert any(line.startswith("Decisions in 24 hours: none") for line in words)
+
+
+@pytest.mark.parametrize("name", [".", ".."])
+def test_a_participant_whose_name_leads_elsewhere_in_an_address_is_not_enrolled(trial, name):
+    with pytest.raises(DataError, match="take another id"):
+        enrol(trial, name)
+    enrol(trial, "...", f"{name}a")
+    assert name not in trial.snapshot().participants

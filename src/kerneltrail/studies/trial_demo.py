@@ -50,9 +50,9 @@ KEYS = {
     "analyst": ("analyst",),
     "monitor": ("monitor",),
     "desk": ("operator", "analyst", "monitor"),
-    "unblinded": ("monitor", "unblinded"),
+    "unblinded": ("analyst", "monitor", "unblinded"),
 }
-"""Keys by name, with their scopes; `desk` opens the pages for people, `unblinded` shows outcomes by action too."""
+"""Keys by name, with their scopes; `desk` opens the pages for people, `unblinded` shows and exports outcomes too."""
 POOL = "LIN[log_steps30pre] + SE[hour] + SE[temperature]"
 COVARIATES = {
     "hour": {"unit": "hours", "low": 0.0, "high": 24.0},

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import date, datetime, time, timedelta
+from datetime import date, timedelta
 from typing import Any
 from zoneinfo import ZoneInfo
 
@@ -11,6 +11,7 @@ from kerneltrail.errors import DecisionError
 from kerneltrail.names import nearest
 from kerneltrail.trial.protocol import Protocol
 from kerneltrail.trial.request import Request
+from kerneltrail.trial.rhythm import at
 
 
 def days_ahead(
@@ -58,7 +59,7 @@ def days_ahead(
             participant,
             kind,
             first_index + place,
-            datetime.combine(day, time.fromisoformat(clock), zone),
+            at(day, clock, zone),
             context=expected.get(clock, {}),
         )
         for place, (day, clock) in enumerate(points)

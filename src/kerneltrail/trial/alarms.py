@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from math import sqrt
 from typing import Any
+from zoneinfo import ZoneInfo
 
 from kerneltrail.errors import ParticipantRemoved, UnknownName
 from kerneltrail.kernels.phrases import counted
@@ -20,7 +21,7 @@ from kerneltrail.trial.ledger.participant import Decision, Participant
 from kerneltrail.trial.past import slot_of
 from kerneltrail.trial.protocol import Protocol
 from kerneltrail.trial.results import Alert, Answer, Severity
-from kerneltrail.trial.rhythm import expected_points, overdue, takes_part
+from kerneltrail.trial.rhythm import at, expected_points, overdue, takes_part
 
 DAY = timedelta(days=1)
 GRACE = timedelta(hours=2)
@@ -42,6 +43,9 @@ REACH = 3.3
 """Standard errors by which coverage may miss its level: a false alarm in a thousand times."""
 RECENT = timedelta(days=7)
 """Whose decisions and updates are looked at for shares."""
+
+SEVERITIES: tuple[Severity, ...] = ("error", "warning", "info")
+"""The worst first."""
 
 Find = Callable[[State, Protocol, datetime], Iterator[Alert]]
 
@@ -65,10 +69,12 @@ def calls(state: State, protocol: Protocol, now: datetime, span: timedelta = DAY
     for person in state.participants.values():
         points = list(expected_points(protocol, person, end - span, end))
         if points:
+            days = {point.date().isoformat() for _, point in points}  # to be compared with the text: most are others
             asked = {
                 (slot_of(protocol, record["kind"], at), at.date())
                 for each in person.decisions.values()
-                if (record := each.payload) is not None and record["kind"] in protocol.decisions
+                if (record := each.payload) is not None and record["decided_at"][:10] in days
+                if record["kind"] in protocol.decisions
                 for at in [datetime.fromisoformat(record["decided_at"])]
             }
             hit = sum((slot_of(protocol, kind, point), point.date()) in asked for kind, point in points)
@@ -108,14 +114,20 @@ def outcomes_due(state: State, now: datetime, span: timedelta | None = None) -> 
         now: the time.
         span: counts only decisions of this time up to now; all of them if None.
     """
+    first = "" if span is None else (now - span - 2 * DAY).date().isoformat()  # of any zone; the others need no look
     total = missing = 0
     for person in state.participants.values():
-        for each in person.inputs():
-            record: Any = each.decision.payload
+        there: set[str | None] | None = None
+        for key, each in person.decisions.items():
+            record = each.payload
+            if record is None or not record["available"] or record["decided_at"] < first:
+                continue
             at = instant(record["decided_at"])
-            if record["available"] and at <= now - WAIT and (span is None or now - span < at):
+            if at <= now - WAIT and (span is None or now - span < at):
+                if there is None:
+                    there = {outcome.decision for outcome in person.current().values() if outcome.value is not None}
                 total += 1
-                missing += each.outcome is None or each.outcome.value is None
+                missing += key not in there
     return missing, total
 
 
@@ -154,11 +166,10 @@ def _calibration(state: State, protocol: Protocol, now: datetime) -> Iterator[Al
 def _silence(state: State, protocol: Protocol, now: datetime) -> Iterator[Alert]:
     free = not any(section.times for section in protocol.decisions.values())  # apps ask whenever they want
     for person in state.participants.values():
-        if person.enrolled is None or person.status(now) != "active":
+        if person.status(now) != "active" or not takes_part(person, now):
             continue
-        expected = takes_part(person, now) if free else any(expected_points(protocol, person, now - SILENCE, now))
-        since = max(_signs(person, now))
-        if expected and since <= now - SILENCE:
+        since = last_sign(person, now)
+        if since <= now - SILENCE and (free or any(expected_points(protocol, person, since, now - GRACE))):
             words = (
                 f"the app of {person.id} has asked for nothing for more than {SILENCE.days} days, since "
                 f"{since.astimezone(UTC):%Y-%m-%d %H:%M} UTC"
@@ -166,43 +177,57 @@ def _silence(state: State, protocol: Protocol, now: datetime) -> Iterator[Alert]
             yield Alert("silence", "warning", person.id, words, person.id, since)
 
 
-def _signs(person: Participant, now: datetime) -> Iterator[datetime]:
-    """When something was heard of a participant: they enrolled, the app asked, or they came back from a pause."""
-    yield instant(str(person.enrolled_at))
-    yield from (instant(each.received_at) for each in person.decisions.values())
-    yield from (at for each in person.changes if each.status == "active" and (at := instant(each.at)) <= now)
+def last_sign(person: Participant, now: datetime) -> datetime:
+    """From when on silence is counted: the app last asked, or they enrolled, began, or came back from a pause."""
+    begun = [instant(str(person.enrolled_at))]
+    if person.enrolled is not None:
+        first = at(date.fromisoformat(person.enrolled["starts_on"]), "00:00", ZoneInfo(person.enrolled["timezone"]))
+        begun.append(min(first, now))
+    back = (instant(each.at) for each in person.changes if each.status == "active")
+    return max(*begun, *(each for each in back if each <= now), *([last] if (last := last_call(person)) else []))
 
 
-def _recorded(state: State, protocol: Protocol, now: datetime) -> Iterator[Alert]:
-    """Incidents of conflicts and clocks that were recorded as they happened, as long as nobody acknowledged them."""
-    for kind, words in (("conflict", "conflicting repeats"), ("clock-skew", "clocks that go wrong")):
-        several = [
-            each
-            for each in state.incidents.values()
-            if each.is_open and each.payload is not None and each.payload["kind"] == kind
-        ]
-        if several:
-            yield Alert(kind, "warning", "trial", f"{words}: {counted(len(several), 'incident')} open")
+def last_call(person: Participant) -> datetime | None:
+    """When the app last asked for a decision; None if it never did."""
+    return max((instant(each.received_at) for each in person.decisions.values()), default=None)
 
 
 def _public_key(state: State, protocol: Protocol, now: datetime) -> Iterator[Alert]:
     """That the key of the draws was published; acknowledging that does not make it secret again."""
     for each in state.incidents.values():
         if each.payload is not None and each.payload["kind"] == PUBLISHED:
-            yield Alert(PUBLISHED, "error", "trial", each.payload["words"])
+            yield Alert(PUBLISHED, "error", "trial", each.payload["words"], recorded=True)
             return
 
 
 ALERTS: tuple[Find, ...] = (
-    _missed_calls, _missed_update, _fallbacks, _missingness, _stuck, _calibration, _silence, _recorded, _public_key,
+    _missed_calls, _missed_update, _fallbacks, _missingness, _stuck, _calibration, _silence, _public_key,
 )  # fmt: skip
 """All that is looked for."""
 
 
 def alerts(state: State, protocol: Protocol, now: datetime) -> list[Alert]:
-    """What somebody should look at, worst first."""
-    every = [alert for find in ALERTS for alert in find(state, protocol, now)]
-    return sorted(every, key=lambda alert: ("error", "warning", "info").index(alert.severity))
+    """What somebody should look at, worst first: what is found now, and incidents that nobody has acknowledged."""
+    current = [alert for find in ALERTS for alert in find(state, protocol, now)]
+    return sorted([*current, *_open(state, current)], key=lambda alert: SEVERITIES.index(alert.severity))
+
+
+def _open(state: State, current: Sequence[Alert]) -> Iterator[Alert]:
+    """Open incidents of which no other alert speaks, those of a kind and severity together."""
+    spoken = {(alert.kind, alert.participant, alert.severity) for alert in current}
+    kinds: dict[tuple[str, Severity], list[Incident]] = {}
+    for each in state.incidents.values():
+        if each.is_open and each.payload is not None and each.payload["kind"] != PUBLISHED:
+            kind, severity = each.payload["kind"], each.payload.get("severity", "warning")
+            if (kind, each.participant, severity) not in spoken:
+                kinds.setdefault((kind, severity), []).append(each)
+    for (kind, severity), several in kinds.items():
+        last: Any = several[-1].payload
+        words, number = str(last.get("words", "")).rstrip("."), len(several)
+        text = f"an incident ({kind}) is open: {words}"
+        if number > 1:
+            text = f"{number} incidents ({kind}) are open, the last one: {words}"
+        yield Alert(kind, severity, "trial", text, several[-1].participant, recorded=True)
 
 
 def watch(core: Core, alerted: Sequence[Alert]) -> list[Incident]:
@@ -214,7 +239,7 @@ def watch(core: Core, alerted: Sequence[Alert]) -> list[Incident]:
     day = core.clock().astimezone(UTC).date()
     new = []
     for alert in alerted:
-        if alert.kind in ("conflict", "clock-skew", PUBLISHED):
+        if alert.recorded:
             continue
         subject = "trial" if alert.participant is None else digest(alert.participant.encode())[:16]
         begin = day.isoformat() if alert.at is None else alert.at.astimezone(UTC).isoformat()

@@ -281,9 +281,10 @@ class Client:
         """Record that somebody has seen an incident."""
         return self.call("POST", self._at("incidents", incident, "acknowledgement"), {"by": by, "note": note})
 
-    def export(self, table: str, format: str = "csv") -> bytes:
-        """A table as a file's content."""
-        return self.call("GET", f"{self._at('export')}/{quote(table, safe='')}.{quote(format, safe='')}").body
+    def export(self, table: str, format: str = "csv", *, reason: str = "") -> bytes:
+        """A table as a file's content; `reason` is noted where it shows outcomes by action."""
+        why = f"?reason={quote(reason, safe='')}" if reason else ""
+        return self.call("GET", f"{self._at('export')}/{quote(table, safe='')}.{quote(format, safe='')}{why}").body
 
     def replay(self, decision: str) -> ReplayedDecision:
         """A recorded decision beside the one made anew."""

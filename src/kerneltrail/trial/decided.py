@@ -2,25 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from datetime import date, datetime
+from datetime import UTC, date, datetime, time, timedelta
 from typing import Any
 
 from kerneltrail.gp.mixture import NormalMixture
 from kerneltrail.store.canonical import real
 from kerneltrail.trial.alarms import WAIT
 from kerneltrail.trial.answer import AdvantageParts
+from kerneltrail.trial.delivered import delivered_action
 from kerneltrail.trial.ledger.entries import instant
 from kerneltrail.trial.ledger.folds import State
-from kerneltrail.trial.ledger.participant import Input, Participant
+from kerneltrail.trial.ledger.participant import Decision, Input, Outcome, Participant
 from kerneltrail.trial.rows import context_of
 
-LOST = ("failed", "not_delivered")
-"""Reports that say that a message did not arrive."""
 
-
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Point:
     """A decision that was made, with what came of it.
 
@@ -37,11 +35,12 @@ class Point:
         rung: what decided.
         version: of the policy, or None.
         composition: the participant's kernel, or None.
-        delivered: what reached the participant; None if nobody has said.
-        lost: whether a report says that a message did not arrive.
+        delivered: what reached the participant (`delivered_action`); None if nobody has said.
+        lost: whether a message was assigned, and a report says that it did not arrive.
         outcome: that counts; None if there is none, or it is missing.
         looked_for: whether somebody recorded an outcome, be it that it is missing.
         record: all that was recorded.
+        settled: the outcome that counted when its day was settled, whatever came since; None if there was none.
     """
 
     participant: str
@@ -61,6 +60,15 @@ class Point:
     outcome: float | None
     looked_for: bool
     record: Any
+    settled: float | None = None
+
+    @property
+    def settles_at(self) -> datetime:
+        """When its day is settled: it is over, wherever on earth it was one, and outcomes had their time to come.
+
+        A time zone that is corrected afterwards must not change it.
+        """
+        return _settles_at(self.at)
 
     @property
     def context(self) -> Mapping[str, float]:
@@ -94,15 +102,45 @@ class Point:
         return AdvantageParts(*(tuple(map(real, parts[name])) for name in ("weights", "means", "variances"))).mixture
 
 
-def points_of(person: Participant) -> list[Point]:
-    """A participant's decisions in the order of their times; of one who was removed there are none."""
-    return [_point(person, each) for each in person.inputs()]
+def points_of(person: Participant, now: datetime | None = None) -> list[Point]:
+    """A participant's decisions in the order of their times; of one who was removed there are none.
+
+    Args:
+        person: whose.
+        now: leaves out those that were drawn ahead for a later time: nobody on the team should know what is coming,
+            and nothing came of them yet. None for all that are recorded.
+    """
+    settled = _settled(person)
+    points = [_point(person, each, settled) for each in person.inputs()]
+    return [each for each in points if now is None or each.at <= now]
 
 
-def _point(person: Participant, each: Input) -> Point:
+def _settles_at(at: datetime) -> datetime:
+    return datetime.combine(at.date() + timedelta(days=1), time(12), UTC) + WAIT
+
+
+def _settled(person: Participant) -> Callable[[Decision, datetime], float | None]:
+    """What says which outcome of a decision counted at a time, by the rule of `sifted`."""
+    superseded: dict[str, datetime] = {}
+    several: dict[str | None, list[tuple[datetime, Outcome]]] = {}
+    for each in sorted(person.outcomes.values(), key=lambda outcome: outcome.sequence):
+        came = instant(each.received_at)
+        several.setdefault(each.decision, []).append((came, each))
+        if each.supersedes is not None and each.supersedes != each.key:
+            superseded[each.supersedes] = min(came, superseded.get(each.supersedes, came))
+
+    def settled(decision: Decision, when: datetime) -> float | None:
+        for came, each in reversed(several.get(decision.key, [])):
+            if came <= when and (each.key not in superseded or superseded[each.key] > when):
+                return each.value
+        return None
+
+    return settled
+
+
+def _point(person: Participant, each: Input, settled: Callable[[Decision, datetime], float | None]) -> Point:
     record: Any = each.decision.payload
-    reports = person.deliveries.get(each.decision.key, [])
-    known = [report.action for report in reports if report.action is not None]
+    arrived = delivered_action(person, each.decision.key)
     at = instant(record["decided_at"])
     first = date.fromisoformat((person.enrolled or {}).get("starts_on", at.date().isoformat()))
     return Point(
@@ -118,11 +156,12 @@ def _point(person: Participant, each: Input) -> Point:
         rung=record.get("rung", "policy"),
         version=record.get("policy_version"),
         composition=record.get("composition"),
-        delivered=known[-1] if known else None,
-        lost=bool(reports) and (reports[-1].status in LOST or (bool(known) and known[-1] < record["action"])),
+        delivered=arrived,
+        lost=arrived is not None and arrived < record["action"],
         outcome=None if each.outcome is None else each.outcome.value,
         looked_for=each.outcome is not None,
         record=record,
+        settled=settled(each.decision, _settles_at(at)),
     )
 
 

@@ -31,6 +31,10 @@ def enrol(core: Core, participant: str, facts: Mapping[str, Any], revision: int 
     if known is not None and parsed(canonical(payload)) == known:
         entry = next(each for each in core.ledger.entries(participant=participant) if each.sequence == current)
         return answer_of(entry, new=False)
+    if known is None and participant in (".", ".."):
+        raise DataError(
+            f"a participant's id stands in addresses, where {participant!r} leads elsewhere: take another id"
+        )
     if known is None and revision is not None:
         raise StaleRevision(f"participant {participant!r} is not enrolled, so there is no revision {revision}")
     if known is not None and revision is None:

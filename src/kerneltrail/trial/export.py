@@ -15,6 +15,7 @@ from kerneltrail.errors import DataError, TrialError
 from kerneltrail.evaluation.tables import csv_text
 from kerneltrail.names import nearest
 from kerneltrail.store.canonical import real
+from kerneltrail.trial.delivered import delivered_action
 from kerneltrail.trial.ledger import canonical
 from kerneltrail.trial.ledger.folds import State
 from kerneltrail.trial.ledger.participant import Input, Participant
@@ -46,7 +47,7 @@ COLUMNS: Mapping[str, Mapping[str, str]] = {
         "clipped": "the limit at which the probability stands",
         "draw": "the number that was compared with the probability",
         "dose": "of actions before",
-        "delivered_action": "what reached the participant; empty if nobody reported it",
+        "delivered_action": "what reached the participant, 0 if a message failed; empty if nobody reported it",
         "outcome": "that counts; empty if it is missing",
         "recorded_at": "when it was recorded",
     },
@@ -123,6 +124,9 @@ COLUMNS: Mapping[str, Mapping[str, str]] = {
 }
 """Tables with their columns; `mrt`, `lifejacket` and `obp` have the contexts' covariates beside these."""
 
+BY_ACTION = ("decisions", "outcomes", "mrt", "lifejacket", "obp")
+"""Tables that tell what came after a message and what after none; `outcomes` has names of decisions, which others have
+beside actions. On a server they are for keys with the scope `unblinded`, and each look is recorded."""
 WITH_CONTEXT = ("decisions", "mrt", "lifejacket", "obp")
 
 
@@ -150,7 +154,6 @@ def _probability(record: Mapping[str, Any]) -> float:
 def _decisions(state: State) -> Iterator[Row]:
     for person, _, each, record in inputs(state):
         advantage = record["advantage"] or {}
-        delivery = person.delivery(each.decision.key)
         yield {
             **{name: record[name] for name in COLUMNS["decisions"] if name in record},
             "reasons": " ".join(record["reasons"]),
@@ -161,7 +164,7 @@ def _decisions(state: State) -> Iterator[Row]:
             "threshold": None if record["threshold"] is None else real(record["threshold"]),
             "draw": None if record["draw"] is None else real(record["draw"]),
             "dose": real(record["dose"]),
-            "delivered_action": None if delivery is None else delivery.action,
+            "delivered_action": delivered_action(person, each.decision.key),
             "outcome": _value(each),
             "recorded_at": each.decision.received_at,
             **_context(record, "decisions"),

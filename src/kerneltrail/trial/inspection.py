@@ -9,9 +9,11 @@ import uuid
 from kerneltrail.errors import KeyPublished, UnknownName
 from kerneltrail.trajectory.graph import LearntGraph
 from kerneltrail.trajectory.new_user import NewUser
+from kerneltrail.trial.beside import Again
 from kerneltrail.trial.core import Core
 from kerneltrail.trial.ledger.entries import Kind
 from kerneltrail.trial.ledger.folds import State
+from kerneltrail.trial.proofs import Proof, prove
 from kerneltrail.trial.results import Answer
 from kerneltrail.trial.versions import Versions
 
@@ -20,6 +22,7 @@ class Inspection:
     """The part of a `Trial` that only servers and their pages need."""
 
     _core: Core
+    _again: Again | None
 
     def model(self, model_id: str) -> LearntGraph:
         """A model by its fingerprint; raises `UnknownName` if it is not at hand."""
@@ -54,6 +57,13 @@ class Inspection:
             return {person.id: self._core.user(person, versions, active, compute=False) for person in people}
         except UnknownName:
             return {person.id: None for person in people}
+
+    def prove(self, kind: str) -> Proof:
+        """Replay all decisions (`replay`) or verify the ledger's chain (`verify`): whether all is well, and words.
+
+        It runs in a process of its own if the trial can be opened in one; raises `TrialError` if that fails.
+        """
+        return prove(self._core, kind, self._again)
 
     def look(self, what: str, *, by: str, participant: str | None = None, reason: str = "") -> Answer:
         """Record that somebody is about to see outcomes by action; who fails to record it must not show them."""

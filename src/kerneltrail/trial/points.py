@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from datetime import datetime
 from typing import Any
 
+from kerneltrail.trial.delivered import delivered_action
 from kerneltrail.trial.ledger.entries import instant
 from kerneltrail.trial.ledger.participant import Decision, Participant
 from kerneltrail.trial.past import Past, slot_of
@@ -17,12 +18,13 @@ from kerneltrail.trial.protocol import Protocol
 
 
 def reached(person: Participant, decision: Decision, until: int) -> bool:
-    """Whether an action reached the participant, as far as entries up to `until` say."""
+    """Whether a decision counts for the dose: its action reached the participant, as far as entries up to `until` say.
+
+    Where none says anything, what was assigned counts.
+    """
     record: Any = decision.payload
-    for delivery in reversed(person.deliveries.get(decision.key, [])):
-        if delivery.sequence <= until and delivery.action is not None:
-            return bool(delivery.action)
-    return bool(record["action"])
+    action = delivered_action(person, decision.key, until)
+    return bool(record["action"] if action is None else action)
 
 
 class Pasts:

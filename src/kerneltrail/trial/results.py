@@ -156,6 +156,7 @@ class Alert:
         words: in one sentence.
         participant: if it is about one.
         at: when it began, of what lasts; None of what is looked at day by day.
+        recorded: whether it stands for incidents that are recorded already.
     """
 
     kind: str
@@ -164,6 +165,7 @@ class Alert:
     words: str
     participant: str | None = None
     at: datetime | None = None
+    recorded: bool = False
 
 
 @dataclass(frozen=True)

@@ -106,6 +106,13 @@ class Versions:
             raise UnknownName(f"there is no version {version!r} of the policy; {hint}")
         return self.by_name[version]
 
+    def chain(self, version: str) -> list[Version]:
+        """A version and those it goes on from, oldest first."""
+        found = [self.get(version)]
+        while (base := found[-1].base) is not None:
+            found.append(self.get(base))
+        return found[::-1]
+
     def next_name(self) -> str:
         """For the next one."""
         return str(1 + max((int(name) for name in self.by_name), default=0))

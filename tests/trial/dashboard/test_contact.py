@@ -1,6 +1,6 @@
 """Who needs a call, and why."""
 
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
@@ -125,3 +125,28 @@ def test_removed_participants_are_not_listed(trial, time):
     trial.remove("p01", reason="asked")
     time.go(days=5)
     assert found(trial, time) == {}
+
+
+def test_messages_drawn_ahead_do_not_hide_that_the_last_ones_did_not_arrive(trial, time):
+    enrol(trial, "p01")
+    live(trial, time, "p01", range(12), arrives=False)
+    trial.schedule([asked("p01", index, at=time.now + timedelta(hours=12 * index)) for index in range(13, 25)])
+    assert found(trial, time) == {"p01": [("soon", "not delivered")]}
+
+
+def test_who_has_just_come_back_from_a_pause_is_not_silent(trial, time):
+    enrol(trial, "p01")
+    live(trial, time, "p01", range(4))
+    trial.event("p01", "pause", at=time.now, reason="holiday")
+    back = datetime(2026, 3, 17, 5, tzinfo=UTC)
+    time.now = back
+    trial.event("p01", "resume", at=back)
+    for hours in (1, 6, 23):  # decisions were due at 9:00 and 17:30 on their clock
+        time.now = back + timedelta(hours=hours)
+        assert found(trial, time) == {}
+    time.now = back + timedelta(hours=25)
+    assert found(trial, time) == {"p01": [("soon", "silent for a day")]}
+    time.now = back + timedelta(days=2, hours=1)
+    assert found(trial, time) == {"p01": [("today", "silent")]}
+    words = contacts(trial.snapshot(), trial.protocol, time.now)[0].reasons[0].words
+    assert "since they came back on Tue 17 Mar 2026, 06:00 (2 days 1 hour)" in words

@@ -1,12 +1,13 @@
 """What each page says, and what its forms do, without a browser."""
 
 from dataclasses import replace
-from datetime import timedelta
+from datetime import date, timedelta
 from html import unescape
 from re import DOTALL, findall, search, sub
 
 import pytest
 
+from kerneltrail.trial.ahead import days_ahead
 from kerneltrail.trial.dashboard import pages
 from kerneltrail.trial.dashboard.jobs import Jobs
 from kerneltrail.trial.dashboard.people import listed
@@ -15,7 +16,7 @@ from kerneltrail.trial.dashboard.today import LIGHTS
 from kerneltrail.trial.export import COLUMNS
 from kerneltrail.trial.service import create_app
 
-from ..running import Time, agreed, asked, begun, broken, enrol
+from ..running import Time, agreed, asked, begun, broken, enrol, walked
 from .conftest import LIMITS, TestClient
 from .living import LONG, Visitor, lived
 
@@ -71,11 +72,12 @@ def test_columns_of_exports_have_headings_for_people_and_their_names_in_the_file
     assert not [each for each in findall(r'<th scope="row">([^<]*)</th>', html) if each in ("mrt", "obp")]
 
 
-def test_a_light_for_every_state(team, life, monkeypatch):
+def test_a_light_for_every_state(team, app, monkeypatch):
     shown = {}
     for light in ("green", "yellow", "red"):
         inner = pages.today
         monkeypatch.setattr(pages, "today", lambda *a, light=light, inner=inner: _with(inner(*a), light))
+        app.state.desk.today.forget()
         shown[light] = team.get("/desk").text
         monkeypatch.undo()
     assert all(f'class="light {light}"' in html for light, html in shown.items())
@@ -105,6 +107,29 @@ def test_a_trial_whose_model_is_missing_is_red_and_names_the_fallback(tmp_path):
         assert "decided by a fixed probability" in read(one, "/participants/p01")
         assert "fallback: fixed" in read(one, "/cohort")
         assert read(one, "/participants").count("0 %") >= 1
+    trial.close()
+
+
+def test_green_says_who_is_to_call_and_an_empty_trial_that_nobody_is_enrolled(tmp_path):
+    time = Time()
+    trial = begun(tmp_path / "green.db", time, protocol=agreed(), warm=False)
+    app = create_app(trial, name="walks", limits=LIMITS, clock=time, interval=0, threads=2)
+    with TestClient(app, raise_server_exceptions=False) as client:
+        one = Visitor(client, trial)
+        one.log_in("monitor")
+        text = read(one)
+        assert "Green No alert; nobody needs a call." in text
+        assert "Who needs a call (0) Nobody is enrolled yet." in text
+        enrol(trial, "later", starts_on=date(2026, 4, 1))
+        assert "Nobody: nobody takes part now." in read(one)
+        enrol(trial, "p01")
+        assert "Nobody: everybody's app asks for decisions" in read(one)
+        trial.event("p01", "pause", at=time.now)
+        assert "Green No alert; 1 person to call." in read(one)
+        trial.incident("delivered-otherwise", "p01 was sent what was not assigned", severity="error", participant="p01")
+        text = read(one)
+        assert "Red Something is broken." in text
+        assert "Error: an incident (delivered-otherwise) is open: p01 was sent what was not assigned." in text
     trial.close()
 
 
@@ -255,11 +280,37 @@ def test_policies_incidents_and_proofs(tmp_path):
         assert team.get("/desk/data/mrt.csv").status_code == 403
 
         team.log_in("analyst")
-        csv = team.get("/desk/data/mrt.csv")
-        assert csv.headers["content-disposition"] == 'attachment; filename="mrt.csv"'
-        assert csv.text.startswith("id,decision_point,outcome,treatment")
+        csv = team.get("/desk/data/participants.csv")
+        assert csv.headers["content-disposition"] == 'attachment; filename="participants.csv"'
+        assert csv.text.startswith("participant,status,timezone")
         assert team.get("/desk/data/secrets.csv").status_code == 422
     trial.close()
+
+
+def test_tables_with_outcomes_are_downloaded_by_the_unblinded_with_a_reason_that_is_recorded(visitor, life):
+    trial, _ = life
+    fields = {"table": "mrt", "format": "csv", "reason": "the board meets"}
+    before = len(trial.snapshot().looks)
+    visitor.log_in("operator", "analyst", "monitor")
+    assert visitor.get("/desk/data/mrt.csv").status_code == 403
+    assert visitor.send("/desk/data/table", "/desk/data", **fields).status_code == 403
+    assert "mrt.csv" not in visitor.get("/desk/data").text
+    visitor.log_in("monitor", "unblinded")
+    assert visitor.send("/desk/data/table", "/desk/data", **fields).status_code == 403
+    key = visitor.key("analyst", "unblinded")
+    visitor.log_in(token=key.token)
+    assert visitor.get("/desk/data/mrt.csv").status_code == 422  # an address alone has no reason
+    for wrong in ({"reason": ""}, {"table": "keys"}, {"table": "participants"}, {"format": "xlsx"}):
+        assert visitor.send("/desk/data/table", "/desk/data", **{**fields, **wrong}).status_code == 422
+    assert len(trial.snapshot().looks) == before
+    csv = visitor.send("/desk/data/table", "/desk/data", **fields)
+    assert csv.headers["content-disposition"] == 'attachment; filename="mrt.csv"'
+    assert csv.text.startswith("id,decision_point,outcome,treatment")
+    (look,) = trial.snapshot().looks[before:]
+    assert (look.by, look.payload["what"], look.payload["reason"]) == (
+        f"key {key.id}", "the table mrt", "the board meets"
+    )  # fmt: skip
+    assert "the table mrt the board meets" in read(visitor, "/data")
 
 
 def test_jobs_run_one_at_a_time_and_say_what_failed():
@@ -282,3 +333,37 @@ def test_style_and_script_are_ours(visitor, path, kind):
     assert answer.headers["content-type"].startswith(kind)
     assert "http:" not in answer.text
     assert "https:" not in answer.text
+
+
+def test_no_page_shows_what_was_drawn_ahead_before_its_time(tmp_path):
+    """A phone that goes offline has a week's decisions; the team sees each only when its time has come."""
+    time = Time()
+    trial = begun(tmp_path / "ahead.db", time, protocol=agreed(), warm=False)
+    enrol(trial, "p01", "p02")
+    for person in ("p01", "p02"):
+        walked(trial, person, range(4), time)
+    time.go(hours=1)
+    contexts = {clock: {"hour": 9.0, "steps": 100.0} for clock in trial.protocol.decisions["walk"].times}
+    begins_on = (time.now + timedelta(days=1)).date()
+    trial.schedule(
+        days_ahead(
+            trial.protocol, "p01", "Europe/Zurich", kind="walk", begins_on=begins_on, days=7, first_index=4,
+            contexts=contexts,
+        )
+    )  # fmt: skip
+    app = create_app(trial, name="walks", limits=LIMITS, clock=time, interval=0, threads=2)
+    with TestClient(app, raise_server_exceptions=False) as client:
+        one = Visitor(client, trial)
+        one.log_in("monitor", "unblinded")
+        paths = ("", "/participants", "/participants/p01", "/cohort")
+        before = {path: read(one, path) for path in paths}
+        assert "4 decisions." in before["/participants/p01"]
+        assert "Drawn ahead 14 decisions" in before["/participants/p01"]
+        assert "8 decisions at which somebody could act" in before["/cohort"]
+        for text in [*before.values(), *(text_of(one.send(f"/desk{path}", reason="x").text) for path in paths[2:])]:
+            for day in range(7):
+                assert f"{begins_on + timedelta(days=day):%-d %b}" not in text
+        time.now = time.now.replace(hour=12) + timedelta(days=1)
+        one.log_in("monitor")
+        assert "5 decisions." in read(one, "/participants/p01")
+    trial.close()

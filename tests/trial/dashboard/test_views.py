@@ -8,10 +8,9 @@ import numpy as np
 import pytest
 
 from kerneltrail.kernels import parse
-from kerneltrail.report.page import Paragraph
 from kerneltrail.trajectory.graph import NOTHING
 from kerneltrail.trial.alarms import WAIT
-from kerneltrail.trial.dashboard import by_action, cohort, descriptions, people, person
+from kerneltrail.trial.dashboard import by_action, cohort, descriptions, outcomes, people, person
 from kerneltrail.trial.dashboard.contact import contact_of
 from kerneltrail.trial.dashboard.drawing import (
     Advantages,
@@ -85,35 +84,6 @@ def test_rows_are_sorted_and_searched(life, state):
     assert [row.id for row in people.listed(state, trial.protocol, time.now, search="P04")] == ["p04"]
     assert [row.id for row in people.listed(state, trial.protocol, time.now, search="paused")] == ["p04"]
     assert people.listed(state, trial.protocol, time.now, search="nobody") == []
-
-
-def test_outcomes_of_a_blinded_page_are_means_of_three_or_more(view, points):
-    known = [each for each in points if each.outcome is not None]
-    groups = person.grouped(known, view)
-    assert [each for group in groups for each in group] == known
-    assert min(map(len, groups)) >= person.GROUP
-    for length in range(len(known) + 1):
-        some = person.grouped(known[:length], view)
-        assert all(len(group) >= person.GROUP for group in some)
-        assert (length < person.GROUP) == (not some)
-
-
-def test_nothing_that_a_blinded_page_draws_tells_actions(view, points, monkeypatch):
-    drawn = []
-    monkeypatch.setattr(person.GALLERY, "picture", lambda draw, data, alt, caption: drawn.append(data) or Paragraph(""))
-    person.outcome_section(view, by_action=False)
-    # The same with every action the other way round, and what follows from it: the figure must not know.
-    other = replace(view, points=[replace(each, action=1 - each.action) for each in points])
-    person.outcome_section(other, by_action=False)
-    assert drawn[0] == drawn[1]
-    assert drawn[0].action == ()
-    person.outcome_section(view, by_action=True)
-    person.outcome_section(other, by_action=True)
-    assert drawn[2] != drawn[3]
-    assert set(drawn[2].action) <= {-1, 0, 1}
-    shown = [each.outcome for each in points if each.outcome is not None]
-    assert drawn[2].value == pytest.approx(shown)
-    assert len(drawn[0].value) <= len(shown) / person.GROUP
 
 
 def test_the_interval_of_a_mean_is_no_wider_than_of_one_and_holds_shared_doubt():
@@ -217,18 +187,32 @@ def test_messages_a_day_are_over_days_of_participants(life, state):
 def test_how_participants_fare_is_the_mean_of_their_means(life, state):
     trial, time = life
     everybody = [points_of(each) for each in present(state)]
-    view = cohort.CohortView(state, trial.protocol, cohort.all_points(everybody), updates_at(state), "UTC", time.now)
-    means = [np.mean([each.outcome for each in points if each.outcome is not None]) for points in everybody if points]
+    now = time.now + timedelta(days=3)  # when all days are settled
+    view = cohort.CohortView(state, trial.protocol, cohort.all_points(everybody), updates_at(state), "UTC", now)
+    means = [
+        np.mean([each.outcome for group in groups for each in group])
+        for points in everybody
+        if (groups := outcomes.grouped(points, now))
+    ]
+    assert len(means) == 3
     words = cohort._outcomes(view).blocks[0].text
-    assert f"Over {len(means)} participants it is {np.mean(means):.2f}" in words
-    assert f"a quarter of them lie below {np.quantile(means, 0.25):.2f}" in words
+    assert f"Over {len(means)} participants it is {np.mean(means):.1f} " in words
+    assert f"a quarter of them lie below {np.quantile(means, 0.25):.1f}" in words
 
 
-def test_a_pooled_model_is_said_to_flatter_itself(view, points):
-    known = [[each] for each in points if each.outcome is not None]
-    assert "flatters" not in person._inside(known, view)
-    pooled = replace(view, protocol=view.protocol.model_copy(update={"pooling": "pooled"}))
-    assert "flatters" in person._inside(known, pooled)
+def test_how_participants_fare_does_not_move_with_an_outcome(life, state):
+    trial, time = life
+    points = cohort.all_points([points_of(each) for each in present(state)])
+    view = cohort.CohortView(state, trial.protocol, points, updates_at(state), "UTC", time.now)
+    shown = cohort._outcomes(view).blocks[0].text
+    assert "participants it is" in shown
+    for i, each in enumerate(points):
+        if each.settles_at > time.now:
+            changed = [*points[:i], replace(each, outcome=900.0, settled=900.0), *points[i + 1 :]]
+            assert cohort._outcomes(replace(view, points=changed)).blocks[0].text == shown
+        else:  # corrected, or come, after it was settled
+            changed = [*points[:i], replace(each, outcome=900.0), *points[i + 1 :]]
+            assert cohort._outcomes(replace(view, points=changed)).blocks[0].text == shown
 
 
 def test_a_weighted_mean_is_that_of_a_loop(points):

@@ -17,8 +17,9 @@ class Caller:
         self._tokens = {}
 
     def token(self, scope):
+        """The token of a key with a scope, or with several between spaces."""
         if scope not in self._tokens:
-            self._tokens[scope] = self.trial.create_key([scope], note="test").token
+            self._tokens[scope] = self.trial.create_key(scope.split(), note="test").token
         return self._tokens[scope]
 
     def __call__(self, method, path, body=None, *, scope="app", headers=None, **more):

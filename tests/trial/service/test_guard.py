@@ -33,7 +33,7 @@ def guarded():
 
 
 def filled(path):
-    named = {"{trial}": "walks", "{index}": "0", "{table}": "decisions", "{format}": "csv", "{kind}": "walk"}
+    named = {"{trial}": "walks", "{index}": "0", "{table}": "participants", "{format}": "csv", "{kind}": "walk"}
     for name, value in named.items():
         path = path.replace(name, value)
     return path.replace("{participant}", "p01").replace("{", "").replace("}", "")
@@ -149,7 +149,7 @@ def test_the_log_has_study_ids_and_nothing_that_was_observed_or_is_secret(locati
         call("PUT", "participants/p02", {**PERSON, "attributes": {"diagnosis": "melancholic"}})
         call("GET", "incidents?secret=melancholic", scope="operator")
         call("PUT", "participants/p01%0Aforged%20line/decisions/walk/0", asked())
-        call("GET", "export/decisions.csv", scope="analyst")
+        call("GET", "export/decisions.csv", scope="analyst unblinded")
         call("POST", "outcomes", content=b'{"melancholic')
 
         def fails(request, began):

@@ -11,6 +11,7 @@ import pyarrow.parquet
 import pytest
 
 from kerneltrail.trial.export import TABLES, export
+from kerneltrail.trial.export import table as made_table
 from kerneltrail.trial.service import looking
 
 from .calls import outcome, problem
@@ -44,7 +45,7 @@ def studied(call):
 
 
 def table(call, name, format="csv"):
-    response = call("GET", f"export/{name}.{format}", scope="analyst")
+    response = call("GET", f"export/{name}.{format}", scope="analyst unblinded")
     assert response.status_code == 200, response.text
     assert f'filename="{name}.{format}"' in response.headers["content-disposition"]
     if format == "csv":
@@ -60,9 +61,34 @@ def test_every_table_is_there_in_every_format(studied, name):
     assert bool(lines) == (name != "deliveries")
     assert table(studied, name, "parquet") == lines
     assert [set(each) for each in table(studied, name, "csv")] == [set(each) for each in lines]
-    served = studied("GET", f"export/{name}.csv", scope="analyst").content
+    served = studied("GET", f"export/{name}.csv", scope="analyst unblinded").content
     with studied.trial.reading() as state:
         assert served == export(state, name, "csv")
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_no_table_with_outcomes_leaves_unless_unblinded_and_noted(studied, name):
+    """By any way of looking: what a blinded analyst can have tells no outcome of a decision."""
+    known = len(studied.trial.snapshot().looks)
+    answer = studied("GET", f"export/{name}.csv", scope="analyst")
+    columns, lines = export_columns(studied.trial, name)
+    if name != "dictionary" and {"outcome", "value", "reward"} & set(columns):
+        assert lines
+        assert problem(answer) == (403, "wrong-scope")
+        assert "unblinded" in answer.json()["detail"]
+        assert len(studied.trial.snapshot().looks) == known
+        assert studied("GET", f"export/{name}.csv?reason=the+board", scope="analyst unblinded").status_code == 200
+        (look,) = studied.trial.snapshot().looks[known:]
+        assert (look.payload["what"], look.payload["reason"]) == (f"the table {name}", "the board")
+        assert look.by.startswith("key ")
+    else:
+        assert answer.status_code == 200
+        assert len(studied.trial.snapshot().looks) == known
+
+
+def export_columns(trial, name):
+    with trial.reading() as state:
+        return made_table(state, name)
 
 
 def test_other_tables_and_formats_are_refused(call):
@@ -121,7 +147,7 @@ def test_an_export_keeps_no_decision_waiting(call, monkeypatch):
 
     monkeypatch.setattr(looking, "export_table", slow)
     with ThreadPoolExecutor(1) as pool:
-        exported = pool.submit(call, "GET", "export/decisions.csv", scope="analyst")
+        exported = pool.submit(call, "GET", "export/decisions.csv", scope="analyst unblinded")
         assert begun.wait(60)
         assert call.decide(index=1).status_code == 201
         go.set()

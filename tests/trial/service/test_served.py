@@ -137,9 +137,9 @@ def test_an_answer_that_does_not_come_in_time_is_recorded_all_the_same(call, mon
 def test_many_long_exports_keep_nobody_waiting(call, monkeypatch):
     go = threading.Event()
     monkeypatch.setattr(looking, "export_table", lambda *_: go.wait(60) and b"done")
-    call.token("analyst")
+    call.token("analyst unblinded")
     with ThreadPoolExecutor(6) as pool:
-        exported = [pool.submit(call, "GET", "export/decisions.csv", scope="analyst") for _ in range(6)]
+        exported = [pool.submit(call, "GET", "export/decisions.csv", scope="analyst unblinded") for _ in range(6)]
         assert call.decide().status_code == 201
         assert call("GET", "participants/p01").status_code == 200
         go.set()

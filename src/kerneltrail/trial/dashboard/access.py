@@ -22,6 +22,7 @@ from kerneltrail.trial.dashboard.drawing import GALLERY
 from kerneltrail.trial.dashboard.foresight import Foresight
 from kerneltrail.trial.dashboard.forms import fields_of
 from kerneltrail.trial.dashboard.jobs import Jobs
+from kerneltrail.trial.dashboard.kept import KeptPage, KeptPoints
 from kerneltrail.trial.dashboard.session import SESSION, Session, Sessions
 from kerneltrail.trial.dashboard.templating import render
 from kerneltrail.trial.dashboard.texts import moment
@@ -66,6 +67,8 @@ class Desk:
     jobs: Jobs = field(default_factory=Jobs)
     tries: Buckets = field(default_factory=lambda: Buckets(PER_SECOND, TRIES))
     foresight: Foresight = field(default_factory=Foresight)
+    points: KeptPoints = field(default_factory=KeptPoints)
+    today: KeptPage = field(default_factory=KeptPage)
     removed: set[str] | None = None
 
     def key(self, session: Session | None) -> Key | None:
@@ -84,6 +87,8 @@ class Desk:
         """Drop what is in memory of participants whose data were removed."""
         if self.removed is not None and removed - self.removed:
             self.foresight.forget(removed)
+            self.points.forget(removed)
+            self.today.forget()
             GALLERY.forget()
         self.removed = removed
 

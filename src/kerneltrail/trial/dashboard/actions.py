@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 from urllib.parse import unquote
 
 from fastapi import APIRouter, Request, Response
 from fastapi.responses import RedirectResponse
 
-from kerneltrail.trial.dashboard.access import PEOPLE, Desk, DeskRoute, desk_of, needs, shown, unblinded
+from kerneltrail.trial.dashboard.access import PEOPLE, Desk, DeskRoute, desk_of, needs, shown
 from kerneltrail.trial.dashboard.by_action import by_action_section
 from kerneltrail.trial.dashboard.pages import cohort_values, person_page, seen
-from kerneltrail.trial.decided import points_of, present
-from kerneltrail.trial.export import export
-from kerneltrail.trial.service.guard import ANALYST, OPERATOR, UNBLINDED, caller
-from kerneltrail.trial.service.looking import MEDIA, Format, Table
-from kerneltrail.trial.service.problems import Problem, refused
+from kerneltrail.trial.decided import present
+from kerneltrail.trial.export import BY_ACTION, FORMATS, export
+from kerneltrail.trial.service.guard import ANALYST, OPERATOR, caller, scopes_of
+from kerneltrail.trial.service.looking import MEDIA, Format, Table, check_unblinded
+from kerneltrail.trial.service.problems import refused
 
 router = APIRouter(route_class=DeskRoute)
 PATIENCE = 2.0
@@ -61,57 +62,62 @@ async def activate(request: Request) -> Response:
 @router.post("/desk/data/replay", **needs(*PEOPLE))
 async def replay(request: Request) -> Response:
     """Compute every decision anew and compare."""
-    trial = desk_of(request).served.trial
-
-    def work() -> tuple[bool, str]:
-        replayed = trial.replay()
-        return replayed.same, str(replayed)
-
-    return await _begin(desk_of(request), "replay", work)
+    return await _begin(desk_of(request), "replay")
 
 
 @router.post("/desk/data/verify", **needs(*PEOPLE))
 async def verify(request: Request) -> Response:
     """Walk the ledger's chain."""
-    trial = desk_of(request).served.trial
-
-    def work() -> tuple[bool, str]:
-        verdict = trial.verify()
-        return verdict.sound, str(verdict)
-
-    return await _begin(desk_of(request), "verify", work)
+    return await _begin(desk_of(request), "verify")
 
 
-async def _begin(desk: Desk, kind: str, work: Any) -> Response:
-    desk.jobs.start(kind, work, desk.now)
+async def _begin(desk: Desk, kind: str) -> Response:
+    desk.jobs.start(kind, partial(desk.served.trial.prove, kind), desk.now)
     await desk.served.read(desk.jobs.wait, kind, PATIENCE)
     return RedirectResponse("/desk/data#proofs", 303)
 
 
 @router.get("/desk/data/{table}.{format}", **needs(ANALYST))
 async def table(request: Request, table: Table, format: Format) -> Response:
-    """A table as a file, as the service's own call gives it."""
+    """A table without outcomes by action as a file, as the service's own call gives it."""
+    if table.value in BY_ACTION:
+        check_unblinded(scopes_of(request.state.key), f"the table {table.value}")
+        raise refused("this table shows outcomes by action: the form on the page Data asks why")
+    return await _file(request, table.value, format.value)
+
+
+@router.post("/desk/data/table", **needs(ANALYST))
+async def table_by_action(request: Request) -> Response:
+    """A table that shows outcomes by action: recorded first, then sent."""
+    name = _field(request, "table", "choose a table")
+    if name not in BY_ACTION or request.state.fields.get("format") not in FORMATS:
+        raise refused("choose one of the tables and formats of this form")
+    reason = _check_unblinded(request, f"the table {name}")
+    served = desk_of(request).served
+    await served.read(served.trial.look, f"the table {name}", by=caller(request), reason=reason)
+    return await _file(request, name, request.state.fields["format"])
+
+
+async def _file(request: Request, name: str, format: str) -> Response:
     served = desk_of(request).served
 
     def made() -> bytes:
-        return export(served.trial.snapshot(), table.value, format.value)
+        return export(served.trial.snapshot(), name, format)
 
-    headers = {"Content-Disposition": f'attachment; filename="{table.value}.{format.value}"'}
-    return Response(await served.work(made), media_type=MEDIA[format.value], headers=headers)
+    headers = {"Content-Disposition": f'attachment; filename="{name}.{format}"'}
+    return Response(await served.work(made), media_type=MEDIA[format], headers=headers)
 
 
-def _check_unblinded(request: Request) -> str:
+def _check_unblinded(request: Request, what: str) -> str:
     """The reason for a look at outcomes by action, if the key allows one."""
-    if not unblinded(request):
-        words = f"outcomes by action need a key with the scope {UNBLINDED} beside another one"
-        raise Problem(403, "wrong-scope", "Your key is not for that", words)
+    check_unblinded(scopes_of(request.state.key), what)
     return _field(request, "reason", "write why you have to see outcomes by action")
 
 
 @router.post("/desk/participants/{participant}", **needs(*PEOPLE))
 async def person_by_action(request: Request, participant: str) -> Response:
     """A participant with outcomes by action: recorded first, then shown."""
-    reason, whom = _check_unblinded(request), unquote(participant)
+    reason, whom = _check_unblinded(request, "this page"), unquote(participant)
     served = desk_of(request).served
     await served.read(served.trial.participant, whom)  # refuses a name that is none before anything is recorded
     await served.read(served.trial.look, "a participant", by=caller(request), participant=whom, reason=reason)
@@ -121,7 +127,7 @@ async def person_by_action(request: Request, participant: str) -> Response:
 @router.post("/desk/cohort", **needs(*PEOPLE))
 async def cohort_by_action(request: Request) -> Response:
     """The cohort with outcomes by action: recorded first, then shown."""
-    reason = _check_unblinded(request)
+    reason = _check_unblinded(request, "this page")
     desk = desk_of(request)
     await desk.served.read(desk.served.trial.look, "the cohort", by=caller(request), reason=reason)
 
@@ -129,7 +135,9 @@ async def cohort_by_action(request: Request) -> Response:
         values, look = cohort_values(desk), seen(desk)
         reward = look.protocol.reward
         unit = "" if reward.unit == reward.outcome else reward.unit
-        found = by_action_section([points_of(each) for each in present(look.state)], reward.outcome, unit)
+        found = by_action_section(
+            [desk.points.of(each, look.now) for each in present(look.state)], reward.outcome, unit
+        )
         return {**values, "sections": [found, *values["sections"]]}
 
     return await shown(request, "cohort.html.jinja", "Cohort", made, long=True, may_look=True, looked=True)

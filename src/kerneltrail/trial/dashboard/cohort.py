@@ -27,13 +27,13 @@ from kerneltrail.trial.dashboard.cohort_figures import (
 )
 from kerneltrail.trial.dashboard.descriptions import descriptions_section
 from kerneltrail.trial.dashboard.drawing import GALLERY, places
+from kerneltrail.trial.dashboard.outcomes import HIDDEN, settled_mean
 from kerneltrail.trial.dashboard.texts import day_of, moment, share
 from kerneltrail.trial.decided import Point
 from kerneltrail.trial.ledger.entries import instant
 from kerneltrail.trial.ledger.folds import State
 from kerneltrail.trial.protocol import Protocol
 from kerneltrail.trial.ratio import RARE, by_version, ratio, tenths, unlikely
-from kerneltrail.trial.standing import mean_outcomes
 
 NOON = time(12)
 
@@ -45,7 +45,7 @@ class CohortView:
     Attributes:
         state: of the ledger, and
         protocol: in force.
-        points: all decisions of those who were not removed, in the order of their times.
+        points: all decisions up to now of those who were not removed, in the order of their times.
         updates: when the policy changed.
         zone: of the trial's clock.
         now: what time it is.
@@ -124,12 +124,7 @@ def _ratio(cohort: CohortView) -> Section:
     else:
         words += "No version of the policy differs from its probabilities by more than chance makes."
     split = tenths(able)
-    data = Realised(
-        tuple(each.mean for each in split),
-        tuple(each.share.mean for each in split),
-        tuple(each.share.low for each in split),
-        tuple(each.share.high for each in split),
-    )
+    data = Realised.of(split)
     caption = (
         "Decisions in tenths by their probability: the share that was sent beside the mean probability. Nearly all "
         "intervals should touch the dashed line; one in twenty misses it by chance."
@@ -160,11 +155,18 @@ def _ratio(cohort: CohortView) -> Section:
 
 
 def _outcomes(cohort: CohortView) -> Section:
-    """How participants fare, whatever was assigned: as a rule, and those who fare worst."""
+    """How participants fare, whatever was assigned: as a rule, and those who fare worst.
+
+    Of the outcomes whose means are shown on participants' pages: a number that moved with each outcome would tell it.
+    """
     heading, reward = "How participants fare", cohort.protocol.reward
-    means = list(mean_outcomes(cohort.state).values())
+    points: dict[str, list[Point]] = {}
+    for each in cohort.points:
+        points.setdefault(each.participant, []).append(each)
+    means = [mean for several in points.values() if (mean := settled_mean(several, cohort.now)) is not None]
     if len(means) < 2:
-        return Section(heading, [Paragraph("There are not yet outcomes of two participants.")], "outcomes")
+        words = f"There are not yet enough outcomes of two participants. {HIDDEN}"
+        return Section(heading, [Paragraph(words)], "outcomes")
     unit = "" if reward.unit == reward.outcome else reward.unit
     whole, quarter = mean_over_users(means, level=0.95), float(np.quantile(means, 0.25))
     width = whole.high - whole.low
@@ -172,7 +174,7 @@ def _outcomes(cohort: CohortView) -> Section:
         f"Each participant's mean {reward.outcome} is taken first. Over {counted(len(means), 'participant')} it is "
         f"{with_unit(rounded(whole.mean, width), unit)} on average (95 % interval {rounded(whole.low, width)} to "
         f"{rounded(whole.high, width)}); a quarter of them lie below {with_unit(rounded(quarter, width), unit)}. This "
-        "is over all decisions, whatever was assigned."
+        f"is over decisions of settled days, whatever was assigned. {HIDDEN}"
     )
     return Section(heading, [Paragraph(words)], "outcomes")
 

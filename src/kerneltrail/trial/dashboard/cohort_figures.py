@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -9,6 +10,7 @@ from matplotlib.figure import Figure
 
 from kerneltrail.report.figures import BLUE, INK, Bars, histograms, legend, rule, styled
 from kerneltrail.trial.dashboard.drawing import columns, time_axis
+from kerneltrail.trial.ratio import Tenth
 
 BINS = 20
 
@@ -37,6 +39,17 @@ class Realised:
     share: tuple[float, ...]
     low: tuple[float, ...]
     high: tuple[float, ...]
+
+    @classmethod
+    def of(cls, tenths: Sequence[Tenth]) -> Realised:
+        """Those of decisions in tenths by their probability."""
+        shares = [each.share for each in tenths]
+        return cls(
+            tuple(each.mean for each in tenths),
+            tuple(each.mean for each in shares),
+            tuple(each.low for each in shares),
+            tuple(each.high for each in shares),
+        )
 
 
 def draw_realised(data: Realised, *, width: float) -> Figure:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import date, datetime, timedelta
+from datetime import datetime, timedelta
 from zoneinfo import ZoneInfo
 
 from kerneltrail.kernels.phrases import counted
-from kerneltrail.trial.alarms import GRACE, SILENCE, WAIT
+from kerneltrail.trial.alarms import GRACE, SILENCE, WAIT, last_call, last_sign
+from kerneltrail.trial.dashboard.kept import PointsOf
 from kerneltrail.trial.dashboard.texts import age, moment
 from kerneltrail.trial.decided import Point, points_of, present
 from kerneltrail.trial.ledger.entries import instant
@@ -50,9 +51,9 @@ class Contact:
         return self.reasons[0].urgency
 
 
-def contacts(state: State, protocol: Protocol, now: datetime) -> list[Contact]:
+def contacts(state: State, protocol: Protocol, now: datetime, points: PointsOf = points_of) -> list[Contact]:
     """Everybody who needs a call, most urgent first; of those alike, who has been waiting longest."""
-    everybody = (contact_of(person, points_of(person), protocol, now) for person in present(state))
+    everybody = (contact_of(person, points(person, now), protocol, now) for person in present(state))
     listed = [each for each in everybody if each is not None]
     return sorted(listed, key=lambda each: (URGENCY.index(each.urgency), each.since, each.participant))
 
@@ -64,7 +65,7 @@ def contact_of(person: Participant, points: list[Point], protocol: Protocol, now
     reasons = sorted(_reasons(person, points, protocol, now), key=lambda each: URGENCY.index(each.urgency))
     if not reasons:
         return None
-    since = _last_call(person) or instant(str(person.enrolled_at))
+    since = last_call(person) or instant(str(person.enrolled_at))
     clock = f"{now.astimezone(ZoneInfo(person.enrolled['timezone'])):%H:%M}"
     return Contact(person.id, tuple(reasons), clock, since)
 
@@ -80,22 +81,20 @@ def _reasons(person: Participant, points: list[Point], protocol: Protocol, now: 
     yield from _not_delivered([each for each in points if each.action], person)
 
 
-def _last_call(person: Participant) -> datetime | None:
-    return max((instant(each.received_at) for each in person.decisions.values()), default=None)
-
-
 def _silent(person: Participant, protocol: Protocol, now: datetime) -> Iterator[Reason]:
     """The app has asked for nothing for so long, though it should have."""
     zone = (person.enrolled or {})["timezone"]
-    last, enrolled = _last_call(person), instant(str(person.enrolled_at))
-    first = datetime.combine(date.fromisoformat((person.enrolled or {})["starts_on"]), datetime.min.time())
-    begun = max(enrolled, first.replace(tzinfo=ZoneInfo(zone)))
-    since = last or begun
+    last, since = last_call(person), last_sign(person, now)
     free = not any(section.times for section in protocol.decisions.values())
     missed = 0 if free else sum(1 for _ in expected_points(protocol, person, since, now - GRACE))
     times = f" It should have asked {counted(missed, 'time')} since." if missed else ""
     if last is None:
-        words = f"The app has never asked for a decision, since {moment(begun, zone)} ({age(now - begun)}).{times}"
+        words = f"The app has never asked for a decision, since {moment(since, zone)} ({age(now - since)}).{times}"
+    elif since > last:
+        words = (
+            f"The app has not asked for a decision since they came back on {moment(since, zone)} "
+            f"({age(now - since)}); it last did on {moment(last, zone)}.{times}"
+        )
     else:
         words = f"The app last asked for a decision {age(now - last)} ago, on {moment(last, zone)}.{times}"
     if now - since >= SILENCE and (free or missed):

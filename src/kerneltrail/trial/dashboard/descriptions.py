@@ -29,16 +29,6 @@ def nouns(model: LearntGraph) -> dict[str, str]:
     return {node.composition.text or NOTHING: node_noun(model, node) for node in model.selectable}
 
 
-def chain_of(versions: Versions) -> list[Version]:
-    """The version that serves and those it goes on from, oldest first."""
-    chain: list[Version] = []
-    each = versions.active
-    while each is not None:
-        chain.append(each)
-        each = None if each.base is None else versions.get(each.base)
-    return chain[::-1]
-
-
 def frequencies(state: State, users: Mapping[str, NewUser]) -> list[tuple[Version, Counter[str]]]:
     """For each version on the way to the one that serves: how many participants it knew had which kernel.
 
@@ -49,7 +39,8 @@ def frequencies(state: State, users: Mapping[str, NewUser]) -> list[tuple[Versio
              for name, user in users.items()}  # fmt: skip
     lengths: dict[str, int] = {}
     found = []
-    for version in chain_of(Versions(state)):
+    versions = Versions(state)
+    for version in versions.chain(versions.active.version) if versions.active else ():
         for name, change in version.stored["participants"].items():
             lengths[name] = len(change["rebuilt"]) if "rebuilt" in change else lengths.get(name, 0) + 1
         known = {name: min(lengths[name], user.batches) for name, user in users.items() if lengths.get(name)}

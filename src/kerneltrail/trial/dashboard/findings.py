@@ -46,13 +46,8 @@ def findings_section(user: NewUser | None, policy: str) -> Section:
 
 def steps_of(versions: Versions, version: Version, participant: str) -> dict[int, Version]:
     """At which version each batch of a participant, counted from 1, was first there."""
-    chain: list[Version] = []
-    name: str | None = version.version
-    while name is not None:
-        chain.append(versions.get(name))
-        name = chain[-1].base
     first: dict[int, Version] = {}
-    for each in reversed(chain):
+    for each in versions.chain(version.version):
         for batch in range(1, len(versions.batches(each.version, participant)) + 1):
             first.setdefault(batch, each)
     return first

@@ -13,6 +13,7 @@ from zoneinfo import ZoneInfo
 from fastapi import APIRouter, Request, Response
 
 from kerneltrail.errors import KerneltrailError, UnknownName
+from kerneltrail.kernels.phrases import counted
 from kerneltrail.report.page import Paragraph, Section
 from kerneltrail.trial.dashboard import cohort as cohorts
 from kerneltrail.trial.dashboard import findings, people
@@ -20,10 +21,12 @@ from kerneltrail.trial.dashboard import person as persons
 from kerneltrail.trial.dashboard.access import PEOPLE, Desk, DeskRoute, desk_of, may, needs, shown, unblinded
 from kerneltrail.trial.dashboard.contact import contact_of
 from kerneltrail.trial.dashboard.descriptions import nouns
+from kerneltrail.trial.dashboard.outcomes import outcome_section
 from kerneltrail.trial.dashboard.overview import data_values, incident_values, policy_values
 from kerneltrail.trial.dashboard.texts import moment
 from kerneltrail.trial.dashboard.today import today
-from kerneltrail.trial.decided import Point, points_of, present, updates_at
+from kerneltrail.trial.decided import Point, present, updates_at
+from kerneltrail.trial.export import BY_ACTION
 from kerneltrail.trial.ledger.folds import State
 from kerneltrail.trial.ledger.participant import Participant
 from kerneltrail.trial.protocol import Protocol
@@ -74,16 +77,21 @@ async def show_today(request: Request) -> Response:
     desk = desk_of(request)
 
     def made() -> dict[str, Any]:
-        look = seen(desk)
+        look, ready = seen(desk), desk.served.ready
         open_incidents = incident_values(look.state, look.zone, open_only=True)
         return {
-            "today": today(look.state, look.protocol, look.now, desk.served.ready),
+            "today": today(look.state, look.protocol, look.now, ready, desk.points.of),
             "incidents": open_incidents,
             "zone": look.zone,
             "heading": look.protocol.title,
         }
 
-    return await shown(request, "today.html.jinja", "Today", made, quoted=_quoted)
+    def kept() -> dict[str, Any]:  # browsers ask again every half minute, each of them
+        with desk.served.trial.reading() as state:
+            sequence = state.sequence
+        return desk.today.of(sequence, desk.now(), desk.served.ready, made)
+
+    return await shown(request, "today.html.jinja", "Today", kept, quoted=_quoted)
 
 
 def _quoted(name: str) -> str:
@@ -100,7 +108,9 @@ async def show_people(request: Request) -> Response:
 
     def made() -> dict[str, Any]:
         look = seen(desk)
-        rows = people.listed(look.state, look.protocol, look.now, sort=sort, down=down, search=search)
+        rows = people.listed(
+            look.state, look.protocol, look.now, sort=sort, down=down, search=search, points=desk.points.of
+        )
         return {"rows": rows, "total": len(look.state.participants), "now": look.now}
 
     def link(name: str) -> str:
@@ -139,7 +149,7 @@ def _person(desk: Desk, participant: str, *, by_action: bool) -> dict[str, Any]:
         return {"removed": removed, "sections": [], "facts": [], "contact": None}
     facts = known.enrolled or {}
     zone = facts["timezone"]
-    points = points_of(known)
+    points = desk.points.of(known, look.now)
     contact = contact_of(known, points, look.protocol, look.now)
     view = persons.PersonView(
         participant, zone, look.protocol, points, updates_at(look.state), _foreseen(look, known, points), look.now
@@ -152,13 +162,16 @@ def _person(desk: Desk, participant: str, *, by_action: bool) -> dict[str, Any]:
         ("Clock", f"{zone}; it is {look.now.astimezone(ZoneInfo(zone)):%H:%M} there"),
         ("Enrolled", moment(known.enrolled_at, zone)),
     ]
+    if ahead := sum(each.payload is not None for each in known.decisions.values()) - len(points):
+        words = f"{counted(ahead, 'decision')}, for a phone that may be offline; each is shown when its time has come"
+        listed.append(("Drawn ahead", words))
     found, *path = _found(look, known, view)
     sections = [
         persons.last_decision(view),
         found,
         persons.decisions_section(view),
         persons.advantage_section(view),
-        persons.outcome_section(view, by_action=by_action),
+        outcome_section(view, by_action=by_action),
         *path,
     ]
     return {"removed": "", "sections": sections, "facts": listed, "contact": contact}
@@ -212,7 +225,7 @@ async def show_cohort(request: Request) -> Response:
 def cohort_values(desk: Desk) -> dict[str, Any]:
     """What the page on the cohort shows."""
     look = seen(desk)
-    everybody = [points_of(each) for each in present(look.state)]
+    everybody = [desk.points.of(each, look.now) for each in present(look.state)]
     points = cohorts.all_points(everybody)
     users = desk.served.trial.everybody(look.state)
     view = cohorts.CohortView(look.state, look.protocol, points, updates_at(look.state), look.zone, look.now, users)
@@ -267,5 +280,7 @@ async def show_data(request: Request) -> Response:
         return data_values(look.state, look.protocol, look.zone)
 
     jobs = [(kind, desk.jobs.get(kind)) for kind in ("replay", "verify")]
-    may_export = may(request, ANALYST)
-    return await shown(request, "data.html.jinja", "Data", made, jobs=jobs, may_export=may_export, moment=moment)
+    return await shown(
+        request, "data.html.jinja", "Data", made, jobs=jobs, may_export=may(request, ANALYST), moment=moment,
+        may_look=unblinded(request), by_action=BY_ACTION,
+    )  # fmt: skip

@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 
 from kerneltrail.report.model_page.numbers import NONE, fixed, percent
-from kerneltrail.trial.alarms import DUE_WORDS
+from kerneltrail.trial.alarms import DUE_WORDS, last_call
 from kerneltrail.trial.dashboard.contact import URGENCY, Contact, contact_of
+from kerneltrail.trial.dashboard.kept import PointsOf
 from kerneltrail.trial.dashboard.texts import age
 from kerneltrail.trial.decided import points_of
-from kerneltrail.trial.ledger.entries import instant
 from kerneltrail.trial.ledger.folds import State
 from kerneltrail.trial.ledger.participant import Participant
 from kerneltrail.trial.protocol import Protocol
@@ -30,7 +30,7 @@ class PersonRow:
         id: of the participant.
         status: active, paused, withdrawn, removed.
         last: when the newest decision was recorded.
-        decisions: that were made.
+        decisions: that were made, those drawn ahead for a later time apart.
         available: share of them at which somebody could act.
         sent: share of those that were sent.
         missing: outcomes that should be there and are not, and
@@ -58,17 +58,17 @@ class PersonRow:
         return len(URGENCY) if self.contact is None else URGENCY.index(self.contact.urgency)
 
 
-def row_of(person: Participant, protocol: Protocol, now: datetime) -> PersonRow:
+def row_of(person: Participant, protocol: Protocol, now: datetime, points_up_to: PointsOf = points_of) -> PersonRow:
     """A participant's numbers; of one whose data were removed only that."""
     if person.removed is not None:
         return PersonRow(person.id, "removed")
-    points = points_of(person)
+    points = points_up_to(person, now)
     able = [each for each in points if each.available]
     due = [each for each in able if each.is_due(now)]
     return PersonRow(
         id=person.id,
         status=person.status(now),
-        last=max((instant(each.received_at) for each in person.decisions.values()), default=None),
+        last=last_call(person),
         decisions=len(points),
         available=len(able) / len(points) if points else None,
         sent=float(np.mean([each.action for each in able])) if able else None,
@@ -131,11 +131,18 @@ COLUMNS: Mapping[str, Column] = {
 
 
 def listed(
-    state: State, protocol: Protocol, now: datetime, *, sort: str = "participant", down: bool = False, search: str = ""
+    state: State,
+    protocol: Protocol,
+    now: datetime,
+    *,
+    sort: str = "participant",
+    down: bool = False,
+    search: str = "",
+    points: PointsOf = points_of,
 ) -> list[PersonRow]:
     """The rows of those whose id or status contains a text, in an order; those who are alike stand by id."""
     column = COLUMNS.get(sort, COLUMNS["participant"])
-    rows = [row_of(person, protocol, now) for person in state.participants.values()]
+    rows = [row_of(person, protocol, now, points) for person in state.participants.values()]
     wanted = search.strip().lower()
     kept = [row for row in rows if wanted in row.id.lower() or wanted == row.status]
     return sorted(sorted(kept, key=lambda row: row.id), key=column.sort, reverse=down)

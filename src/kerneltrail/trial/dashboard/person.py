@@ -3,36 +3,30 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
 
 import numpy as np
 
 from kerneltrail.kernels.phrases import counted, listing, rounded, with_unit
 from kerneltrail.report.model_page.numbers import NONE, fixed
-from kerneltrail.report.page import Block, Expert, Paragraph, Picture, Section, Sentences, Table
+from kerneltrail.report.page import Block, Expert, Paragraph, Section, Sentences, Table
 from kerneltrail.report.terms import chance
 from kerneltrail.store.canonical import real
-from kerneltrail.trial.alarms import DUE_WORDS
 from kerneltrail.trial.dashboard.drawing import (
     GALLERY,
     Advantages,
     Chances,
-    Outcomes,
     draw_advantages,
     draw_chances,
-    draw_outcomes,
     places,
 )
-from kerneltrail.trial.dashboard.foresight import Foreseen, interval
-from kerneltrail.trial.dashboard.texts import moment, share
+from kerneltrail.trial.dashboard.foresight import Foreseen
+from kerneltrail.trial.dashboard.texts import moment
 from kerneltrail.trial.decided import Point
 from kerneltrail.trial.protocol import Protocol
 
-GROUP = 3
-"""Outcomes that are averaged at least, so that nobody can read off what followed one message."""
 RECENT = 20
 """Decisions that are listed."""
 RUNG_WORDS = {
@@ -59,7 +53,7 @@ class PersonView:
         id: of the participant.
         zone: of their clock.
         protocol: of the trial.
-        points: their decisions.
+        points: their decisions up to now.
         updates: when the policy changed.
         foreseen: of outcomes, by the sequence of the decision; empty where it cannot be computed.
         now: what time it is.
@@ -237,7 +231,8 @@ def advantage_section(person: PersonView) -> Section:
     if not known:
         return Section(heading, [Paragraph("The model has not been asked yet.")], "advantage")
     mean = [float(mixture.mean[0]) for _, mixture in known]
-    low, high = ([float(mixture.interval(0.9)[side][0]) for _, mixture in known] for side in (0, 1))
+    ends = [mixture.interval(0.9) for _, mixture in known]
+    low, high = ([float(each[side][0]) for each in ends] for side in (0, 1))
     width = high[-1] - low[-1]
     words = (
         f"At the last decision {person.sending} was expected to change {person.protocol.reward.outcome} by "
@@ -259,83 +254,3 @@ def advantage_section(person: PersonView) -> Section:
     )
     caption = "The model's belief when each decision was made, in that context. It is what sets the probability."
     return Section(heading, [Paragraph(words), GALLERY.picture(draw_advantages, data, words, caption)], "advantage")
-
-
-def outcome_section(person: PersonView, *, by_action: bool) -> Section:
-    """Outcomes beside what was predicted of them: means of several, or, if it may be shown, each by its action."""
-    known = [each for each in person.points if each.outcome is not None and each.sequence in person.foreseen]
-    groups = [[each] for each in known] if by_action else grouped(known, person)
-    due = [each for each in person.points if each.available and each.is_due(person.now)]
-    missing = sum(each.is_missing(person.now) for each in due)
-    words = f"Missing: {share(missing, len(due))} of the outcomes that should be there ({DUE_WORDS})." if due else ""
-    blocks: list[Block] = [Paragraph(words)] if words else []
-    if not groups:
-        none = f"There are not yet {GROUP} outcomes to be averaged." if known else "No outcome has been recorded yet."
-        return Section("Outcomes", [*blocks, Paragraph(none)], "outcomes")
-    blocks += [Paragraph(_inside(groups, person)), _picture(groups, person, by_action=by_action)]
-    return Section("Outcomes by action" if by_action else "Outcomes", blocks, "outcomes")
-
-
-def _value(group: Sequence[Point]) -> float:
-    return float(np.mean([each.outcome for each in group if each.outcome is not None]))
-
-
-def _inside(groups: Sequence[Sequence[Point]], person: PersonView) -> str:
-    ends = [interval([person.foreseen[each.sequence] for each in group])[1:] for group in groups]
-    inside = sum(low <= _value(group) <= high for group, (low, high) in zip(groups, ends, strict=True))
-    what = "outcomes" if max(map(len, groups)) == 1 else "means"
-    last, (low, high) = _value(groups[-1]), ends[-1]
-    words = (
-        f"{inside} of {len(groups)} {what} lie in the 90 % interval that was predicted before they were seen. The last "
-        f"is {with_unit(rounded(last, high - low), person.unit)}, predicted {rounded(low, high - low)} to "
-        f"{rounded(high, high - low)}."
-    )
-    if person.protocol.pooling == "pooled":  # predictions are made anew by the newest model, which has seen them all
-        words += " The model was learnt from everybody's outcomes, these among them, so this flatters it."
-    return words
-
-
-def _picture(groups: Sequence[Sequence[Point]], person: PersonView, *, by_action: bool) -> Picture:
-    predicted = [interval([person.foreseen[each.sequence] for each in group]) for group in groups]
-    mean, low, high = (tuple(column) for column in zip(*predicted, strict=True))
-    middle = [group[0].at + (group[-1].at - group[0].at) / 2 for group in groups]
-    data = Outcomes(
-        places(middle, person.zone),
-        tuple(map(_value, groups)),
-        mean,
-        low,
-        high,
-        tuple(group[0].action if group[0].available else -1 for group in groups) if by_action else (),
-        person.lines(),
-        person.outcome_label,
-        f"observed, mean of {GROUP} or more",
-    )
-    alt = f"{counted(len(groups), 'value')} of {person.outcome_label} over time. {_inside(groups, person)}"
-    if by_action:
-        caption = (
-            "Each mark is an outcome: triangles where a message was assigned, dots where none was, grey squares where "
-            "nobody could act."
-        )
-    else:
-        caption = (
-            f"Each dot is the mean of a day's outcomes, of {GROUP} at least, whatever was assigned: outcomes by action "
-            "are shown to those whose key is “unblinded”, and each look is recorded."
-        )
-    caption += " Bars: predicted before the outcomes were seen, and before it was drawn whether to send."
-    return GALLERY.picture(draw_outcomes, data, alt, caption)
-
-
-def grouped(points: Iterable[Point], person: PersonView) -> list[list[Point]]:
-    """Days, each joined with the next ones until it has enough outcomes; the last ones join those before."""
-    groups: list[list[Point]] = []
-    day: Any = None
-    for each in points:
-        here = each.at.date()
-        if not groups or (here != day and len(groups[-1]) >= GROUP):
-            groups.append([])
-        groups[-1].append(each)
-        day = here
-    if len(groups) > 1 and len(groups[-1]) < GROUP:
-        last = groups.pop()
-        groups[-1].extend(last)
-    return groups if groups and len(groups[0]) >= GROUP else []

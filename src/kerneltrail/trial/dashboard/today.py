@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -9,19 +10,22 @@ from kerneltrail.kernels.phrases import counted
 from kerneltrail.report.model_page.numbers import NONE
 from kerneltrail.trial.alarms import DUE_WORDS
 from kerneltrail.trial.dashboard.contact import Contact, contacts
+from kerneltrail.trial.dashboard.kept import PointsOf
 from kerneltrail.trial.dashboard.person import RUNG_WORDS
 from kerneltrail.trial.dashboard.texts import age, moment, share
+from kerneltrail.trial.decided import points_of, present
 from kerneltrail.trial.ledger.folds import State
 from kerneltrail.trial.protocol import Protocol
 from kerneltrail.trial.results import Status
+from kerneltrail.trial.rhythm import takes_part
 from kerneltrail.trial.standing import status as stands
 
 LIGHTS = {
-    "green": ("●", "Green", "Nothing needs attention."),
+    "green": ("●", "Green", "No alert"),
     "yellow": ("▲", "Yellow", "The trial runs, but somebody should look at this today:"),
     "red": ("■", "Red", "Something is broken. Look at this now:"),
 }
-"""Of each light its shape, its name and its words."""
+"""Of each light its shape, its name and its words; those of green go on with who needs a call."""
 
 
 @dataclass(frozen=True)
@@ -33,7 +37,8 @@ class Today:
         shape, light, words: of the light.
         numbers: what is called how: heading, number, what it means.
         rungs: decisions of the last 24 hours: what decided, how many, as a share.
-        contacts: who needs a call.
+        contacts: who needs a call, and
+        nobody: what is said where that is nobody.
     """
 
     status: Status
@@ -43,18 +48,35 @@ class Today:
     numbers: list[tuple[str, str, str]]
     rungs: list[tuple[str, str]]
     contacts: list[Contact]
+    nobody: str = ""
 
 
-def today(state: State, protocol: Protocol, now: datetime, ready: bool) -> Today:
+def today(state: State, protocol: Protocol, now: datetime, ready: bool, points: PointsOf = points_of) -> Today:
     """The trial at a time."""
     status = stands(state, protocol, now)
     shape, light, words = LIGHTS[status.light]
+    called = contacts(state, protocol, now, points)
+    if status.light == "green":
+        words += f" but notes; {_to_call(called)}:" if status.alerts else f"; {_to_call(called)}."
     made = sum(status.decisions.values())
     rungs = [(RUNG_WORDS.get(rung, rung), share(status.decisions[rung], made)) for rung in RUNG_WORDS
              if rung in status.decisions]  # fmt: skip
-    return Today(
-        status, shape, light, words, list(_numbers(status, protocol, ready)), rungs, contacts(state, protocol, now)
-    )
+    numbers = list(_numbers(status, protocol, ready))
+    return Today(status, shape, light, words, numbers, rungs, called, _nobody(state, now))
+
+
+def _to_call(called: Sequence[Contact]) -> str:
+    return f"{counted(len(called), 'person', 'people')} to call" if called else "nobody needs a call"
+
+
+def _nobody(state: State, now: datetime) -> str:
+    """Why nobody needs a call."""
+    people = present(state)
+    if not people:
+        return "Nobody is enrolled yet."
+    if not any(each.status(now) == "active" and takes_part(each, now) for each in people):
+        return "Nobody: nobody takes part now."
+    return "Nobody: everybody's app asks for decisions, messages arrive, and outcomes come back."
 
 
 def _numbers(status: Status, protocol: Protocol, ready: bool) -> list[tuple[str, str, str]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import asdict
 from enum import StrEnum
 from typing import Annotated, Any
@@ -10,11 +10,20 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Query, Request, Response
 
 from kerneltrail.errors import KerneltrailError
-from kerneltrail.trial.export import FORMATS, TABLES
+from kerneltrail.trial.export import BY_ACTION, FORMATS, TABLES
 from kerneltrail.trial.export import export as export_table
 from kerneltrail.trial.ledger.folds import Incident
 from kerneltrail.trial.service.answers import AcknowledgementAnswer, HealthAnswer, IncidentsAnswer, ReplayAnswer
-from kerneltrail.trial.service.guard import ANALYST, MONITOR, OPERATOR, GuardedRoute, needs
+from kerneltrail.trial.service.guard import (
+    ANALYST,
+    MONITOR,
+    OPERATOR,
+    UNBLINDED,
+    GuardedRoute,
+    caller,
+    needs,
+    scopes_of,
+)
 from kerneltrail.trial.service.guard import shown as as_json
 from kerneltrail.trial.service.metrics import MEDIA_TYPE, Sample
 from kerneltrail.trial.service.models import AcknowledgementBody, Segment, TrialName
@@ -70,6 +79,16 @@ async def acknowledge(request: Request, trial: TrialName, incident: Segment, bod
     return recorded(await served.read(served.trial.acknowledge, incident, by=body.by, note=body.note))
 
 
+def check_unblinded(scopes: Collection[str], what: str) -> None:
+    """Refuse to show outcomes by action to a key that is not for that."""
+    if UNBLINDED not in scopes:
+        words = (
+            f"{what} shows outcomes by action: it needs a key with the scope {UNBLINDED} beside another one; this one "
+            f"has {', '.join(scopes)}"
+        )
+        raise Problem(403, "wrong-scope", "This key is not for that", words)
+
+
 @router.get(
     "/export/{table}.{format}",
     responses={
@@ -82,9 +101,22 @@ async def acknowledge(request: Request, trial: TrialName, incident: Segment, bod
     response_model=None,
     **needs(ANALYST),
 )
-async def export(request: Request, trial: TrialName, table: Table, format: Format) -> Response:
-    """A table of the trial as a file."""
+async def export(
+    request: Request,
+    trial: TrialName,
+    table: Table,
+    format: Format,
+    reason: Annotated[str, Query(max_length=500, description="Why outcomes by action have to be seen.")] = "",
+) -> Response:
+    """A table of the trial as a file.
+
+    One with outcomes that can be set beside actions (decisions, outcomes, mrt, lifejacket, obp) needs a key that is
+    `unblinded` besides, and that it was taken is recorded in the ledger.
+    """
     served = served_of(request)
+    if table.value in BY_ACTION:
+        check_unblinded(scopes_of(request.state.key), f"the table {table.value}")
+        await served.read(served.trial.look, f"the table {table.value}", by=caller(request), reason=reason)
 
     def made() -> bytes:
         return export_table(served.trial.snapshot(), table.value, format.value)
