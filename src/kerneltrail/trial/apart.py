@@ -18,12 +18,15 @@ NICE = 10
 """By how much the priority of what takes long in such a process is lower."""
 
 
-def begin(job: bytes) -> None:
-    """Do a job, a pickled function without arguments; it is called in the main thread, which keeps its priority."""
+def begin(job: bytes, *arguments: object) -> None:
+    """Do a job, a pickled function; it is called in the main thread, which keeps its priority.
+
+    Its arguments are those that only a process that begins can be given, such as a connection.
+    """
     for each in (signal.SIGINT, signal.SIGTERM):  # they are for the server, which waits for this process
         signal.signal(each, signal.SIG_IGN)
-    do: Callable[[], object] = aside(partial(pickle.loads, job))
-    do()
+    do: Callable[..., object] = aside(partial(pickle.loads, job))
+    do(*arguments)
 
 
 def aside(call: Callable[[], T]) -> T:

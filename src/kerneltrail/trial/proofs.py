@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import pickle
 import signal
 from functools import partial
 from multiprocessing.connection import Connection
@@ -16,8 +17,8 @@ from typing import Any
 from kerneltrail.engines import short_turns
 from kerneltrail.engines.process import begin_worker
 from kerneltrail.errors import KerneltrailError, TrialError
-from kerneltrail.trial import rerun
-from kerneltrail.trial.beside import Again, aside
+from kerneltrail.trial import apart, rerun
+from kerneltrail.trial.beside import Again
 from kerneltrail.trial.core import Core
 from kerneltrail.trial.ledger import verify
 
@@ -41,8 +42,9 @@ def prove(core: Core, kind: str, again: Again | None) -> Proof:
             return _proof(core, kind)
     context = multiprocessing.get_context("spawn")  # a copy of this process would share its connections
     receiver, sender = context.Pipe(duplex=False)
+    job = pickle.dumps(partial(_work, os.getpid(), again, kind))
     # A daemon: a server that stops waits for no proof.
-    process = context.Process(target=_work, args=(os.getpid(), again, kind, sender), name=kind, daemon=True)
+    process = context.Process(target=apart.begin, args=(job, sender), name=kind, daemon=True)
     process.start()
     sender.close()
     try:
@@ -67,11 +69,11 @@ def _proof(core: Core, kind: str) -> Proof:
 
 
 def _work(parent: int, again: Again, kind: str, sender: Connection) -> None:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # it is for the server, which ends this process
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)  # by it the server, for which SIGINT is, ends this process
     begin_worker(parent)
     trial: Any = again()
     try:
-        sender.send(aside(partial(trial.prove, kind)))
+        sender.send(apart.aside(partial(trial.prove, kind)))
     except KerneltrailError as problem:
         sender.send((None, str(problem)))
     finally:
