@@ -41,7 +41,8 @@ def _blocks(series_start: Ints, widths: Ints, rows: int) -> tuple[Ints, Ints]:
 
 
 @compiled()
-def _terms(batch: Batch, s: int) -> SpectralTerms:
+def terms_of(batch: Batch, s: int) -> SpectralTerms:
+    """The numbers of one θ."""
     amplitude, noise, location, omega, count, weights, dlog_weights, domega, cutoff = batch
     return SpectralTerms(
         amplitude[s], noise[s], location[s], omega[s], count[s], weights[s], dlog_weights[s], domega[s], cutoff[s]
@@ -60,7 +61,7 @@ def evidence(
     widths = np.empty(layout.series_start.shape[0] - 1, dtype=np.int64)
     for s in range(samples):
         rows = rank[s] + 1
-        terms = _terms(batch, s)
+        terms = terms_of(batch, s)
         view = feature_rows.FeatureRows(room.features[:rows], room.scale[:rows], room.owner, room.order, room.partner)
         feature_rows.fill(X, centre, layout, terms, view, plain)
         for c in range(q):
@@ -218,5 +219,5 @@ def evidence_and_gradient(
     log = np.empty(rank.shape[0])
     out = np.empty((rank.shape[0], size))
     for s in range(rank.shape[0]):
-        log[s] = slope_one(X, centre, extra, layout, _terms(batch, s), rank[s], reflected, out[s])
+        log[s] = slope_one(X, centre, extra, layout, terms_of(batch, s), rank[s], reflected, out[s])
     return log, out
