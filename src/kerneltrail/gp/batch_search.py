@@ -32,6 +32,12 @@ BEGIN = 5
 MARGIN = 5.0
 """Nats that a search may be expected to gain where only a period was changed: farther behind, it is not begun."""
 
+NEAR = 0.1
+"""Nats, by value and by curvature, that make a search's end the optimum known already: a rough end is no nearer."""
+
+EXPLAINED = 0.5, 2.0
+"""Shares of a parabola's rise between which that of the posterior is its own: no other optimum is near such a point."""
+
 SAME = 0.01
 """Points closer than this, in standard deviations of the posterior, share their curvature: searches end no closer."""
 
@@ -94,18 +100,19 @@ class BatchSearch:
         """Begin a search at each point, go on with the `finished` best, and then with the best of those to the end."""
         if inverse is None:
             inverse = [self._identity] * len(points)
+        known = self.best.value if self.ends else math.inf
+        ceiling = known + BEHIND if finished == 1 else math.inf
         if len(points) > finished:
-            ends = self._descend(points, inverse, self._coarse, BEGIN)
+            ends = self._descend(points, inverse, self._coarse, BEGIN, ceiling=ceiling, race=finished == 1)
             values = np.array([end.value for end in ends])
             which = best_apart(np.array([end.point for end in ends]), values, finished)
             self._continue(ends, [i for i in which if ends[i].goes_on(self._coarse)], self._coarse)
         else:
-            ends = self._descend(points, inverse, self._coarse)
-        known = self.best.value if self.ends else math.inf
+            ends = self._descend(points, inverse, self._coarse, ceiling=ceiling)
         ended: set[int] = set()
         # What was not finished is rough. The best must be, so another one may have to be finished after it.
         while (best := min(range(len(ends)), key=lambda i: ends[i].value)) not in ended:
-            if ends[best].value > known + BEHIND:
+            if ends[best].value > known + BEHIND or self._reached(ends[best]):
                 break
             rough = self.target.compiled is not None and ends[best].status not in ("edge", "stuck")
             if rough or ends[best].goes_on(self._tight):
@@ -116,12 +123,24 @@ class BatchSearch:
     def improve(self, points: Array, values: Array) -> bool:
         """Search from the best point elsewhere, if its value is near the best one's; whether that was better."""
         best = self.best
-        elsewhere = (np.abs(points - best.point).max(axis=1) > APART) & (values < best.value + MARGIN)
+        away = points - best.point
+        elsewhere = (np.abs(away).max(axis=1) > APART) & (values < best.value + MARGIN)
+        if self.target.compiled is not None and elsewhere.any():
+            rise, (least, most) = values - best.value, EXPLAINED
+            parabola = 0.5 * ((away @ self.hessian) * away).sum(axis=1)
+            elsewhere &= ~((rise > least * parabola) & (rise < most * parabola))
         if not elsewhere.any():
             return False
         start = np.where(elsewhere, values, np.inf).argmin()
         self.run(points[start][None], inverse=[self.learnt])
         return self.best.value < best.value - 1e-3
+
+    def _reached(self, end: End) -> bool:
+        """Whether a search has come to the optimum that is known already: about there, and no better."""
+        if not self.ends or self.target.compiled is None:
+            return False
+        away = end.point - self.best.point
+        return bool(away @ self.hessian @ away < NEAR and end.value > self.best.value - NEAR)
 
     def _continue(self, ends: list[End], which: Sequence[int], tolerance: float) -> None:
         """Take some searches to a tolerance."""
@@ -132,11 +151,19 @@ class BatchSearch:
             ends[i] = end._replace(iterations=ends[i].iterations + end.iterations)
 
     def _descend(
-        self, points: Sequence[Array] | Array, inverse: Sequence[Array], tolerance: float, iterations: int = ITERATIONS
+        self,
+        points: Sequence[Array] | Array,
+        inverse: Sequence[Array],
+        tolerance: float,
+        iterations: int = ITERATIONS,
+        *,
+        ceiling: float = math.inf,
+        race: bool = False,
     ) -> list[End]:
         """By compiled code where the composition allows, from where that is lost by the general search.
 
-        Before the end is wanted, compiled code computes roughly, and only from where that is lost as it should.
+        Before the end is wanted, compiled code computes roughly, and only from where that is lost as it should. In a
+        race, searches that cannot hope to catch up with one before them are left.
         """
         compiled = self.target.compiled
         if compiled is None:
@@ -158,11 +185,13 @@ class BatchSearch:
                     value_tolerance=self._accuracy,
                     iterations=iterations,
                     tol=tol,
+                    ceiling=ceiling,
                 )
                 if taken:
                     end = end._replace(iterations=taken + end.iterations)
                 self.evaluations += evaluations
             ends.append(end)
+            ceiling = min(ceiling, end.value) if race else ceiling
         lost = [i for i, end in enumerate(ends) if end.status == "lost"]
         if lost:
             self.handed_over += len(lost)

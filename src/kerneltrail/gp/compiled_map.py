@@ -30,8 +30,11 @@ LARGEST_RANK = 300
 REFUSALS = 3
 """So many steps in a row that first lead to where nothing can be computed mean that the optimum is beyond."""
 
-CONVERGED, FLAT, LOST, UNFINISHED = 0, 1, 2, 3
-STATUS = ("converged", "flat", "lost", "iterations")
+PROMISE = 2.0
+"""Times the slope along a step: what a search may hope to gain. It is four times what a parabola would."""
+
+CONVERGED, FLAT, LOST, UNFINISHED, BEHIND = 0, 1, 2, 3, 4
+STATUS = ("converged", "flat", "lost", "iterations", "behind")
 """Their names."""
 
 
@@ -162,11 +165,13 @@ def descend(
     gradient_tolerance: float,
     value_tolerance: float,
     iterations: int,
+    ceiling: float,
 ) -> tuple[float, int, int, int]:
     """BFGS from w, which is moved to the optimum; (value, status, iterations, evaluations).
 
     `gradient` becomes that at the end. `inverse` is the inverse Hessian to begin with, the identity where nothing is
-    known of it, and then what was learnt. A search that is lost has still moved w as far as it came.
+    known of it, and then what was learnt. A search that is lost has still moved w as far as it came. One that begins
+    with such knowledge and cannot hope to come below the ceiling is left behind.
     """
     k = w.shape[0]
     new_gradient, trial = np.empty(k), np.empty(k)
@@ -179,6 +184,8 @@ def descend(
     evaluations = 1
     if not math.isfinite(value):
         return value, LOST, 0, evaluations
+    if fresh:  # what is first learnt is the stiffest direction, and tells little of what can be gained in others
+        ceiling = math.inf
     quiet = 0
     refusals = 0
     for iteration in range(iterations):
@@ -191,6 +198,8 @@ def descend(
             fresh = True
             direction = -gradient
             slope = direction @ gradient
+        if value + PROMISE * slope > ceiling:
+            return value, BEHIND, iteration, evaluations
         length = np.abs(direction).max()
         limit = LONGEST_STEP if not fresh else min(1.0, LONGEST_STEP)
         if length > limit:

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from kerneltrail.errors import DataError, KernelError, NumericalError
-from kerneltrail.gp.batch_search import ROUGH, BatchSearch
+from kerneltrail.gp.batch_search import BatchSearch
 from kerneltrail.gp.evidence import TOLERANCE, Method
 from kerneltrail.gp.inputs import Inputs, Rows, inputs_for
 from kerneltrail.gp.numerics import LEAST_CURVATURE, LOG_2PI
@@ -35,6 +35,9 @@ ACCURACY = 1e-9
 
 PERIODIC_SCREEN = 6
 """Times as many points are screened for the batches of a user where there are periods; all batches share them."""
+
+SCREENED = 0.1
+"""Error of a log evidence that is allowed where starts are chosen: points that differ by less are as good."""
 
 OTHER_PERIODS = (40, 24)
 """Points at which other values of each period are tried: with the optimum of the last batch, and of each other one."""
@@ -177,7 +180,7 @@ def find_map_path(
         raise KernelError("a search needs at least one start")
     inputs = inputs_for(user, composition, block=block)
     whole = _target(inputs, priors, method, tol)
-    rough = max(tol, ROUGH)
+    rough = max(tol, SCREENED)
     periodic = any(slot.spec.kind == "period" for slot in inputs.layout.slots)
     points = spread_points(composition, rng, max(screen, starts) * (PERIODIC_SCREEN if periodic else 1))
     known = KnownPoints(points, whole.values(points, rough))

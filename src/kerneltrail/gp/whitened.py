@@ -208,22 +208,24 @@ class CompiledSearch:
         value_tolerance: float,
         iterations: int = ITERATIONS,
         tol: float | None = None,
+        ceiling: float = math.inf,
     ) -> tuple[End, int]:
         """`minimise` from one start, and how many evidences that took.
 
         A search that cannot be finished here is ``lost``, at the point to which it came. `tol` is the error allowed in
         a log evidence, if it is not the posterior's own. Values that may be too good by it are raised by it, so that a
-        search that is finished is better than one beside it that is not.
+        search that is finished is better than one beside it that is not. One that cannot hope to come below the
+        `ceiling` is left ``behind``.
         """
         point, gradient, inverse = start.copy(), np.zeros(len(start)), inverse.copy()
         allowed = self.posterior.tol if tol is None else tol
         posterior = self._allowing(allowed)
-        tolerances = (gradient_tolerance, value_tolerance, iterations)
-        value, status, taken, evaluations = descend(point, gradient, inverse, posterior, self.layout, *tolerances)
+        unlike = allowed - self.posterior.tol - self._constant
+        limits = (gradient_tolerance, value_tolerance, iterations, ceiling - unlike)
+        value, status, taken, evaluations = descend(point, gradient, inverse, posterior, self.layout, *limits)
         if status == UNFINISHED and iterations == ITERATIONS:
             status = LOST
-        value += allowed - self.posterior.tol - self._constant
-        return End(point, value, gradient, STATUS[status], taken, inverse), evaluations
+        return End(point, value + unlike, gradient, STATUS[status], taken, inverse), evaluations
 
     def curvature(self, w: Array, steps: Array) -> Array | None:
         """The Hessian in whitened coordinates, by differences of the gradient; None where it cannot be had.
