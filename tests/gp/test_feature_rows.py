@@ -20,6 +20,15 @@ def test_waves(count):
     np.testing.assert_allclose(rows, expected, atol=2e-14 * (10 + count))
 
 
+@pytest.mark.parametrize("far", [0.1, 3.0, 50.0, 9e5, 1e7])
+def test_cosines_and_sines_of_all_quarters_near_and_far(far):
+    # 4,000 angles to either side, the ends of the quarters among them; past 1e6 the mathematics library takes over
+    x = np.concatenate([np.linspace(-far, far, 8001), np.arange(-8, 9) * np.pi / 4])
+    rows = np.full((3, len(x)), np.nan)
+    feature_rows.waves(x, 0.0, 1.0, 2, rows)
+    np.testing.assert_allclose(rows, [np.ones(len(x)), np.cos(x), np.sin(x)], rtol=0, atol=2.3e-16)
+
+
 def test_ranks_count_what_fill_writes():
     rng = np.random.default_rng(0)
     counts = np.array([3, 5, 4], dtype=np.int64)

@@ -2,26 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from kerneltrail.errors import NumericalError
-from kerneltrail.gp.compiled_map import STATUS, CompiledPosterior, descend, hessian_at
-from kerneltrail.gp.evidence import Method, evidence_of, slope_of
-from kerneltrail.gp.features import FeatureLayout, feature_layout_for
-from kerneltrail.gp.inputs import Inputs
-from kerneltrail.gp.numerics import LOG_2PI
-from kerneltrail.gp.quasi_newton import FARTHEST, Minimum, minimise
+from kerneltrail.gp.quasi_newton import minimise
 from kerneltrail.gp.starts import APART, best_apart
-from kerneltrail.kernels.families import NO_FAMILY
+from kerneltrail.gp.whitened import ITERATIONS, STEP, End, WhitenedPosterior
 
 Array = NDArray[np.float64]
-
-STEP = 1e-4
-"""Step of the differences of gradients that give the curvature, in standard deviations of the prior or posterior."""
 
 ROUGH = 1e-2
 """Error of a log evidence that is allowed until the best of the searches is finished: half as many features do."""
@@ -41,130 +32,14 @@ BEGIN = 5
 MARGIN = 5.0
 """Nats that a search may be expected to gain where only a period was changed: farther behind, it is not begun."""
 
-ITERATIONS = 200
-"""Most steps of a search."""
+NEAR = 0.1
+"""Nats, by value and by curvature, that make a search's end the optimum known already: a rough end is no nearer."""
 
+EXPLAINED = 0.5, 2.0
+"""Shares of a parabola's rise between which that of the posterior is its own: no other optimum is near such a point."""
 
-@dataclass(frozen=True)
-class WhitenedPosterior:
-    """The log posterior of one user's rows under one composition, in whitened coordinates."""
-
-    inputs: Inputs
-    mean: Array
-    scale: Array
-    method: Method
-    tol: float
-
-    def whiten(self, u: Array) -> Array:
-        """Whitened coordinates."""
-        return (u - self.mean) / self.scale
-
-    def unwhiten(self, w: Array) -> Array:
-        """Unconstrained hyperparameters."""
-        return self.mean + self.scale * w
-
-    def log_prior(self, w: Array) -> Array:
-        """Log density of the unconstrained vectors, (S,)."""
-        return -0.5 * (w * w).sum(axis=-1) - float(np.log(self.scale).sum()) - 0.5 * len(self.mean) * LOG_2PI
-
-    def values(self, w: Array) -> Array:
-        """Minus log posterior of each batch (S, T), for screening: infinite where a matrix could not be factorised."""
-        u = self.unwhiten(w)
-        try:
-            log = evidence_of(self.inputs, u, method=self.method, tol=self.tol).log
-        except NumericalError:
-            if len(w) == 1:
-                return np.full((1, len(self.inputs.ends)), np.inf)
-            return np.concatenate([self.values(row[None]) for row in w])
-        return -(log + self.log_prior(w)[:, None])
-
-    def slopes(self, w: Array) -> tuple[Array, Array]:
-        """Minus log posterior (S,) and its gradient (S, k)."""
-        u = self.unwhiten(w)
-        try:
-            slope = slope_of(self.inputs, u, method=self.method, tol=self.tol)
-        except NumericalError:
-            if len(w) == 1:
-                return np.array([np.inf]), np.zeros_like(w)
-            parts = [self.slopes(row[None]) for row in w]
-            return np.concatenate([p[0] for p in parts]), np.concatenate([p[1] for p in parts])
-        return -(slope.log + self.log_prior(w)), -(slope.gradient * self.scale - w)
-
-    def curvature(self, w: Array) -> Array:
-        """Hessian of minus the log posterior, by central differences of the gradient; in whitened coordinates too."""
-        k = len(w)
-        shifts = STEP * np.eye(k)
-        _, gradient = self.slopes(np.concatenate([w + shifts, w - shifts]))
-        hessian = (gradient[:k] - gradient[k:]) / (2.0 * STEP)
-        return 0.5 * (hessian + hessian.T)
-
-
-def can_search(inputs: Inputs) -> FeatureLayout | None:
-    """The layout of a composition that can be searched here, else None."""
-    layout = feature_layout_for(inputs)
-    if layout is None or layout.tensor or not len(layout.amplitude_slot):
-        return None
-    if any(kind.family == NO_FAMILY for kind in layout.series_atom):
-        return None
-    return layout
-
-
-class MapSearch:
-    """A compiled search bound to one user's rows, one composition and one prior."""
-
-    def __init__(self, inputs: Inputs, layout: FeatureLayout, mean: Array, scale: Array, tol: float) -> None:
-        self._posterior = CompiledPosterior(
-            np.ascontiguousarray(mean),
-            np.ascontiguousarray(scale),
-            inputs.layout.positive,
-            inputs.columns,
-            inputs.reach,
-            inputs.reach.mean(axis=0),
-            inputs.fixed_features,
-            np.array([kind.family for kind in layout.series_atom], dtype=np.int64),
-            tol,
-        )
-        self._layout = layout.compiled
-
-    def run(
-        self,
-        starts: Array,
-        *,
-        gradient_tolerance: float,
-        value_tolerance: float,
-        inverse: Array | None = None,
-        iterations: int = 200,
-        tol: float | None = None,
-    ) -> Minimum:
-        """`minimise`, one start after the other; values are without the prior's constant.
-
-        A search that cannot be finished here is ``lost``, at the point to which it came. `tol` is the error allowed in
-        a log evidence, if it is not the search's own.
-        """
-        posterior = self._posterior if tol is None else self._posterior._replace(tol=tol)
-        x = np.clip(starts, -0.99 * FARTHEST, 0.99 * FARTHEST)
-        samples, k = x.shape
-        learnt = np.array(np.broadcast_to(np.eye(k) if inverse is None else inverse, (samples, k, k)), order="C")
-        gradient = np.zeros((samples, k))
-        tolerances = (gradient_tolerance, value_tolerance, iterations)
-        fresh = (learnt == np.eye(k)).all(axis=(1, 2))
-        ends = [
-            descend(x[s], gradient[s], learnt[s], fresh[s], posterior, self._layout, *tolerances)
-            for s in range(samples)
-        ]
-        value, status, taken, evaluations = (np.array(part) for part in zip(*ends, strict=True))
-        return Minimum(x, value, gradient, STATUS[status], taken, learnt, int(evaluations.sum()))
-
-    def curvature(self, w: Array, steps: Array) -> Array | None:
-        """The Hessian in whitened coordinates, or None where it cannot be had."""
-        hessian = hessian_at(w, steps, self._posterior, self._layout)
-        return hessian if np.isfinite(hessian).all() else None
-
-
-def _going(optima: Minimum, i: int, tolerance: float) -> bool:
-    """Whether a search was stopped before it came to a tolerance."""
-    steep = np.abs(optima.gradient[i]).max() > tolerance
-    return bool(optima.status[i] == "iterations" or (steep and optima.status[i] == "converged"))
+SAME = 0.01
+"""Points closer than this, in standard deviations of the posterior, share their curvature: searches end no closer."""
 
 
 class BatchSearch:
@@ -172,7 +47,8 @@ class BatchSearch:
 
     Attributes:
         target: what is searched.
-        optima: where the searches ended.
+        ends: where the searches ended.
+        evaluations: evidences computed.
         handed_over: how often compiled code could not go on, and the general search did.
     """
 
@@ -182,36 +58,29 @@ class BatchSearch:
         # At a gradient g the value is off by about g²/2 (whitened: curvature is 1 or more).
         self._tight = max(1e-4, 10.0 * accuracy**0.5)
         self._coarse = max(self._tight, COARSE)
-        layout = can_search(target.inputs) if target.method != "dense" else None
-        self._compiled = (
-            None if layout is None else MapSearch(target.inputs, layout, target.mean, target.scale, target.tol)
-        )
+        self._identity = np.eye(len(target.mean))
         self.handed_over = 0
-        self._optima: Minimum | None = None
-        self._hessian: tuple[Array, Array] | None = None
+        self.evaluations = 0
+        self.ends: list[End] = []
+        self._curved: tuple[Array, Array] | None = None
+        self._learnt: tuple[Array, Array] | None = None
 
     @property
-    def optima(self) -> Minimum:
-        """Where the searches ended."""
-        if self._optima is None:
-            raise ValueError("nothing was searched yet")
-        return self._optima
-
-    @property
-    def best(self) -> Array:
-        """The best point."""
-        return np.asarray(self.optima.point[self.optima.value.argmin()])
+    def best(self) -> End:
+        """The best search's end."""
+        return min(self.ends, key=_value)
 
     @property
     def hessian(self) -> Array:
-        """Hessian of minus the log posterior at the best point, whitened."""
-        if self._hessian is None or (self._hessian[0] != self.best).any():
-            w, hessian = self.best, None
-            if self._compiled is not None:
-                width = np.sqrt(np.diagonal(self.optima.inverse[self.optima.value.argmin()]))
-                hessian = self._compiled.curvature(w, STEP * np.clip(width, 1e-3, 1.0))
-            self._hessian = w, self.target.curvature(w) if hessian is None else hessian
-        return self._hessian[1]
+        """Hessian of minus the log posterior at the best point, whitened; kept while that is about the same point."""
+        best = self.best
+        width = np.minimum(np.sqrt(np.diagonal(best.inverse)), 1.0)
+        if self._curved is None or (np.abs(self._curved[0] - best.point) > SAME * width).any():
+            compiled, hessian = self.target.compiled, None
+            if compiled is not None:
+                hessian = compiled.curvature(best.point, STEP * np.maximum(width, 1e-3))
+            self._curved = best.point, self.target.curvature(best.point) if hessian is None else hessian
+        return self._curved[1]
 
     @property
     def learnt(self) -> Array:
@@ -219,92 +88,134 @@ class BatchSearch:
 
         Where the general search must compute it, what that has learnt on its way has to do: it costs nothing.
         """
-        if self._compiled is None:
-            return np.asarray(self.optima.inverse[self.optima.value.argmin()])
-        values, vectors = np.linalg.eigh(self.hessian)
-        return np.asarray((vectors / np.clip(values, 1.0 / SOFTEST, 1.0 / STIFFEST)) @ vectors.T)
+        if self.target.compiled is None:
+            return self.best.inverse
+        hessian = self.hessian
+        if self._learnt is None or self._learnt[0] is not hessian:
+            values, vectors = np.linalg.eigh(hessian)
+            self._learnt = hessian, (vectors / np.clip(values, 1.0 / SOFTEST, 1.0 / STIFFEST)) @ vectors.T
+        return self._learnt[1]
 
-    def run(self, points: Array, finished: int = 1, inverse: Array | None = None) -> None:
+    def run(self, points: Array, finished: int = 1, inverse: Sequence[Array] | None = None) -> None:
         """Begin a search at each point, go on with the `finished` best, and then with the best of those to the end."""
+        if inverse is None:
+            inverse = [self._identity] * len(points)
+        known = self.best.value if self.ends else math.inf
+        ceiling = known + BEHIND if finished == 1 else math.inf
         if len(points) > finished:
-            optima = self._descend(points, self._coarse, inverse, BEGIN)
-            which = best_apart(optima.point, optima.value, finished)
-            optima = self._continued(optima, [i for i in which if _going(optima, i, self._coarse)], self._coarse)
+            ends = self._descend(points, inverse, self._coarse, BEGIN, ceiling=ceiling, race=finished == 1)
+            values = np.array([end.value for end in ends])
+            which = best_apart(np.array([end.point for end in ends]), values, finished)
+            self._continue(ends, [i for i in which if ends[i].goes_on(self._coarse)], self._coarse)
         else:
-            optima = self._descend(points, self._coarse, inverse)
-        known = np.inf if self._optima is None else self._optima.value.min()
+            ends = self._descend(points, inverse, self._coarse, ceiling=ceiling)
         ended: set[int] = set()
-        best = int(optima.value.argmin())
         # What was not finished is rough. The best must be, so another one may have to be finished after it.
-        while best not in ended and not optima.value[best] > known + BEHIND:
-            rough = self._compiled is not None and optima.status[best] not in ("edge", "stuck")
-            if rough or _going(optima, best, self._tight):
-                optima = self._continued(optima, [best], self._tight)
+        while (best := min(range(len(ends)), key=lambda i: ends[i].value)) not in ended:
+            if ends[best].value > known + BEHIND or self._reached(ends[best]):
+                break
+            rough = self.target.compiled is not None and ends[best].status not in ("edge", "stuck")
+            if rough or ends[best].goes_on(self._tight):
+                self._continue(ends, [best], self._tight)
             ended.add(best)
-            best = int(optima.value.argmin())
-        self._optima = optima if self._optima is None else self._optima + optima
+        self.ends += ends
 
     def improve(self, points: Array, values: Array) -> bool:
         """Search from the best point elsewhere, if its value is near the best one's; whether that was better."""
-        value = self.optima.value.min()
-        elsewhere = (np.abs(points - self.best).max(axis=1) > APART) & (values < value + MARGIN)
+        best = self.best
+        away = points - best.point
+        elsewhere = (np.abs(away).max(axis=1) > APART) & (values < best.value + MARGIN)
+        if self.target.compiled is not None and elsewhere.any():
+            rise, (least, most) = values - best.value, EXPLAINED
+            parabola = 0.5 * ((away @ self.hessian) * away).sum(axis=1)
+            elsewhere &= ~((rise > least * parabola) & (rise < most * parabola))
         if not elsewhere.any():
             return False
         start = np.where(elsewhere, values, np.inf).argmin()
-        self.run(points[start][None], inverse=self.learnt[None])
-        return bool(self.optima.value.min() < value - 1e-3)
+        self.run(points[start][None], inverse=[self.learnt])
+        return self.best.value < best.value - 1e-3
 
-    def _continued(self, optima: Minimum, which: Sequence[int], tolerance: float) -> Minimum:
-        """With some searches taken to a tolerance."""
-        rows = np.array(which, dtype=np.int64)
-        if not len(rows):
-            return optima
-        return optima.continued(rows, self._descend(optima.point[rows], tolerance, optima.inverse[rows]))
+    def _reached(self, end: End) -> bool:
+        """Whether a search has come to the optimum that is known already: about there, and no better."""
+        if not self.ends or self.target.compiled is None:
+            return False
+        away = end.point - self.best.point
+        return bool(away @ self.hessian @ away < NEAR and end.value > self.best.value - NEAR)
+
+    def _continue(self, ends: list[End], which: Sequence[int], tolerance: float) -> None:
+        """Take some searches to a tolerance."""
+        if not which:
+            return
+        further = self._descend([ends[i].point for i in which], [ends[i].inverse for i in which], tolerance)
+        for i, end in zip(which, further, strict=True):
+            ends[i] = end._replace(iterations=ends[i].iterations + end.iterations)
 
     def _descend(
-        self, points: Array, tolerance: float, inverse: Array | None = None, iterations: int = ITERATIONS
-    ) -> Minimum:
+        self,
+        points: Sequence[Array] | Array,
+        inverse: Sequence[Array],
+        tolerance: float,
+        iterations: int = ITERATIONS,
+        *,
+        ceiling: float = math.inf,
+        race: bool = False,
+    ) -> list[End]:
         """By compiled code where the composition allows, from where that is lost by the general search.
 
-        Before the end is wanted, compiled code computes roughly, and only from where that is lost as it should. Values
-        that may be too good by its error are raised by it, so that a search that is finished is better than one beside
-        it that is not.
+        Before the end is wanted, compiled code computes roughly, and only from where that is lost as it should. In a
+        race, searches that cannot hope to catch up with one before them are left.
         """
-        accuracy = self._accuracy
+        compiled = self.target.compiled
+        if compiled is None:
+            return self._general(points, inverse, tolerance, iterations)
+        errors = [self.target.tol]
+        if tolerance > self._tight and self.target.tol < ROUGH:
+            errors.insert(0, ROUGH)
+        ends: list[End] = []
+        for start, learnt in zip(points, inverse, strict=True):
+            end = End(start, math.inf, start, "lost", 0, learnt)
+            for tol in errors:
+                if end.status != "lost":
+                    break
+                taken = end.iterations
+                end, evaluations = compiled.search(
+                    end.point,
+                    learnt if tol == errors[0] else self._identity,
+                    gradient_tolerance=tolerance,
+                    value_tolerance=self._accuracy,
+                    iterations=iterations,
+                    tol=tol,
+                    ceiling=ceiling,
+                )
+                if taken:
+                    end = end._replace(iterations=taken + end.iterations)
+                self.evaluations += evaluations
+            ends.append(end)
+            ceiling = min(ceiling, end.value) if race else ceiling
+        lost = [i for i, end in enumerate(ends) if end.status == "lost"]
+        if lost:
+            self.handed_over += len(lost)
+            further = self._general([ends[i].point for i in lost], [self._identity] * len(lost), tolerance, iterations)
+            for i, end in zip(lost, further, strict=True):
+                ends[i] = end._replace(iterations=ends[i].iterations + end.iterations)
+        return ends
 
-        def general(starts: Array, learnt: Array | None) -> Minimum:
-            return minimise(
-                self.target.slopes,
-                starts,
-                inverse=learnt,
-                gradient_tolerance=tolerance,
-                value_tolerance=accuracy,
-                iterations=iterations,
-            )
+    def _general(
+        self, points: Sequence[Array] | Array, inverse: Sequence[Array], tolerance: float, iterations: int
+    ) -> list[End]:
+        """By the general search."""
+        found = minimise(
+            self.target.slopes,
+            np.array(points),
+            inverse=np.array(inverse),
+            gradient_tolerance=tolerance,
+            value_tolerance=self._accuracy,
+            iterations=iterations,
+        )
+        self.evaluations += found.evaluations
+        parts = (found.point, found.value.tolist(), found.gradient, found.status.tolist(), found.iterations.tolist())
+        return [End(*each) for each in zip(*parts, found.inverse, strict=True)]
 
-        search = self._compiled
-        if search is None:
-            return general(points, inverse)
 
-        def compiled(starts: Array, learnt: Array | None, tol: float) -> tuple[Minimum, NDArray[np.int64]]:
-            ended = search.run(
-                starts,
-                inverse=learnt,
-                gradient_tolerance=tolerance,
-                value_tolerance=accuracy,
-                iterations=iterations,
-                tol=tol,
-            )
-            unlike = tol - self.target.tol - float(self.target.log_prior(np.zeros(starts.shape[1])))
-            lost = (ended.status == "lost") | ((ended.status == "iterations") & (iterations == ITERATIONS))
-            return replace(ended, value=ended.value + unlike), np.flatnonzero(lost)
-
-        rough = max(ROUGH, self.target.tol) if tolerance > self._tight else self.target.tol
-        ended, lost = compiled(points, inverse, rough)
-        if len(lost) and rough > self.target.tol:
-            again, still = compiled(ended.point[lost], None, self.target.tol)
-            ended, lost = ended.continued(lost, again), lost[still]
-        if not len(lost):
-            return ended
-        self.handed_over += len(lost)
-        return ended.continued(lost, general(ended.point[lost], None))
+def _value(end: End) -> float:
+    return end.value

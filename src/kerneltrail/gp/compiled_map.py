@@ -14,10 +14,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from kerneltrail.gp.feature_rows import CompiledLayout, SpectralTerms, copy
+from kerneltrail.gp.feature_rows import Batch, CompiledLayout, copy
 from kerneltrail.gp.features import FLOOR, tails
 from kerneltrail.gp.quasi_newton import ARMIJO, FARTHEST, LEVEL, LONGEST_STEP, PATIENCE, STEEP
-from kerneltrail.gp.spectral import slope_one
+from kerneltrail.gp.spectral import slope_one, terms_of
 from kerneltrail.kernels.compiled import one_series
 from kerneltrail.kernels.compiled.cached import compiled
 
@@ -30,8 +30,11 @@ LARGEST_RANK = 300
 REFUSALS = 3
 """So many steps in a row that first lead to where nothing can be computed mean that the optimum is beyond."""
 
-CONVERGED, FLAT, LOST, UNFINISHED = 0, 1, 2, 3
-STATUS = np.array(["converged", "flat", "lost", "iterations"], dtype="<U10")
+PROMISE = 2.0
+"""Times the slope along a step: what a search may hope to gain. It is four times what a parabola would."""
+
+CONVERGED, FLAT, LOST, UNFINISHED, BEHIND = 0, 1, 2, 3, 4
+STATUS = ("converged", "flat", "lost", "iterations", "behind")
 """Their names."""
 
 
@@ -50,24 +53,27 @@ class CompiledPosterior(NamedTuple):
 
 
 @compiled()
-def negative_log_posterior(w: Array, posterior: CompiledPosterior, layout: CompiledLayout, gradient: Array) -> float:
-    """Minus the log posterior at whitened w, up to the prior's constant; infinite where it cannot be computed."""
-    k, n, q = w.shape[0], posterior.X.shape[1], posterior.extra.shape[0]
-    values = np.empty(k)
-    prior = 0.0
-    for i in range(k):
-        u = posterior.mean[i] + posterior.scale[i] * w[i]
-        values[i] = math.exp(u) if posterior.positive[i] else u
-        prior += 0.5 * w[i] * w[i]
+def expansion(w: Array, posterior: CompiledPosterior, layout: CompiledLayout) -> tuple[Batch, Ints]:
+    """The features' numbers at whitened points (S, k), and how many features; 0 where the features do not do.
+
+    What `features.expand` does by NumPy, which for a few points takes longer than what comes after it.
+    """
+    samples, k = w.shape
+    q, n = posterior.extra.shape
+    values = np.empty((samples, k))
     products, factors = layout.amplitude_slot.shape[0], layout.series_column.shape[0]
-    amplitude = np.empty((1, products))
-    location = np.empty((1, layout.linear_slot.shape[0]))
-    noise = np.empty(1)
-    noise[0] = values[k - 1]
-    for p in range(products):
-        amplitude[0, p] = values[layout.amplitude_slot[p]]
-    for j in range(layout.linear_slot.shape[0]):
-        location[0, j] = values[layout.linear_slot[j]]
+    amplitude = np.empty((samples, products))
+    location = np.empty((samples, layout.linear_slot.shape[0]))
+    noise = np.empty(samples)
+    for s in range(samples):
+        for i in range(k):
+            u = posterior.mean[i] + posterior.scale[i] * w[s, i]
+            values[s, i] = math.exp(u) if posterior.positive[i] else u
+        noise[s] = values[s, k - 1]
+        for p in range(products):
+            amplitude[s, p] = values[s, layout.amplitude_slot[p]]
+        for j in range(layout.linear_slot.shape[0]):
+            location[s, j] = values[s, layout.linear_slot[j]]
     tail, attained = tails(
         amplitude,
         location,
@@ -79,43 +85,62 @@ def negative_log_posterior(w: Array, posterior: CompiledPosterior, layout: Compi
         posterior.tol / max(n, 1),
         FLOOR,
     )
-    if not attained[0]:
-        return math.inf
-    omega = np.empty(factors)
-    count = np.empty(factors, dtype=np.int64)
-    domega = np.empty((factors, 2))
-    rank = q - 1
+    rank = np.zeros(samples, dtype=np.int64)
+    omega = np.ones((samples, factors))
+    count = np.ones((samples, factors), dtype=np.int64)
+    domega = np.zeros((samples, factors, 2))
     series = []
     longest = 1
-    product = 0
-    for f in range(factors):
-        while layout.series_start[product + 1] <= f:
-            product += 1
-        span = posterior.reach[1, layout.series_column[f]] - posterior.reach[0, layout.series_column[f]]
-        parameters = values[layout.series_slot[f] : layout.series_slot[f] + layout.series_size[f]]
-        omega[f], count[f], weight, dlog, slope = one_series(posterior.family[f], parameters, span, tail[0, product])
-        copy(slope, domega[f])
-        series.append((weight, dlog))
-        longest = max(longest, count[f])
-        rank += 2 * count[f] - 1
-    for p in range(products):
-        if layout.series_start[p + 1] == layout.series_start[p]:
-            rank += 1
-    if rank > LARGEST_RANK:
+    for s in range(samples):
+        if not attained[s]:
+            continue
+        rank[s] = q - 1
+        product = 0
+        for f in range(factors):
+            while layout.series_start[product + 1] <= f:
+                product += 1
+            span = posterior.reach[1, layout.series_column[f]] - posterior.reach[0, layout.series_column[f]]
+            theta = values[s, layout.series_slot[f] : layout.series_slot[f] + layout.series_size[f]]
+            omega[s, f], count[s, f], weight, dlog, slope = one_series(
+                posterior.family[f], theta, span, tail[s, product]
+            )
+            copy(slope, domega[s, f])
+            series.append((weight, dlog))
+            longest = max(longest, count[s, f])
+            rank[s] += 2 * count[s, f] - 1
+        for p in range(products):
+            if layout.series_start[p + 1] == layout.series_start[p]:
+                rank[s] += 1
+    weights = np.zeros((samples, factors, longest))
+    dlogs = np.zeros((samples, factors, 2, longest))
+    item = 0
+    for s in range(samples):
+        for f in range(factors if attained[s] else 0):
+            weight, dlog = series[item]
+            item += 1
+            copy(weight, weights[s, f, : count[s, f]])
+            for i in range(2):
+                copy(dlog[i], dlogs[s, f, i, : count[s, f]])
+        if rank[s] > LARGEST_RANK:
+            rank[s] = 0
+    cutoff = np.zeros((samples, products))
+    return (amplitude, noise, location, omega, count, weights, dlogs, domega, cutoff), rank
+
+
+@compiled()
+def negative_log_posterior(w: Array, posterior: CompiledPosterior, layout: CompiledLayout, gradient: Array) -> float:
+    """Minus the log posterior at whitened w, up to the prior's constant; infinite where it cannot be computed."""
+    k = w.shape[0]
+    batch, rank = expansion(w.reshape(1, k), posterior, layout)
+    if rank[0] == 0:
         return math.inf
-    weights = np.zeros((factors, longest))
-    dlogs = np.zeros((factors, 2, longest))
-    for f in range(factors):
-        weight, dlog = series[f]
-        copy(weight, weights[f, : count[f]])
-        for i in range(2):
-            copy(dlog[i], dlogs[f, i, : count[f]])
-    cutoff = np.zeros(products)
-    terms = SpectralTerms(amplitude[0], noise[0], location[0], omega, count, weights, dlogs, domega, cutoff)
-    log = slope_one(posterior.X, posterior.centre, posterior.extra, layout, terms, rank, np.bool_(False), gradient)
+    terms = terms_of(batch, np.int64(0))
+    log = slope_one(posterior.X, posterior.centre, posterior.extra, layout, terms, rank[0], np.bool_(False), gradient)
     if not math.isfinite(log):
         return math.inf
+    prior = 0.0
     for i in range(k):
+        prior += 0.5 * w[i] * w[i]
         gradient[i] = w[i] - posterior.scale[i] * gradient[i]
         if not math.isfinite(gradient[i]):
             return math.inf
@@ -135,24 +160,32 @@ def descend(
     w: Array,
     gradient: Array,
     inverse: Array,
-    fresh: bool,
     posterior: CompiledPosterior,
     layout: CompiledLayout,
     gradient_tolerance: float,
     value_tolerance: float,
     iterations: int,
+    ceiling: float,
 ) -> tuple[float, int, int, int]:
     """BFGS from w, which is moved to the optimum; (value, status, iterations, evaluations).
 
-    `gradient` becomes that at the end. `inverse` is the inverse Hessian to begin with, and then what was learnt of it;
-    `fresh` says that it is the identity. A search that is lost has still moved w as far as it came.
+    `gradient` becomes that at the end. `inverse` is the inverse Hessian to begin with, the identity where nothing is
+    known of it, and then what was learnt. A search that is lost has still moved w as far as it came. One that begins
+    with such knowledge and cannot hope to come below the ceiling is left behind.
     """
     k = w.shape[0]
     new_gradient, trial = np.empty(k), np.empty(k)
+    fresh = True
+    for i in range(k):
+        w[i] = min(max(w[i], -0.99 * FARTHEST), 0.99 * FARTHEST)
+        for j in range(k):
+            fresh = fresh and inverse[i, j] == (1.0 if i == j else 0.0)
     value = negative_log_posterior(w, posterior, layout, gradient)
     evaluations = 1
     if not math.isfinite(value):
         return value, LOST, 0, evaluations
+    if fresh:  # what is first learnt is the stiffest direction, and tells little of what can be gained in others
+        ceiling = math.inf
     quiet = 0
     refusals = 0
     for iteration in range(iterations):
@@ -165,6 +198,8 @@ def descend(
             fresh = True
             direction = -gradient
             slope = direction @ gradient
+        if value + PROMISE * slope > ceiling:
+            return value, BEHIND, iteration, evaluations
         length = np.abs(direction).max()
         limit = LONGEST_STEP if not fresh else min(1.0, LONGEST_STEP)
         if length > limit:
@@ -214,22 +249,3 @@ def descend(
         if refusals >= REFUSALS or quiet >= PATIENCE:
             return value, LOST, iteration + 1, evaluations
     return value, UNFINISHED, iterations, evaluations
-
-
-def hessian_at(w: Array, steps: Array, posterior: CompiledPosterior, layout: CompiledLayout) -> Array:
-    """Hessian at w in whitened coordinates, by differences of the gradient; NaN where it cannot be had.
-
-    The differences are to one side. With a step that is small beside the posterior's width the error is as small, and
-    two sides would take twice as long. Compiled, this would save little, and hold all that it calls once more.
-    """
-    k = w.shape[0]
-    hessian = np.full((k, k), math.nan)
-    here, ahead, point = np.empty(k), np.empty(k), w.copy()
-    if not math.isfinite(negative_log_posterior(w, posterior, layout, here)):
-        return hessian
-    for i in range(k):
-        point[i] = w[i] + steps[i]
-        if math.isfinite(negative_log_posterior(point, posterior, layout, ahead)):
-            hessian[i] = (ahead - here) / steps[i]
-        point[i] = w[i]
-    return 0.5 * (hessian + hessian.T)

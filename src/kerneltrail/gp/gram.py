@@ -28,24 +28,30 @@ MOST_REFLECTED = 1000  # features beyond which reflections take many seconds
 
 
 @compiled(fastmath=FAST)
-def _add_trigonometric(features: Array, first: int, terms: int, start: int, stop: int, moments: Array) -> None:
-    """Add Σ g² cos mθ and Σ g² sin mθ over data rows start … stop to moments[0, m], moments[1, m], m ≤ 2(terms - 1).
+def add_trigonometric(
+    features: Array,
+    constants: Array,
+    last_cosines: Array,
+    last_sines: Array,
+    first: int,
+    terms: int,
+    start: int,
+    stop: int,
+    moments: Array,
+) -> None:
+    """Add Σ hg cos mθ and Σ hg sin mθ over data rows start … stop to moments[0, m], moments[1, m], m ≤ 2(terms - 1).
 
     The rows from `first` on are g, g cos θ, g sin θ, g cos 2θ, …; sums beyond the last term come from the angle-sum
-    identity with that term.
+    identity with that term. h, h cos and h sin of the last term are given beside them.
     """
     top = terms - 1
-    last = first + 2 * top
     for low in range(start, stop, BLOCK):
         high = min(stop, low + BLOCK)
-        constant, last_cosine, last_sine = (
-            features[first, low:high],
-            features[last - 1, low:high],
-            features[last, low:high],
-        )
+        constant, last_cosine, last_sine = constants[low:high], last_cosines[low:high], last_sines[low:high]
+        row = features[first, low:high]
         total = 0.0
         for i in range(constant.shape[0]):
-            total += constant[i] * constant[i]
+            total += constant[i] * row[i]
         moments[0, 0] += total
         for b in range(1, terms):
             cosines, sines = features[first + 2 * b - 1, low:high], features[first + 2 * b, low:high]
@@ -122,7 +128,10 @@ def add_gram(features: Array, starts: Ints, terms: Ints, start: int, stop: int, 
     blocks = starts.shape[0] - 1
     for p in range(blocks):
         if terms[p] > 0:
-            _add_trigonometric(features, starts[p], terms[p], start, stop, moments[p])
+            g, last = features[starts[p]], starts[p + 1] - 1
+            add_trigonometric(
+                features, g, features[last - 1], features[last], starts[p], terms[p], start, stop, moments[p]
+            )
             _spread_trigonometric(starts[p], terms[p], moments[p], gram)
         else:
             _add_block(features, starts[p], starts[p + 1], starts[p], starts[p + 1], start, stop, gram)
@@ -364,26 +373,3 @@ def reflected_prefix_evidence(features: Array, scale: Array, ends: Ints, noise: 
         logdet = reflect(features, scale, end, noise, factor)
         quad = factor[r, r] * factor[r, r] / noise
         out[t] = -0.5 * (quad + (end - r) * math.log(noise) + logdet + end * math.log(2.0 * math.pi))
-
-
-@compiled(fastmath=FAST)
-def invert(upper: Array, out: Array) -> None:
-    """out = (UᵀU)⁻¹ of the leading rows that `out` has, full symmetric."""
-    r = out.shape[0]
-    inverse = np.zeros((r, r))  # row j holds column j of U⁻ᵀ, that is row j of U⁻¹
-    for i in range(r):
-        inverse[i, i] = 1.0 / upper[i, i]
-    for i in range(r - 1, -1, -1):
-        for k in range(i + 1, r):
-            factor = upper[i, k] * inverse[i, i]
-            row, below = inverse[i, k:], inverse[k, k:]
-            for j in range(r - k):
-                row[j] -= factor * below[j]
-    for i in range(r):  # U⁻¹U⁻ᵀ: inner products of the rows of U⁻¹
-        for j in range(i, r):
-            s = 0.0
-            row, other = inverse[i, j:], inverse[j, j:]
-            for k in range(r - j):
-                s += row[k] * other[k]
-            out[i, j] = s
-            out[j, i] = s

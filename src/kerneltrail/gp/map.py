@@ -6,21 +6,24 @@ deviation of every hyperparameter, so one step size fits all.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from operator import attrgetter
 from typing import Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from kerneltrail.errors import DataError, KernelError, NumericalError
-from kerneltrail.gp.batch_search import ROUGH, BatchSearch, WhitenedPosterior
+from kerneltrail.gp.batch_search import BatchSearch
 from kerneltrail.gp.evidence import TOLERANCE, Method
 from kerneltrail.gp.inputs import Inputs, Rows, inputs_for
 from kerneltrail.gp.numerics import LEAST_CURVATURE, LOG_2PI
 from kerneltrail.gp.reward import LinearBlock
 from kerneltrail.gp.starts import KnownPoints, best_apart, other_periods, spread_points
+from kerneltrail.gp.whitened import WhitenedPosterior
 from kerneltrail.kernels.composition import Composition
 from kerneltrail.kernels.hyperparameters import Hyperparameters
 
@@ -32,6 +35,9 @@ ACCURACY = 1e-9
 
 PERIODIC_SCREEN = 6
 """Times as many points are screened for the batches of a user where there are periods; all batches share them."""
+
+SCREENED = 0.1
+"""Error of a log evidence that is allowed where starts are chosen: points that differ by less are as good."""
 
 OTHER_PERIODS = (40, 24)
 """Points at which other values of each period are tried: with the optimum of the last batch, and of each other one."""
@@ -174,20 +180,21 @@ def find_map_path(
         raise KernelError("a search needs at least one start")
     inputs = inputs_for(user, composition, block=block)
     whole = _target(inputs, priors, method, tol)
-    rough = replace(whole, tol=max(tol, ROUGH))
+    rough = max(tol, SCREENED)
     periodic = any(slot.spec.kind == "period" for slot in inputs.layout.slots)
     points = spread_points(composition, rng, max(screen, starts) * (PERIODIC_SCREEN if periodic else 1))
-    known = KnownPoints(points, rough.values(points))
+    known = KnownPoints(points, whole.values(points, rough))
     searches = [BatchSearch(replace(whole, inputs=inputs.upto(int(end))), accuracy) for end in inputs.ends]
 
     def learn(search: BatchSearch, periods: int = 0) -> None:
         """Add an optimum to what is known, with points that differ from it in a period."""
-        new = np.concatenate([search.best[None], other_periods(search.best, composition, rng, periods)])
-        known.add(new, rough.values(new), search.learnt)
+        best = search.best.point
+        new = np.concatenate([best[None], other_periods(best, composition, rng, periods)]) if periods else best[None]
+        known.add(new, whole.values(new, rough), search.learnt)
 
     for t, search in reversed(list(enumerate(searches))):
         which = best_apart(known.points, known.values[:, t], 1 + starts)
-        search.run(known.points[which], inverse=known.inverse[which])
+        search.run(known.points[which], inverse=[known.inverse[i] for i in which])
         if search is searches[-1]:
             learn(search, OTHER_PERIODS[0])
             if periodic and search.improve(known.points, known.values[:, t]):
@@ -196,8 +203,8 @@ def find_map_path(
             continue
         learn(search)
         if periodic and t:  # with the first few rows every period is about as good
-            points = other_periods(search.best, composition, rng, OTHER_PERIODS[1])
-            search.improve(points, replace(search.target, tol=rough.tol).values(points)[:, -1])
+            points = other_periods(search.best.point, composition, rng, OTHER_PERIODS[1])
+            search.improve(points, search.target.values(points, rough)[:, -1])
     for t, search in enumerate(searches):
         if search.improve(known.points, known.values[:, t]):
             learn(search)
@@ -206,27 +213,24 @@ def find_map_path(
 
 def _result(search: BatchSearch, screened: int) -> MapResult:
     """The best optimum of a search, with the curvature there."""
-    target, optima = search.target, search.optima
-    order = np.argsort(optima.value, kind="stable")
-    best = int(order[0])
-    if not np.isfinite(optima.value[best]):
+    target, ends = search.target, sorted(search.ends, key=attrgetter("value"))
+    best = ends[0]
+    if not math.isfinite(best.value):
         raise NumericalError(
             f"no start gave a finite posterior for {target.inputs.label}: the targets may be far out of scale"
         )
-    w = optima.point[best]
-    log_posterior = -float(optima.value[best])
     return MapResult(
-        Hyperparameters(target.inputs.composition, tuple(target.unwhiten(w))),
-        log_posterior,
-        log_posterior - float(target.log_prior(w)),
+        Hyperparameters(target.inputs.composition, tuple(target.unwhiten(best.point))),
+        -best.value,
+        -best.value - float(target.log_prior(best.point)),
         search.hessian / np.multiply.outer(target.scale, target.scale),
         target.scale**2,
-        str(optima.status[best]),
-        int(optima.iterations[best]),
-        screened + optima.evaluations + 2 * len(w),
-        tuple(-float(v) for v in optima.value[order]),
+        best.status,
+        best.iterations,
+        screened + search.evaluations + 2 * len(best.point),
+        tuple(-end.value for end in ends),
         search.handed_over,
-        target.unwhiten(optima.point[order]),
+        target.unwhiten(np.array([end.point for end in ends])),
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -43,21 +43,6 @@ class Minimum:
     iterations: NDArray[np.int64]
     inverse: Array
     evaluations: int
-
-    def __add__(self, other: Minimum) -> Minimum:
-        """The searches of both."""
-        names = [field.name for field in fields(self)[:-1]]
-        both = {name: np.concatenate([getattr(self, name), getattr(other, name)]) for name in names}
-        return replace(self, **both, evaluations=self.evaluations + other.evaluations)
-
-    def continued(self, which: NDArray[np.int64], other: Minimum) -> Minimum:
-        """These searches, some of which the other ones have continued."""
-        parts = {}
-        for field in fields(self)[:-1]:
-            parts[field.name] = getattr(self, field.name).copy()
-            parts[field.name][which] = getattr(other, field.name)
-        parts["iterations"][which] += self.iterations[which]
-        return replace(self, **parts, evaluations=self.evaluations + other.evaluations)
 
 
 def minimise(

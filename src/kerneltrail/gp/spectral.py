@@ -7,7 +7,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from kerneltrail.gp import feature_rows, gram
+from kerneltrail.gp import feature_rows, gradients, gram
 from kerneltrail.gp.feature_rows import Batch, CompiledLayout, SpectralTerms
 from kerneltrail.gp.numerics import RESOLUTION
 from kerneltrail.kernels.compiled.cached import compiled
@@ -41,7 +41,8 @@ def _blocks(series_start: Ints, widths: Ints, rows: int) -> tuple[Ints, Ints]:
 
 
 @compiled()
-def _terms(batch: Batch, s: int) -> SpectralTerms:
+def terms_of(batch: Batch, s: int) -> SpectralTerms:
+    """The numbers of one θ."""
     amplitude, noise, location, omega, count, weights, dlog_weights, domega, cutoff = batch
     return SpectralTerms(
         amplitude[s], noise[s], location[s], omega[s], count[s], weights[s], dlog_weights[s], domega[s], cutoff[s]
@@ -60,7 +61,7 @@ def evidence(
     widths = np.empty(layout.series_start.shape[0] - 1, dtype=np.int64)
     for s in range(samples):
         rows = rank[s] + 1
-        terms = _terms(batch, s)
+        terms = terms_of(batch, s)
         view = feature_rows.FeatureRows(room.features[:rows], room.scale[:rows], room.owner, room.order, room.partner)
         feature_rows.fill(X, centre, layout, terms, view, plain)
         for c in range(q):
@@ -75,19 +76,14 @@ def evidence(
     return out
 
 
-@compiled(fastmath=feature_rows.FAST)
-def _subtract(rows: Array, weights: Array, out: Array) -> None:
-    """out -= Σ weights[k] rows[k], four rows at a time: `out` is then read and written a quarter as often."""
-    r = weights.shape[0]
-    for k in range(0, r, 4):
-        k1, k2, k3 = min(k + 1, r - 1), min(k + 2, r - 1), min(k + 3, r - 1)
-        row, row1, row2, row3 = rows[k], rows[k1], rows[k2], rows[k3]
-        weight = weights[k]
-        weight1 = weights[k1] if k + 1 < r else 0.0
-        weight2 = weights[k2] if k + 2 < r else 0.0
-        weight3 = weights[k3] if k + 3 < r else 0.0
-        for i in range(out.shape[0]):
-            out[i] -= weight * row[i] + weight1 * row1[i] + weight2 * row2[i] + weight3 * row3[i]
+@compiled()
+def _moving(layout: CompiledLayout, terms: SpectralTerms, product: int) -> bool:
+    """Whether a frequency of a product depends on a hyperparameter (PER's period)."""
+    for f in range(layout.series_start[product], layout.series_start[product + 1]):
+        for k in range(layout.series_size[f]):
+            if terms.domega[f, k] != 0.0:
+                return True
+    return False
 
 
 @compiled(fastmath=feature_rows.FAST)
@@ -136,7 +132,7 @@ def slope_one(
 
     # α = K⁻¹y = (y - Φm)/σ², and d log p/dΦ = α m' - Φ A⁻¹ =: W, since Φ'K⁻¹ = A⁻¹Φ' and Φ'α = m.
     feature_rows.copy(features[r], residual)
-    _subtract(features, scale[:r] * mean, residual)
+    gradients.subtract(features, scale[:r] * mean, residual)
     alpha2 = 0.0
     for i in range(n):
         residual[i] /= noise
@@ -144,23 +140,35 @@ def slope_one(
     if reflected and not gram.disagreement(features, scale, mean, residual) < LARGEST_DISAGREEMENT:
         return math.nan
     inverse = np.empty((r, r))
-    gram.invert(factor, inverse)
+    shifted = np.zeros(r, dtype=np.bool_)  # rows that move with a hyperparameter, not only their weights
+    for c in range(r + 1 - q):
+        p = owner[c]
+        shifted[c] = layout.linear_start[p + 1] > layout.linear_start[p] or _moving(layout, terms, p)
+    gradients.invert(factor, shifted, inverse)
     trace = 0.0
     for c in range(r):
         trace += inverse[c, c]
     out[size - 1] = 0.5 * (noise * alpha2 - (n - r + noise * trace))
 
+    begin = np.int64(0)
     for p in range(products):
         first, last = layout.series_start[p], layout.series_start[p + 1]
         lines = layout.linear_start[p + 1] - layout.linear_start[p]
-        moving = False  # whether a frequency depends on a hyperparameter (PER's period)
-        for f in range(first, last):
-            for k in range(layout.series_size[f]):
-                moving = moving or terms.domega[f, k] != 0.0
+        moving = _moving(layout, terms, p)
+        if moving and not reflected and not lines and last == first + 1:
+            column = layout.series_column[first]
+            for i in range(n):
+                pull[i] = X[column, i] - centre[column]
+            stop = begin + 2 * terms.counts[first] - 1
+            change = gradients.frequency_slope(features, scale, mean, inverse, residual, pull, begin, stop)
+            for k in range(layout.series_size[first]):
+                out[layout.series_slot[first] + k] += change * terms.domega[first, k]
+            moving = False
         pull[:] = 0.0
         for c in range(r + 1 - q):
             if owner[c] != p:
                 continue
+            begin = np.int64(c + 1)
             # Σ_i W_ic Φ_ic = m_c² - (A⁻¹G)_cc, no pass over the data: all that weights and amplitude need.
             total = mean[c] * mean[c] - 1.0 + noise * inverse[c, c]
             out[layout.amplitude_slot[p]] += 0.5 * total
@@ -171,7 +179,7 @@ def slope_one(
                 continue
             for i in range(n):
                 slope[i] = mean[c] * residual[i]
-            _subtract(features, inverse[c] * scale[:r], slope)
+            gradients.subtract(features, inverse[c] * scale[:r], slope)
             if lines:
                 for i in range(n):
                     pull[i] += slope[i] * (scale[c] * plain[c, i])
@@ -211,5 +219,5 @@ def evidence_and_gradient(
     log = np.empty(rank.shape[0])
     out = np.empty((rank.shape[0], size))
     for s in range(rank.shape[0]):
-        log[s] = slope_one(X, centre, extra, layout, _terms(batch, s), rank[s], reflected, out[s])
+        log[s] = slope_one(X, centre, extra, layout, terms_of(batch, s), rank[s], reflected, out[s])
     return log, out

@@ -56,14 +56,16 @@ def other_periods(w: Array, composition: Composition, rng: np.random.Generator, 
 
 def best_apart(points: Array, values: Array, wanted: int) -> list[int]:
     """Which points of least value are not too close to each other; where these are too few, others as well."""
-    order = [int(i) for i in np.argsort(values, kind="stable") if np.isfinite(values[i])]
+    order = np.argsort(values, kind="stable")
+    order = order[np.isfinite(values[order])]
     picked: list[int] = []
-    for i in order:
-        if len(picked) == wanted:
-            break
-        if all(np.abs(points[i] - points[j]).max() > APART for j in picked):
-            picked.append(i)
-    picked += [i for i in order if i not in picked][: wanted - len(picked)]
+    left = order
+    while len(left) and len(picked) < wanted:
+        picked.append(int(left[0]))
+        left = left[1:]
+        left = left[np.abs(points[left] - points[picked[-1]]).max(axis=1, initial=0.0) > APART]
+    if len(picked) < wanted:
+        picked += [i for i in order.tolist() if i not in picked][: wanted - len(picked)]
     return picked or list(range(min(wanted, len(points))))
 
 
@@ -73,15 +75,14 @@ class KnownPoints:
     Attributes:
         points: (P, k).
         values: minus log posteriors, (P, T).
-        inverse: (P, k, k); the identity where nothing is known.
+        inverse: for each point (k, k); the identity where nothing is known.
     """
 
     def __init__(self, points: Array, values: Array) -> None:
-        k = points.shape[1]
-        self.points, self.values, self.inverse = points, values, np.repeat(np.eye(k)[None], len(points), axis=0)
+        self.points, self.values, self.inverse = points, values, [np.eye(points.shape[1])] * len(points)
 
     def add(self, points: Array, values: Array, inverse: Array) -> None:
         """Further points that share an inverse Hessian."""
         self.points = np.concatenate([self.points, points])
         self.values = np.concatenate([self.values, values])
-        self.inverse = np.concatenate([self.inverse, np.repeat(inverse[None], len(points), axis=0)])
+        self.inverse += [inverse] * len(points)

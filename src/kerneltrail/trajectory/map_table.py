@@ -115,11 +115,13 @@ class Fits:
 
 def _distinct(points: Array, scale: Array) -> Array:
     """Points of which none is within `APART` of one before it, in prior standard deviations of every coordinate."""
-    kept: list[Array] = []
-    for point in points:
-        if all(np.abs((point - other) / scale).max() > APART for other in kept):
-            kept.append(point)
-    return np.array(kept)
+    whitened = points / scale
+    near = np.abs(whitened[:, None] - whitened).max(axis=2, initial=0.0) <= APART
+    kept: list[int] = []
+    for i in range(len(points)):
+        if not near[i, kept].any():
+            kept.append(i)
+    return points[kept]
 
 
 def block_of(user: User, reward: Reward | None) -> LinearBlock | None:

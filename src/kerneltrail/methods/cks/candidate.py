@@ -71,7 +71,7 @@ class Candidate:
         if parameters != [(slot.spec.name, slot.covariate) for slot in layout_of(composition).slots]:
             return None
         inputs = inputs_for(self.rows.user, composition, block=self.rows.block)
-        return inputs if gp.batch_search.can_search(inputs) is not None else None
+        return inputs if gp.whitened.can_search(inputs) is not None else None
 
     def log_prior(self, vector: Array) -> float:
         """Log density of the prior, in the unconstrained space."""

@@ -13,7 +13,7 @@ from kerneltrail.data import User
 from kerneltrail.data.simulate.truth import draw_target
 from kerneltrail.engines import one_blas_thread
 from kerneltrail.gp import LinearBlock, MapResult, Reward, find_map_path, inputs_for
-from kerneltrail.gp.batch_search import WhitenedPosterior
+from kerneltrail.gp.whitened import WhitenedPosterior
 from kerneltrail.kernels import Array, Atom, Composition, Hyperparameters, Priors, Product
 from kerneltrail.studies.bench.benchmark import Benchmark, Row, Tick, number, silent, text, time
 from kerneltrail.studies.sets import PAPER_BATCHES

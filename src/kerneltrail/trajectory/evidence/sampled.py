@@ -144,7 +144,7 @@ class Proposal:
         self.points = np.empty((0, k))
         self.log_likelihood = np.empty((0, batches))
         self._log_sum = np.empty(0)
-        self._searched = gp.batch_search.can_search(gp.inputs_for(rows, composition, block=block)) is not None
+        self._searched = gp.whitened.can_search(gp.inputs_for(rows, composition, block=block)) is not None
 
     def run(self) -> Draws:
         """Draw until no draw is heavy, or until there are enough."""
