@@ -38,6 +38,8 @@ def test_the_demonstration_runs_to_its_end_and_replays(folder):
     assert [line.partition(":")[0] for line in lines] == ["2026-03-02", "2026-03-03"]
     assert "policy 3 serves" in lines[-1]
     assert len(people) == 3
+    # Nobody's time is over at the end, or who is silent would need no call any more.
+    assert all(person.enrolled["ends_on"] > running.points[-1].at.date().isoformat() for person in people)
     kept = "\n".join(path.name for path in folder.rglob("*"))
     assert kept.count("ledger.db") >= 1
 

@@ -66,6 +66,8 @@ LABELS = {
 }
 MISSING, LATE, CORRECTED, UNDELIVERED = 0.05, 0.05, 0.03, 0.04
 """Shares of outcomes that never come, come a day late, are corrected, and of prompts that do not arrive."""
+STUDY_DAYS = 42
+"""Days for which somebody takes part. Only the first are simulated, so that at the end all still take part."""
 SILENT, HEARD_DAYS = 7, 2
 """The participant of this number, or the last one, is heard of on the first days only: somebody should call."""
 CALL = 0.02
@@ -210,8 +212,9 @@ class Demonstration:
             if monotonic() > deadline:
                 raise TrialError("the server did not become ready within two minutes")
             sleep(0.05)
+        ends_on = BEGIN.date() + timedelta(days=STUDY_DAYS - 1)
         for name in sorted({point.participant for point in self.points}):
-            app.enrol(name, timezone="UTC", starts_on=BEGIN.date(), ends_on=self.points[-1].at.date())
+            app.enrol(name, timezone="UTC", starts_on=BEGIN.date(), ends_on=ends_on)
         today, rungs = BEGIN.date(), dict[str, int]()
         for point in self.points:
             if point.at.date() != today:
