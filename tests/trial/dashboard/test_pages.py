@@ -122,6 +122,8 @@ def test_green_says_who_is_to_call_and_an_empty_trial_that_nobody_is_enrolled(tm
         assert "Who needs a call (0) Nobody is enrolled yet." in text
         enrol(trial, "later", starts_on=date(2026, 4, 1))
         assert "Nobody: nobody takes part now." in read(one)
+        time.go(minutes=13 * 60)  # a simulated trial's days pass in seconds, and who looks at it stays logged in
+        assert "Nobody: nobody takes part now." in read(one)
         enrol(trial, "p01")
         assert "Nobody: everybody's app asks for decisions" in read(one)
         trial.event("p01", "pause", at=time.now)

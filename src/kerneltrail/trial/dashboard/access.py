@@ -23,7 +23,7 @@ from kerneltrail.trial.dashboard.foresight import Foresight
 from kerneltrail.trial.dashboard.forms import fields_of
 from kerneltrail.trial.dashboard.jobs import Jobs
 from kerneltrail.trial.dashboard.kept import KeptPage, KeptPoints
-from kerneltrail.trial.dashboard.session import SESSION, Session, Sessions
+from kerneltrail.trial.dashboard.session import SESSION, Session, Sessions, person_clock
 from kerneltrail.trial.dashboard.templating import render
 from kerneltrail.trial.dashboard.texts import moment
 from kerneltrail.trial.ledger.folds import Key
@@ -166,7 +166,7 @@ async def _answered(
 
 async def _enters(desk: Desk, request: Request, scopes: Sequence[str]) -> bool:
     """Whether a session is good; one whose key has another scope is refused."""
-    session = desk.sessions.of(request.cookies.get(SESSION), desk.now())
+    session = desk.sessions.of(request.cookies.get(SESSION), person_clock())
     key = await desk.served.decide(desk.key, session)
     if key is None:
         return False

@@ -18,7 +18,7 @@ from kerneltrail.trial.dashboard.access import (
     needs,
     page,
 )
-from kerneltrail.trial.dashboard.session import LIFETIME, SESSION, VISIT, visit
+from kerneltrail.trial.dashboard.session import LIFETIME, SESSION, VISIT, person_clock, visit
 from kerneltrail.trial.dashboard.templating import asset
 from kerneltrail.trial.ledger.folds import Key
 from kerneltrail.trial.service.guard import LONGEST, expired, scopes_of
@@ -85,7 +85,7 @@ async def log_in(request: Request) -> Response:
         desk.tries.wait(address)
         return _form(request, status=403, words=_not_for_people(key), goal=goal)
     response = RedirectResponse(goal, 303)
-    cookie = desk.sessions.begin(key.id, desk.now())
+    cookie = desk.sessions.begin(key.id, person_clock())
     response.set_cookie(SESSION, cookie, max_age=int(LIFETIME.total_seconds()), **_cookie(request))
     return response
 

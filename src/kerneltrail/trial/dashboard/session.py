@@ -13,7 +13,7 @@ import secrets
 import threading
 from collections import OrderedDict
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from hashlib import sha256
 
 LIFETIME = timedelta(hours=12)
@@ -22,6 +22,11 @@ SESSION, VISIT = "kerneltrail_desk", "kerneltrail_desk_visit"
 """Cookies: of a session, and of somebody who has not logged in yet, for the log-in form."""
 SEVERAL = 10_000
 """Of so many sessions that were logged out is remembered that they were."""
+
+
+def person_clock() -> datetime:
+    """The time of whoever looks, by which a session ends: a trial that is simulated has a clock that runs ahead."""
+    return datetime.now(UTC)
 
 
 @dataclass(frozen=True)
