@@ -113,7 +113,7 @@ def plain_moves(scripted: bool = True) -> SimpleNamespace:
     names: dict = {"__name__": "plain"}
     for part in ("tally", "seat", "path", "plate", "rename"):
         source = (Path(urn_moves.__file__).parent / f"{part}.py").read_text(encoding="utf-8")
-        source = source.replace("@compiled()\n", "")
+        source = re.sub(r"@compiled\(.*\)\n", "", source)
         source = re.sub(r"from kerneltrail\.gp\.urn_moves\.tally import (\([^)]*\)|.*)\n", "", source)
         exec(compile(source, part, "exec"), names)
     if scripted:

@@ -8,6 +8,7 @@ all later processes. What must be the same to the bit, a fit that is stopped and
 
 from __future__ import annotations
 
+import gc
 import subprocess
 import sys
 from contextlib import suppress
@@ -115,4 +116,5 @@ def main() -> None:
 
 
 if __name__ == "__main__":
+    gc.set_threshold(100_000)  # a compiler makes objects by the million and drops few: it need not look so often
     main()

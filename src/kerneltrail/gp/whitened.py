@@ -22,12 +22,12 @@ from kerneltrail.gp.compiled_map import (
     CompiledPosterior,
     descend,
     expansion,
-    negative_log_posterior,
 )
 from kerneltrail.gp.evidence import Method, evidence_of, slope_of
 from kerneltrail.gp.features import FeatureLayout, feature_layout_for
 from kerneltrail.gp.inputs import Inputs
 from kerneltrail.gp.numerics import LOG_2PI
+from kerneltrail.gp.quasi_newton import FARTHEST
 from kerneltrail.kernels.families import NO_FAMILY
 
 Array = NDArray[np.float64]
@@ -37,6 +37,9 @@ STEP = 1e-4
 
 ITERATIONS = 200
 """Most steps of a search."""
+
+INSIDE = 0.99 * FARTHEST
+"""Where a compiled search begins, at the farthest: on the edge it could not take a step."""
 
 MANY = 100
 """Features up to which evidences are computed from them without asking whether the covariance would be quicker."""
@@ -217,7 +220,7 @@ class CompiledSearch:
         search that is finished is better than one beside it that is not. One that cannot hope to come below the
         `ceiling` is left ``behind``.
         """
-        point, gradient, inverse = start.copy(), np.zeros(len(start)), inverse.copy()
+        point, gradient, inverse = start.clip(-INSIDE, INSIDE), np.zeros(len(start)), inverse.copy()
         allowed = self.posterior.tol if tol is None else tol
         posterior = self._allowing(allowed)
         unlike = allowed - self.posterior.tol - self._constant
@@ -235,12 +238,18 @@ class CompiledSearch:
         """
         k = len(w)
         hessian, here, point = np.empty((k, k)), np.empty(k), w.copy()
-        if not math.isfinite(negative_log_posterior(w, self.posterior, self.layout, here)):
+        if not math.isfinite(self._value(point, here)):
             return None
         for i, step in enumerate(steps.tolist()):
             point[i] = w[i] + step
-            if not math.isfinite(negative_log_posterior(point, self.posterior, self.layout, hessian[i])):
+            if not math.isfinite(self._value(point, hessian[i])):
                 return None
             point[i] = w[i]
         hessian = (hessian - here) / steps[:, None]
         return 0.5 * (hessian + hessian.T)
+
+    def _value(self, w: Array, gradient: Array) -> float:
+        """Minus the log posterior up to a constant, its gradient written: a search that takes no step."""
+        unread = np.eye(len(w))
+        value: float = descend(w, gradient, unread, self.posterior, self.layout, 0.0, 0.0, 0, math.inf)[0]
+        return value

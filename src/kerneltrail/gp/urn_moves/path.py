@@ -55,7 +55,7 @@ def _count_path(target: Target, tally: Tally, steps: Steps, path: Codes, by: int
         parent = code + 1
 
 
-@compiled()
+@compiled(inline="always")
 def _filter(target: Target, steps: Steps, begin: int, end: int, shares: Array) -> Array:
     """Forward messages over (r, k) divided by N[k] + r + α, into `shares`, (T, T, S); the last one whole, (T, S).
 
@@ -127,7 +127,7 @@ def _log_steps(steps: Steps, path: Codes) -> float:
     return total
 
 
-@compiled()
+@compiled(inline="always")
 def redraw(target: Target, tally: Tally, steps: Steps, shares: Array, m: int, u: Any) -> bool:
     """A user's path by forward filtering and backward sampling (method (22)); whether it was accepted.
 

@@ -44,7 +44,7 @@ def _group(tally: Tally, runs: bool, number: int) -> tuple[int, int, int]:
     return parent, old, groups
 
 
-@compiled()
+@compiled(inline="always")
 def _draw_block(
     target: Target, tally: Tally, runs: bool, parent: int, old: int, new: int, b: int, block: Codes, u: Any
 ) -> int:
@@ -80,7 +80,7 @@ def _draw_block(
     return size
 
 
-@compiled()
+@compiled(inline="always")
 def replate(target: Target, tally: Tally, runs: bool, shift: Codes, block: Codes, u: Any) -> bool:
     """All customers of one table get another composition together (method (23)); whether they did.
 

@@ -11,7 +11,7 @@ from kerneltrail.gp.urn_moves.tally import Array, Codes, Tally, Target, accept, 
 from kerneltrail.kernels.compiled.cached import compiled
 
 
-@compiled()
+@compiled(inline="always")
 def transpose(target: Target, tally: Tally, u: Any) -> bool:
     """Two compositions change places in all paths; whether they did.
 

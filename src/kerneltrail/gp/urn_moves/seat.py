@@ -41,7 +41,7 @@ def _log_count(target: Target, tally: Tally, logs: Logs, p: int, s: int, by: int
         logs.bottoms[p - 1] = math.log(tally.totals[p] + target.alpha)
 
 
-@compiled()
+@compiled(inline="always")
 def reseat(target: Target, tally: Tally, logs: Logs, weights: Array, m: int, c: int, u: float) -> bool:
     """Seat customer c of user m by its conditional distribution (method (21)); whether that changed it."""
     codes, child = tally.codes, -1

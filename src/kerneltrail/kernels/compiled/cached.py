@@ -15,6 +15,7 @@ def compiled(**options: Any) -> Any:
 
     Machine code is kept beside the sources or in the user's cache folder. Where neither can be written, as in a
     read-only installation of a service without a home, it is compiled in every process, and a warning says so once.
+    With ``inline="always"`` a function that only one other calls is compiled as a part of that, once and not twice.
     """
 
     def decorate(function: Callable[..., Any]) -> Any:
