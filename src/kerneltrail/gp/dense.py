@@ -62,7 +62,7 @@ def factor_of(inputs: Inputs, values: Array, parts: list[list[Array]] | None = N
 
 
 def _check(inputs: Inputs, *results: Array | float) -> None:
-    if not all(np.isfinite(result).all() for result in results):
+    if not all(np.all(np.isfinite(result)) for result in results):
         raise NumericalError(
             f"the evidence of {inputs.label} is not finite: targets of size {np.abs(inputs.y).max():g} are too large "
             "for these hyperparameters"
@@ -90,7 +90,7 @@ def evidence(inputs: Inputs, values: Array) -> Array:
             continue
         with np.errstate(over="ignore", invalid="ignore"):
             log[s] = prefix_evidence(lower, inputs.y, inputs.ends)
-        _check(inputs, log[s])
+        _check(inputs, log[s, -1])  # a sum over all rows, so what is not finite shows there
     return log
 
 

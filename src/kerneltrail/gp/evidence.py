@@ -132,19 +132,18 @@ def _compute(
         raise KernelError(f"{inputs.composition} has an atom without a spectral form: use method 'dense' or 'auto'")
     results = np.full((len(values), 1 + inputs.layout.size if gradient else len(inputs.ends)), np.nan)
     rank = np.zeros(len(values), dtype=np.int64)
-    if (
-        layout is not None
-        and len(values)
-        and not (method == "dense" or (method == "auto" and layout.tensor and inputs.rows < FEW))
-    ):
+    rest = np.arange(len(values))
+    by_matrix = method == "dense" or (method == "auto" and layout is not None and layout.tensor and inputs.rows < FEW)
+    if layout is not None and len(values) and not by_matrix:
         for part, expansion in expansions(inputs, layout, values, tol):
             results[part], rank[part] = _by_series(inputs, expansion, method, part.start, gradient=gradient)
-    rest = np.flatnonzero(~_finite(results))
+        rest = np.flatnonzero(~_finite(results))
     if len(rest):
         rank[rest] = 0
-        results[rest] = _by_matrix(inputs, values[rest], gradient=gradient)
-        for s in rest[~_finite(results[rest])]:
-            results[s], rank[s] = _by_reflections(inputs, values[s], layout, tol, gradient=gradient)
+        results[rest] = found = _by_matrix(inputs, values[rest], gradient=gradient)
+        if not np.isfinite(found).all():
+            for s in rest[~_finite(found)]:
+                results[s], rank[s] = _by_reflections(inputs, values[s], layout, tol, gradient=gradient)
     return results, rank
 
 

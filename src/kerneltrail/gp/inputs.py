@@ -107,10 +107,15 @@ class Inputs:
         rows = self.y[None, :] if self.weighted is None else np.vstack([self.weighted.T, self.y])
         return sealed(np.ascontiguousarray(rows))
 
-    @property
+    @cached_property
+    def _kernel(self) -> str:
+        """For messages, which are made ready before there is anything to say: the kernel in writing."""
+        return str(self.composition) if self.composition else "noise alone"
+
+    @cached_property
     def label(self) -> str:
         """For messages: which kernel, which user, how many rows."""
-        return f"{self.composition or 'noise alone'} for user {self.user!r} ({self.rows} rows)"
+        return f"{self._kernel} for user {self.user!r} ({self.rows} rows)"
 
     def upto(self, count: int) -> Inputs:
         """The first `count` rows as one batch."""
@@ -122,17 +127,15 @@ class Inputs:
 
     def vectors(self, thetas: object) -> Array:
         """Unconstrained hyperparameter vectors as an array (S, k), checked."""
-        u = real_numbers(thetas, f"hyperparameters of {self.composition or 'noise alone'}", ndmin=2)
+        u = real_numbers(thetas, f"hyperparameters of {self._kernel}", ndmin=2)
         if u.ndim != 2 or u.shape[1] != self.layout.size:
             raise KernelError(
-                f"{self.composition or 'noise alone'} has {self.layout.size} hyperparameters "
+                f"{self._kernel} has {self.layout.size} hyperparameters "
                 f"({', '.join(self.layout.names)}); got vectors of shape {u.shape}"
             )
         if not np.isfinite(u).all():
             s, k = np.argwhere(~np.isfinite(u))[0]
-            raise KernelError(
-                f"{self.layout.names[k]} of {self.composition or 'noise alone'} is {u[s, k]} in vector {s}"
-            )
+            raise KernelError(f"{self.layout.names[k]} of {self._kernel} is {u[s, k]} in vector {s}")
         return u
 
     def natural(self, thetas: object) -> Array:

@@ -48,7 +48,7 @@ def factorise(
         return np.empty((0, 0))
     diagonal = np.diagonal(matrix).copy()
     with np.errstate(over="ignore", invalid="ignore"):  # told by the next line
-        scale = float(np.mean(diagonal))
+        scale = float(diagonal.sum()) / size
     if not np.isfinite(scale) or scale <= 0.0:
         raise NumericalError(
             f"{what} has a diagonal of mean {scale}: hyperparameters or covariates have over- or underflowed"
@@ -61,7 +61,7 @@ def factorise(
     pivots = np.diagonal(lower)
     if info == 0 and not np.isfinite(pivots.sum()):  # not every LAPACK stops at a pivot that is no number
         raise NumericalError(f"{what} has entries that are not finite: hyperparameters have overflowed")
-    if info != 0 or (resolution and np.any(pivots * pivots < resolution * diagonal)):
+    if info != 0 or (resolution and (pivots * pivots < resolution * diagonal).any()):
         raise NumericalError(
             too_small(f"{what} is not positive definite", None, f"variances of up to {diagonal.max():g}")
         )
