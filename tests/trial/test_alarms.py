@@ -131,6 +131,24 @@ def test_an_update_with_nothing_to_learn_from_is_not_missed(tmp_path, time):
     trial.close()
 
 
+def test_times_before_an_amendment_are_those_of_the_protocol_before_it(tmp_path, time):
+    trial = begun(tmp_path / "amended.db", time, protocol=agreed(updates={"daily": "03:00"}))
+    enrol(trial, "p01")
+    goes(trial, time, 1)
+    time.now = datetime(2026, 3, 2, 3, 10, tzinfo=UTC)
+    trial.update(reason=trial.due())
+    time.go(hours=3)
+    trial.freeze(agreed(updates={"daily": "05:00"}), reason="quieter then", by="ann")
+    assert trial.due() == ""  # five o'clock was over before it was agreed on
+    time.now = datetime(2026, 3, 3, 3, 30, tzinfo=UTC)
+    assert trial.due() == ""
+    time.go(hours=2)
+    assert trial.due() == "the protocol says an update at 2026-03-03 05:00 (UTC)"
+    trial.freeze(agreed(updates={"daily": "12:00"}), reason="later still", by="ann")
+    assert trial.due() == "the protocol says an update at 2026-03-03 05:00 (UTC)"  # it has not been made
+    trial.close()
+
+
 def test_an_update_is_due_after_so_many_outcomes(tmp_path, time):
     trial = begun(tmp_path / "counted.db", time, protocol=agreed(updates={"every": 4}))
     enrol(trial, "p01")

@@ -20,7 +20,7 @@ UNDONE = ("failed", "killed", "superseded")
 def due(state: State, protocol: Protocol, now: datetime, dead: Update | None = None) -> str:
     """Why an update is due at a time, or nothing; one that is `dead` was begun and does not count."""
     done = [each for each in state.updates.values() if each is not dead]
-    return _by_count(state, protocol, done) or _by_clock(state, protocol, now, done)
+    return _by_count(state, protocol, done) or _by_clock(state, now, done)
 
 
 def overdue(state: State, protocol: Protocol, now: datetime, grace: timedelta) -> str:
@@ -29,10 +29,10 @@ def overdue(state: State, protocol: Protocol, now: datetime, grace: timedelta) -
     One is not missed that would have had nothing to learn from: no outcome came between the last one and its time.
     """
     done = list(state.updates.values())
-    by_count, planned = _by_count(state, protocol, done, 2), last_planned(protocol, now - grace)
+    by_count, planned = _by_count(state, protocol, done, 2), _planned(state, now - grace)
     if by_count or planned is None or not any(instant(each.received_at) <= planned for each in _new(state, done)):
         return by_count
-    return _by_clock(state, protocol, now - grace, done)
+    return _by_clock(state, now - grace, done)
 
 
 def _new(state: State, updates: list[Update]) -> Iterator[Outcome]:
@@ -56,13 +56,23 @@ def counts(update: Update) -> bool:
     return update.result is None or update.result["state"] not in UNDONE
 
 
-def _by_clock(state: State, protocol: Protocol, now: datetime, updates: list[Update]) -> str:
-    planned = last_planned(protocol, now)
-    if planned is None or not state.protocols or planned <= instant(state.protocols[0].received_at):
+def _by_clock(state: State, now: datetime, updates: list[Update]) -> str:
+    planned = _planned(state, now)
+    if planned is None or any(counts(update) and instant(update.started_at) >= planned for update in updates):
         return ""
-    if any(counts(update) and instant(update.started_at) >= planned for update in updates):
-        return ""
-    return f"the protocol says an update at {planned:%Y-%m-%d %H:%M} ({protocol.updates.timezone})"
+    return f"the protocol says an update at {planned:%Y-%m-%d %H:%M} ({planned.tzinfo})"
+
+
+def _planned(state: State, now: datetime) -> datetime | None:
+    """The newest time up to `now` at which the protocol that was in force then wanted an update."""
+    until = now
+    for version in reversed(state.protocols):
+        begun = instant(version.received_at)
+        planned = last_planned(Protocol.from_json(version.payload["protocol"]), until)
+        if planned is not None and planned > begun:
+            return planned
+        until = min(until, begun)
+    return None
 
 
 def last_planned(protocol: Protocol, now: datetime) -> datetime | None:
