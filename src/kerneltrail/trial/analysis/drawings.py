@@ -32,7 +32,6 @@ from kerneltrail.trial.analysis.effects import ActingEffect, ActingEffects, wher
 from kerneltrail.trial.analysis.excursion import Estimate
 from kerneltrail.trial.analysis.personal import Statistic
 from kerneltrail.trial.analysis.record import Record
-from kerneltrail.trial.ratio import Tenth
 
 COLOURS = (BLUE, ORANGE, GREEN, PURPLE, VERMILION, "#56B4E9", "#F0E442")
 SPARE = "#CFCFCF"
@@ -129,24 +128,6 @@ def _box(ax: Axes, x: float, y: float, text: str, *, bold: bool) -> None:
 
 def _arrow(ax: Axes, start: tuple[float, float], end: tuple[float, float]) -> None:
     ax.annotate("", end, start, arrowprops={"arrowstyle": "-|>", "color": FAINT, "linewidth": 1.2}, zorder=1)
-
-
-def draws_drawing(tenths: Sequence[Tenth], width: float) -> Figure:
-    """The share that acted against the probability of acting, with its interval; on the line they agree."""
-    with styled(width, 3.2) as figure:
-        ax = figure.subplots()
-        ax.plot([0.0, 1.0], [0.0, 1.0], color=FAINT, linewidth=1.2, label="as the probabilities say")
-        x = [each.mean for each in tenths]
-        y = np.array([each.share.mean for each in tenths])
-        low, high = (np.array([getattr(each.share, name) for each in tenths]) for name in ("low", "high"))
-        ax.errorbar(
-            x, y, yerr=[y - low, high - y], color=BLUE, marker="o", linestyle="none", capsize=3,
-            label=f"share that acted, {100 * tenths[0].share.level:g} % interval",
-        )  # fmt: skip
-        ax.set(xlim=(0.0, 1.0), ylim=(0.0, 1.0), xlabel="probability of acting", ylabel="share that acted")
-        rule(ax)
-        legend(figure, columns=1 if width < NARROW_BELOW else 2)
-    return figure
 
 
 def gaps_drawing(gaps: Sequence[Gap], width: float) -> Figure:

@@ -18,6 +18,7 @@ from kerneltrail.trial.analysis.course import too_young, waited_for
 from kerneltrail.trial.analysis.effects import moderated_words, primary_words
 from kerneltrail.trial.analysis.record import Record
 from kerneltrail.trial.analysis.tables import Table
+from kerneltrail.trial.realised import Realised, draw_realised
 
 GROUPS = ("all", "assigned to act", "assigned not to act")
 """Of missing outcomes; the others are periods."""
@@ -189,7 +190,10 @@ def _fidelity(analysis: Analysis, tables: dict[str, Table]) -> list[Block]:
             f"Decisions by tenth of their probability. In a sound trial about {off} of 100 such intervals miss the "
             "line by chance; what is more than chance is said above."
         )
-        blocks.append(Picture.of(lambda width: drawings.draws_drawing(fidelity.tenths, width), alt, caption))
+        data = Realised.of(fidelity.tenths)
+        blocks.append(
+            Picture.of(lambda width: draw_realised(data, width=width, doing="acting", done="acted"), alt, caption)
+        )
     more = [_shown(tables[name]) for name in ("draws", "versions", "conduct", "incidents")]
     return [*blocks, Expert("The numbers", more)]
 

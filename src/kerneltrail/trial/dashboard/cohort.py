@@ -17,14 +17,7 @@ from kerneltrail.report.page import Block, Expert, Paragraph, Section, Table
 from kerneltrail.trajectory.new_user import NewUser
 from kerneltrail.trial.alarms import DUE_WORDS
 from kerneltrail.trial.checks import LEVEL
-from kerneltrail.trial.dashboard.cohort_figures import (
-    Histogram,
-    Realised,
-    Series,
-    draw_histogram,
-    draw_realised,
-    draw_series,
-)
+from kerneltrail.trial.dashboard.cohort_figures import Histogram, Series, draw_histogram, draw_series
 from kerneltrail.trial.dashboard.descriptions import descriptions_section
 from kerneltrail.trial.dashboard.drawing import GALLERY, places
 from kerneltrail.trial.dashboard.outcomes import HIDDEN, settled_mean
@@ -34,6 +27,7 @@ from kerneltrail.trial.ledger.entries import instant
 from kerneltrail.trial.ledger.folds import State
 from kerneltrail.trial.protocol import Protocol
 from kerneltrail.trial.ratio import RARE, by_version, ratio, tenths, unlikely
+from kerneltrail.trial.realised import Realised, draw_realised
 
 NOON = time(12)
 

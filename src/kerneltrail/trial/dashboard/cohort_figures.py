@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,7 +9,6 @@ from matplotlib.figure import Figure
 
 from kerneltrail.report.figures import BLUE, INK, Bars, histograms, legend, rule, styled
 from kerneltrail.trial.dashboard.drawing import columns, time_axis
-from kerneltrail.trial.ratio import Tenth
 
 BINS = 20
 
@@ -29,43 +27,6 @@ def draw_histogram(data: Histogram, *, width: float) -> Figure:
     bars = Bars("How many decisions had which probability", "probability of sending", edges.tolist(), heights.tolist(),
                 band=data.limits)  # fmt: skip
     return histograms([bars], columns=1, width=width, height=2.4)
-
-
-@dataclass(frozen=True)
-class Realised:
-    """Shares that were sent beside the mean probability, with intervals."""
-
-    mean: tuple[float, ...]
-    share: tuple[float, ...]
-    low: tuple[float, ...]
-    high: tuple[float, ...]
-
-    @classmethod
-    def of(cls, tenths: Sequence[Tenth]) -> Realised:
-        """Those of decisions in tenths by their probability."""
-        shares = [each.share for each in tenths]
-        return cls(
-            tuple(each.mean for each in tenths),
-            tuple(each.mean for each in shares),
-            tuple(each.low for each in shares),
-            tuple(each.high for each in shares),
-        )
-
-
-def draw_realised(data: Realised, *, width: float) -> Figure:
-    """On the dashed line messages were sent as often as the probabilities say."""
-    with styled(width, 3.1) as figure:
-        ax = figure.subplots()
-        ax.plot([0, 1], [0, 1], color=INK, linewidth=1.0, linestyle=(0, (4, 3)), label="as it should be")
-        share = np.array(data.share)
-        ax.errorbar(
-            data.mean, share, yerr=[share - np.array(data.low), np.array(data.high) - share], fmt="o", markersize=5,
-            color=BLUE, elinewidth=1.4, capsize=3, label="sent, with 95 % interval",
-        )  # fmt: skip
-        ax.set(xlim=(0, 1), ylim=(-0.02, 1.02), xlabel="mean probability of sending", ylabel="share that was sent")
-        rule(ax)
-        legend(figure, columns=2)
-    return figure
 
 
 @dataclass(frozen=True)
