@@ -59,6 +59,12 @@ def test_people_complete_when_their_last_day_is_over_and_not_in_its_morning(reco
     assert "the last day of 7 was not over" in flows[0].words()
 
 
+def test_nobody_completes_a_trial_that_was_broken_off(record):
+    """Months later the last day is over by the calendar, but nothing was recorded since weeks before it."""
+    broken_off = replace(record, until=datetime(2026, 2, 20, tzinfo=UTC), now=datetime(2026, 8, 1, tzinfo=UTC))
+    assert (flow_of(broken_off).completed, flow_of(broken_off).ongoing) == (0, 7)
+
+
 def test_who_is_not_in_the_analysis_is_counted_once(tmp_path):
     """Of five, one never started and is removed, one never started, one is removed, one has no outcome."""
     time = Time(BEGIN)

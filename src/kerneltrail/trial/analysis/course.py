@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import date, datetime
+from datetime import date, datetime, timedelta
 from zoneinfo import ZoneInfo
 
 import numpy as np
@@ -27,6 +27,10 @@ NONE_YET = "none yet"
 OTHERS = "others"
 
 
+SILENT = timedelta(days=7)
+"""So long after the last entry about anybody, a trial is no longer running."""
+
+
 @dataclass(frozen=True)
 class Flow:
     """How many participants there were at each step.
@@ -39,7 +43,8 @@ class Flow:
         withdrawn: who withdrew.
         removed: whose data were removed, which leaves nothing to analyse.
         completed: who started, and did not leave until their last day was over.
-        ongoing: who have not left, and whose last day was not over when it was analysed.
+        ongoing: who have not left, and whose last day was not over when it was analysed, nor a week after the record's
+            end: of a trial that was broken off, nobody completes by the calendar.
         nothing_usable: who started, whose data are there, and who are not in the analysis.
         analysed: with at least one decision at which somebody could act and that has an outcome.
     """
@@ -98,7 +103,7 @@ def _end(person: Participant, record: Record) -> str:
         return "removed"
     if person.status() == "withdrawn":
         return "withdrawn"
-    if may_go_on(person, record.now):
+    if may_go_on(person, min(record.now, record.until + SILENT)):
         return "ongoing"
     return "completed" if _started(person, record.now) else "never started"
 
