@@ -39,7 +39,7 @@ def study_page(study: Study, summary: Summary) -> str:
     ]
     seeds = max((line.seeds for line in summary.lines), default=0)
     lead = (
-        f"{counted(seeds, 'simulated trial')} of each design, with people of the kind {study.population.name}, before "
+        f"{counted(seeds, 'simulated trial')} of each design, with simulated people ({study.population.name}), before "
         f"anybody takes part. Outcome: {study.protocol.reward.outcome}. {study.population.availability} After ±: "
         "standard errors over trials."
     )
