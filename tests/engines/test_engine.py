@@ -7,6 +7,7 @@ import sys
 import time
 from pathlib import Path
 
+import numpy as np
 import pytest
 from threadpoolctl import threadpool_info
 
@@ -45,6 +46,26 @@ def ended(shared):
     os.kill(os.getpid(), signal.SIGKILL)
 
 
+def as_they_arrive(shared, number):
+    """Sums of two arrays, and which of them can be written to."""
+    fixed, free = shared
+    return fixed.sum(), free.sum(), fixed.flags.writeable, free.flags.writeable, fixed.flags.aligned
+
+
+def is_of_a_file(shared, number):
+    """Whether the memory of an array is that of a file, which several processes can have in common."""
+    assert shared.sum() == len(shared)
+    start = shared.__array_interface__["data"][0]
+    for line in Path("/proc/self/smaps").read_text().splitlines():
+        head = line.split(maxsplit=1)[0]
+        if "-" in head and not head.endswith(":"):
+            begin, end = (int(each, 16) for each in head.split("-"))
+            inside = begin <= start < end
+        elif inside and head == "Anonymous:" and int(line.split()[1]):
+            return False
+    return True
+
+
 def jobs(*numbers):
     return ((number, (number,)) for number in numbers)
 
@@ -53,6 +74,14 @@ def jobs(*numbers):
 class TestEngines:
     def test_every_result_comes_with_its_key(self, engine):
         assert dict(engine.run(plus, jobs(*range(10, 40)), 1)) == {number: number + 1 for number in range(10, 40)}
+
+    @pytest.mark.parametrize("rows", [3, 40_000])
+    def test_arrays_arrive_as_they_are(self, engine, rows):
+        fixed, free = np.full((rows, 2), 0.5), np.full(rows, 0.25)
+        fixed.setflags(write=False)
+        assert dict(engine.run(as_they_arrive, jobs(1, 2), (fixed, free))) == dict.fromkeys(
+            (1, 2), (rows, 0.25 * rows, False, True, True)
+        )
 
     def test_a_job_that_fails_stops_no_other(self, engine):
         found = dict(engine.run(plus, jobs(2, 3, 4), 1))
@@ -133,3 +162,11 @@ def lives(pid):
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
     except (FileNotFoundError, ProcessLookupError):
         return False
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="asks Linux whose memory it is")
+def test_processes_read_what_nobody_may_change_in_one_place():
+    rows = np.ones(200_000)
+    rows.setflags(write=False)
+    assert dict(Local(2).run(is_of_a_file, jobs(1, 2), rows)) == {1: True, 2: True}
+    assert dict(Local(2).run(is_of_a_file, jobs(1, 2), rows.copy())) == {1: False, 2: False}

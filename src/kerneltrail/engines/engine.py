@@ -8,10 +8,11 @@ the order: a job must depend on nothing else. What was registered from outside (
 from __future__ import annotations
 
 import os
+import pickle
 import threading
 import traceback
 import warnings
-from collections.abc import Callable, Hashable, Iterable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
@@ -34,6 +35,9 @@ joblib = lazy_loader.load("joblib")
 
 SHARED = 100_000
 """Bytes from which an array is written once for all processes, instead of being sent with every job."""
+
+ALIGNED = 64
+"""Bytes to which the values of an array are aligned."""
 
 K = TypeVar("K", bound=Hashable)
 R = TypeVar("R")
@@ -157,7 +161,8 @@ class PackedRun:
     Attributes:
         name: a digest of the rest.
         registered: what was registered from outside; apart, since it must be known before the content is read.
-        content: the function and what its jobs share.
+        content: the function and what its jobs share, `joined` with the values of arrays that nobody may change. All
+            processes of a machine read those in one place, where each would have a copy of everybody's rows.
     """
 
     name: str
@@ -167,8 +172,23 @@ class PackedRun:
     @classmethod
     def of(cls, function: Function[Any], shared: Any) -> PackedRun:
         """Pack a function and what its jobs share."""
-        registered, content = _as_bytes(carried()), _as_bytes((function, shared))
+        fixed: list[memoryview] = []
+
+        def is_inside(buffer: pickle.PickleBuffer) -> bool:
+            raw = buffer.raw()
+            if raw.readonly:
+                fixed.append(raw)
+            return not raw.readonly
+
+        registered = np.frombuffer(cloudpickle.dumps(carried()), dtype=np.uint8)
+        content = joined([cloudpickle.dumps((function, shared), protocol=5, buffer_callback=is_inside), *fixed])
         return cls(blake(registered, content).hex(), registered, content)
+
+    def read(self) -> tuple[Callable[..., Any], Any]:
+        """The function, and what its jobs share."""
+        packed, *fixed = parts_of(self.content)
+        function, shared = pickle.loads(packed, buffers=fixed)
+        return function, shared
 
     def __call__(self, key: K, arguments: tuple[Any, ...] | bytes) -> tuple[K, Any]:
         """Do one job; its arguments may be packed, since they may need what was registered."""
@@ -177,7 +197,7 @@ class PackedRun:
                 if self.name not in _READ:
                     _READ.clear()
                     adopt(cloudpickle.loads(self.registered))
-                    _READ[self.name] = cloudpickle.loads(self.content)
+                    _READ[self.name] = self.read()
                 function, shared = _READ[self.name]
                 given = cloudpickle.loads(arguments) if isinstance(arguments, bytes) else arguments
                 with one_blas_thread():
@@ -193,8 +213,29 @@ _ONE = threading.Lock()
 """Held by the one job that a worker does: neither registries nor the number of BLAS threads are a thread's own."""
 
 
-def _as_bytes(thing: Any) -> NDArray[np.uint8]:
-    return np.frombuffer(cloudpickle.dumps(thing), dtype=np.uint8)
+def joined(parts: Sequence[bytes | memoryview]) -> NDArray[np.uint8]:
+    """Parts as one array of bytes, which begins with how many they are and where each begins and ends.
+
+    >>> [bytes(part) for part in parts_of(joined([b"one", b"", b"three"]))]
+    [b'one', b'', b'three']
+    """
+    places, start = [], ALIGNED * -(-8 * (1 + 2 * len(parts)) // ALIGNED)
+    for part in parts:
+        places += [start, start + len(part)]
+        start += ALIGNED * -(-len(part) // ALIGNED)
+    whole = np.zeros(start, dtype=np.uint8)
+    whole[: 8 * (1 + len(places))].view(np.int64)[:] = [len(parts), *places]
+    for part, begin, end in zip(parts, places[::2], places[1::2], strict=True):
+        whole[begin:end] = np.frombuffer(part, dtype=np.uint8)
+    return whole
+
+
+def parts_of(whole: NDArray[np.uint8]) -> list[memoryview]:
+    """The parts of what was `joined`, where they are; none can be written to."""
+    view = whole.data.toreadonly()
+    count = int(whole[:8].view(np.int64)[0])
+    places = whole[8 : 8 + 16 * count].view(np.int64).reshape(count, 2).tolist()
+    return [view[begin:end] for begin, end in places]
 
 
 def _portable(problem: Exception) -> Exception:

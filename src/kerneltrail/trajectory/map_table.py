@@ -11,7 +11,7 @@ others (method §5.7).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
 
@@ -25,6 +25,7 @@ from kerneltrail.gp import LinearBlock, Reward
 from kerneltrail.kernels import Array, Composition, Pool
 from kerneltrail.store.code import registered_code
 from kerneltrail.store.digest import code, digest, seed_of
+from kerneltrail.store.packed import PackedTable
 
 MEAN_WEIGHT = 0.25
 """How many users the prior's mean is worth: it is vague, so one user's well-determined value should outweigh it."""
@@ -94,7 +95,7 @@ class Fits:
         return np.array([batches, size], dtype=np.int32).tobytes() + exact.tobytes() + rough.tobytes()
 
     @classmethod
-    def unpacked(cls, data: bytes) -> Fits:
+    def unpacked(cls, data: bytes | memoryview) -> Fits:
         """From `packed`."""
         batches, size = np.frombuffer(data, dtype=np.int32, count=2).tolist()
         exact = np.frombuffer(data, offset=8, count=batches * (size + 2))
@@ -178,10 +179,10 @@ def group_of(composition: Composition, thetas: Sequence[Array], prior: gp.map.Pr
     return Group(composition, mean, np.minimum(variance, variance0), n)
 
 
-def _fits(table: MapTable, user: int, mask: int) -> Fits:
-    """One job of a table; at module level, so that another process can do it."""
+def _fits(table: MapTable, user: int, mask: int) -> bytes:
+    """One job of a table, packed; at module level, so that another process can do it."""
     keep_freed_memory()
-    return table.fit(user, mask)
+    return table.fit(user, mask).packed()
 
 
 class MapTable:
@@ -204,7 +205,7 @@ class MapTable:
         self.settings = settings or MapSettings()
         self.reward = reward
         self.on_new: Callable[[MapTable, list[tuple[int, int]]], None] | None = None
-        self._known: dict[tuple[int, int], bytes] = {}
+        self._known: PackedTable[tuple[int, int]] = PackedTable()
 
     def __getstate__(self) -> dict[str, object]:
         return {**self.__dict__, "on_new": None}  # worker processes keep nothing on disk
@@ -240,9 +241,13 @@ class MapTable:
 
     def get(self, user: int, mask: int) -> Fits:
         """The fits of one composition to one user's batches."""
+        return Fits.unpacked(self.packed(user, mask))
+
+    def packed(self, user: int, mask: int) -> bytes:
+        """The same as bytes, as they travel to another process."""
         if (user, mask) not in self._known:
             self.put(user, mask, self.fit(user, mask))
-        return Fits.unpacked(self._known[user, mask])
+        return bytes(self._known[user, mask])
 
     def fit(self, user: int, mask: int) -> Fits:
         """The fits, computed anew."""
@@ -271,10 +276,16 @@ class MapTable:
         if progress is not None:
             progress(0, len(missing))
         engine = engine_for(workers) if len(missing) > 4 else Serial()  # for a few, processes cost more than they save
-        jobs = {self.key(*pair): pair for pair in missing}
-        ready = results(engine, _fits, jobs.items(), self.without_fits())
+        begun: dict[str, tuple[int, int]] = {}
+
+        def jobs() -> Iterator[tuple[str, tuple[int, int]]]:
+            for pair in missing:
+                begun[key := self.key(*pair)] = pair
+                yield key, pair
+
+        ready = results(engine, _fits, jobs(), self.without_fits())
         for done, (key, fits) in enumerate(ready, start=1):
-            self.put(*(pair := jobs[key]), fits)
+            self._known[pair := begun.pop(key)] = fits
             if self.on_new is not None:
                 self.on_new(self, [pair])
             if progress is not None:

@@ -29,7 +29,7 @@ def faked(monkeypatch):
         return {
             "samples": users, "candidates": 45, "seconds_fits": 2.0 * users * rows, "seconds_chains": 8.0,
             "seconds_sweep": 0.2, "seconds_choice": 1.0, "peak": 5_000_000_000, "worker_peak": None,
-            "sent": 161_000_000, "model_bytes": 900, "workers": 2,
+            "together": 6_000_000_000, "sent": 161_000_000, "model_bytes": 900, "workers": 2,
         }  # fmt: skip
 
     monkeypatch.setattr(ScaleBenchmark, "_take", take)
@@ -54,7 +54,7 @@ def test_fits_of_few_users_are_multiplied_up_and_said_to_be(faked):
     assert rows[1]["seconds_fits"] == 600.0
     said = "\n".join(ScaleBenchmark.markdown(rows))
     assert "multiplied up" in said
-    assert "| 30 | 5 | 45 | ≈ 600.0 | 20.00 | 0.200 | 1.0 | 5.0 GB |  | 161 MB | 900 B |" in said
+    assert "| 30 | 5 | 45 | ≈ 600.0 | 20.00 | 0.200 | 1.0 | 5.0 GB |  | 6.0 GB | 161 MB | 900 B |" in said
     assert "multiplied up" not in "\n".join(ScaleBenchmark.markdown(rows[:1]))
     assert len(list(bench.tables(rows))) == 2
 
@@ -106,5 +106,6 @@ def test_a_footprint_counts_what_workers_take():
     assert taken.seconds > 0.3  # of 0.5; what a worker took after the last look at it is missed
     assert taken.worker_peak > 60_000_000
     assert taken.peak > 10_000_000
+    assert taken.together > 10_000_000
     assert 100_000 <= written < 10_000_000
     assert taken.seconds == taken.seconds  # it has ended: nothing is added

@@ -265,11 +265,11 @@ def test_nothing_heavy_is_loaded_with_the_evidences():
     assert done.stdout.split() == ["False", "False"]
 
 
-def test_packed_values_are_the_same():
+def test_packed_values_are_the_same_where_single_precision_holds_what_says_how_far_to_trust():
     values = SampledValues(
-        np.array([-1.5, -2.5]), np.array([0.1, 0.9]), np.array([80.0, 3.0]), np.array([False, True]), 192
+        np.array([-1.1, -2.5]), np.array([0.125, 0.75]), np.array([80.0, 3.0]), np.array([False, True]), 192
     )
-    again = SampledValues.unpacked(*values.packed())
+    again = SampledValues.unpacked(values.packed())
     assert again.draws == 192
     for name in ("log_evidence", "pareto_k", "size", "replaced"):
         np.testing.assert_array_equal(getattr(again, name), getattr(values, name))

@@ -16,6 +16,9 @@ from typing import Self
 POLL = 0.1
 """Seconds between two looks at memory: a peak that is shorter may be missed."""
 
+EVERY = 20
+"""Looks between two at what all processes have together, which takes the system longer."""
+
 _PROC = Path("/proc")
 
 
@@ -38,6 +41,9 @@ class Footprint:
         """Most bytes of memory of this process."""
         self.worker_peak = 0
         """Most bytes of memory of one worker."""
+        self.together = 0
+        """Most bytes of memory of all of them together, what several have in common counted once."""
+        self._looks = 0
 
     def __enter__(self) -> Self:
         self._look()
@@ -77,7 +83,11 @@ class Footprint:
 
     def _look(self) -> None:
         self.peak = max(self.peak, _memory(os.getpid()))
-        for pid in _children(os.getpid()):
+        children = _children(os.getpid())
+        if self._looks % EVERY == 0:
+            self.together = max(self.together, sum(_share(pid) for pid in (os.getpid(), *children)))
+        self._looks += 1
+        for pid in children:
             with suppress(OSError, ValueError, IndexError):  # it has ended meanwhile; what it took until then counts
                 fields = (_PROC / str(pid) / "stat").read_text().rpartition(")")[2].split()
                 self._workers[pid] = (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
@@ -88,6 +98,14 @@ def _memory(pid: int) -> int:
     """Bytes of memory that a process has now; 0 where nobody knows."""
     with suppress(OSError, ValueError, IndexError):
         return int((_PROC / str(pid) / "statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    return 0
+
+
+def _share(pid: int) -> int:
+    """Bytes of memory of a process, where a page that n processes have counts as its n-th part; 0 where unknown."""
+    with suppress(OSError, ValueError, StopIteration):
+        lines = (_PROC / str(pid) / "smaps_rollup").read_text().splitlines()
+        return int(next(line for line in lines if line.startswith("Pss:")).split()[1]) * 1024
     return 0
 
 

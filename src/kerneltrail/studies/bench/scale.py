@@ -77,6 +77,7 @@ class ScaleBenchmark(Benchmark):
     }  # fmt: skip
     sizes: ClassVar[Mapping[str, Callable[[Row], str]]] = {
         "parent": lambda row: size_of(row["peak"]), "a worker": lambda row: size_of(row["worker_peak"]),
+        "together": lambda row: size_of(row.get("together")),
         "sent to chains": lambda row: size_of(row["sent"]), "model file": lambda row: size_of(row["model_bytes"]),
     }  # fmt: skip
 
@@ -171,6 +172,7 @@ class ScaleBenchmark(Benchmark):
             "seconds_choice": marks["choice"] - marks["chains"],
             "peak": taken.peak if taken.known else None,
             "worker_peak": taken.worker_peak or None,
+            "together": taken.together or None,
             "sent": None if written is None or sent is None else sent - written,
             "model_bytes": model_bytes,
             "workers": os.cpu_count(),
@@ -200,7 +202,8 @@ class ScaleBenchmark(Benchmark):
             f"Processor seconds; {first['batches']} batches of {first['batch']} rows for each user, "
             f"{first['products']} products, {first['workers']} workers. A sweep is that of one of {first['chains']} "
             f"chains, with what it takes to begin divided among {first['sweeps']} sweeps. What is sent to chains is "
-            "all that is written while they run. Memory is the most that one process had at one time.",
+            "all that is written while they run. Memory is the most that one process had at one time; together, the "
+            "most that all had, with what they have in common counted once.",
         ]
         if any(row["short"] for row in rows):
             paragraphs.append(

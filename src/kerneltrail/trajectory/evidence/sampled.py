@@ -24,6 +24,7 @@ from kerneltrail.gp import LinearBlock
 from kerneltrail.gp.importance import Component, effective_size, log_normal_density, log_sum
 from kerneltrail.kernels import Array, Composition
 from kerneltrail.store.digest import seed_of
+from kerneltrail.store.packed import PackedTable
 from kerneltrail.trajectory import sampler
 from kerneltrail.trajectory.evidence.base import TOLERANCE, PathEvidence
 from kerneltrail.trajectory.map_table import Fits, Group, MapTable, block_of
@@ -101,14 +102,19 @@ class SampledValues:
     replaced: np.ndarray[tuple[int], np.dtype[np.bool_]]
     draws: int
 
-    def packed(self) -> tuple[Array, int]:
-        """As one array, (4, T), and the number of draws: of 10,000 users with a hundred compositions are a million."""
-        return np.array([self.log_evidence, self.pareto_k, self.size, self.replaced], dtype=np.float64), self.draws
+    def packed(self) -> bytes:
+        """As few bytes, with what only says how far to trust in single precision: there may be a million of them."""
+        trust = np.array([self.pareto_k, self.size], dtype=np.float32)
+        return np.r_[self.draws, self.log_evidence].tobytes() + trust.tobytes() + self.replaced.tobytes()
 
     @classmethod
-    def unpacked(cls, values: Array, draws: int) -> SampledValues:
+    def unpacked(cls, data: bytes | memoryview) -> SampledValues:
         """From `packed`."""
-        return cls(values[0], values[1], values[2], values[3] != 0.0, draws)
+        batches = (len(data) - 8) // 17
+        draws, *_ = exact = np.frombuffer(data, count=1 + batches)
+        k, size = np.frombuffer(data, np.float32, 2 * batches, exact.nbytes).astype(np.float64).reshape(2, -1)
+        replaced = np.frombuffer(data, np.bool_, batches, exact.nbytes + 8 * batches)
+        return cls(exact[1:], k, size, replaced, int(draws))
 
 
 def log_mean(log_weights: Array) -> Array:
@@ -289,10 +295,10 @@ def proposal_for(table: MapTable, user: int, mask: int, fits: Fits, group: Group
     return Proposal(rows, composition, table.prior, block_of(rows, table.reward), fits, rng, group)
 
 
-def _values(table: MapTable, user: int, mask: int, fits: Fits) -> SampledValues:
-    """One job; at module level, so that another process can do it."""
+def _values(table: MapTable, user: int, mask: int, fits: bytes) -> bytes:
+    """One job, from packed fits to packed values; at module level, so that another process can do it."""
     keep_freed_memory()
-    return values_of(proposal_for(table, user, mask, fits))
+    return values_of(proposal_for(table, user, mask, Fits.unpacked(fits))).packed()
 
 
 class SampledEvidence(PathEvidence):
@@ -302,7 +308,7 @@ class SampledEvidence(PathEvidence):
 
     def __init__(self, table: MapTable, largest: int) -> None:
         super().__init__(table, largest)
-        self._known: dict[tuple[int, int], tuple[Array, int]] = {}
+        self._known: PackedTable[tuple[int, int]] = PackedTable()
 
     def evaluate(self, user: int, mask: int) -> Array:
         """Log evidences for all batches of one user, (T,)."""
@@ -311,8 +317,8 @@ class SampledEvidence(PathEvidence):
     def values(self, user: int, mask: int) -> SampledValues:
         """Log evidences of one user's batches, with Pareto's k and the effective number of draws of each."""
         if (user, mask) not in self._known:
-            self._known[user, mask] = _values(self.table, user, mask, self.table.get(user, mask)).packed()
-        return SampledValues.unpacked(*self._known[user, mask])
+            self._known[user, mask] = _values(self.table, user, mask, self.table.packed(user, mask))
+        return SampledValues.unpacked(self._known[user, mask])
 
     def prepare(
         self,
@@ -323,23 +329,27 @@ class SampledEvidence(PathEvidence):
     ) -> None:
         """Sample for all (user, mask) pairs, in parallel."""
         missing = [pair for pair in pairs if pair not in self._known]
-        jobs = ((pair, (*pair, self.table.get(*pair))) for pair in missing)
+        jobs = ((pair, (*pair, self.table.packed(*pair))) for pair in missing)
         engine = engine_for(workers) if len(missing) > FEW else Serial()
         progress(0, len(missing))
         for done, (pair, values) in enumerate(results(engine, _values, jobs, self.table.without_fits()), start=1):
-            self._known[pair] = values.packed()
+            self._known[pair] = values
             progress(done, len(missing))
 
     @property
     def about(self) -> dict[str, float]:
         """What a model keeps of how its evidences came about."""
-        known = [SampledValues.unpacked(*each) for each in self._known.values()]
-        if not known:
+        if not self._known:
             return {}
-        k = np.concatenate([values.pareto_k for values in known])
+        counts = np.zeros(4, dtype=np.int64)
+        for packed in self._known.values():
+            values = SampledValues.unpacked(packed)
+            unreliable = int((values.pareto_k > RELIABLE).sum())
+            counts += (len(values.pareto_k), values.draws, unreliable, int(values.replaced.sum()))
+        evidences, draws, unreliable, replaced = counts.tolist()
         return {
-            "evidences": len(k),
-            "draws": float(np.mean([values.draws for values in known])),
-            "unreliable": int((k > RELIABLE).sum()),
-            "by_laplace": int(sum(values.replaced.sum() for values in known)),
+            "evidences": evidences,
+            "draws": draws / len(self._known),
+            "unreliable": unreliable,
+            "by_laplace": replaced,
         }
