@@ -133,6 +133,8 @@ class Local:
     ) -> Iterator[tuple[K, R | JobFailure]]:
         """See `Engine`."""
         run = PackedRun.of(function, shared)
+        # A worker that has read thousands of users' rows is taken for one that leaks, and replaced. Nothing is lost.
+        warnings.filterwarnings("ignore", "A worker stopped while some jobs were given", UserWarning)
         parallel = joblib.Parallel(
             n_jobs=self.workers,
             return_as="generator_unordered",

@@ -12,7 +12,7 @@ others (method §5.7).
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
@@ -63,8 +63,8 @@ class Fits:
         log_likelihood: log p(y|X,θ*) at them, (T,).
         log_laplace: Laplace's log evidence, (T,).
         precision: curvature of the log posterior, (T, k, k).
-        ends: where all searches of all batches ended, unconstrained, those close to another left out, (E, k); none in
-            a checkpoint of before.
+        ends: where all searches of all batches ended, unconstrained, those close to another left out, (E, k); none
+            where nobody asked, or in a checkpoint of before.
     """
 
     theta: Array
@@ -75,13 +75,12 @@ class Fits:
 
     @classmethod
     def of(cls, results: Sequence[gp.MapResult]) -> Fits:
-        """From the results for each batch."""
+        """From the results for each batch, without the ends of searches."""
         return cls(
             np.array([r.hyperparameters.unconstrained for r in results]),
             np.array([r.log_likelihood for r in results]),
             np.array([r.log_laplace for r in results]),
             np.array([r.precision for r in results]),
-            _distinct(np.concatenate([r.ends for r in results]), np.sqrt(results[0].prior_variance)),
         )
 
     def packed(self) -> bytes:
@@ -141,7 +140,9 @@ def fit_path(
     rng = np.random.default_rng(seed_of(f"{user.fingerprint}|{composition.text}"))
     with np.errstate(all="ignore"):
         block = block_of(user, reward)
-        return Fits.of(gp.find_map_path(user, composition, prior, rng=rng, block=block, **asdict(settings)))
+        found = gp.find_map_path(user, composition, prior, rng=rng, block=block, **asdict(settings))
+        ends = _distinct(np.concatenate([each.ends for each in found]), np.sqrt(found[0].prior_variance))
+        return replace(Fits.of(found), ends=ends)
 
 
 @dataclass(frozen=True)
