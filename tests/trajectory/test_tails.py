@@ -4,14 +4,18 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from scipy.special import polygamma
 
 from kerneltrail.data import Cohort, User
-from kerneltrail.gp.prediction import freedom_of
+from kerneltrail.gp import Prediction
+from kerneltrail.gp.prediction import averaged, freedom_of
 from kerneltrail.kernels import Pool
+from kerneltrail.report.group_words import group_description
 from kerneltrail.trajectory.fit import fit
+from kerneltrail.trajectory.graph import LIGHT
 from kerneltrail.trajectory.model import from_bytes
 from kerneltrail.trajectory.model_file import fingerprint, to_bytes
-from kerneltrail.trajectory.tails import CLIP, HEAVY, Heaviness, Residuals, _alike, heaviness
+from kerneltrail.trajectory.tails import CLIP, HEAVY, Heaviness, Residuals, _alike, _densities, heaviness
 
 from . import tiny
 
@@ -91,6 +95,31 @@ def test_predictions_that_are_too_wide_or_narrow_have_no_tails(scale):
     rng = np.random.default_rng(5)
     first, later = scale * rng.standard_normal(2000), rng.standard_normal(8000)
     assert heaviness([of(first), of(later)]).spread <= 0.05
+
+
+def test_outcomes_that_cannot_go_far_have_the_tails_of_a_normal():
+    """However uncertain their noise is said to be: uniform residuals are lighter than any Student-t's."""
+    z = np.random.default_rng(4).uniform(-np.sqrt(3.0), np.sqrt(3.0), 1000)
+    found = heaviness([of(z, known=0.3)])
+    assert (found.spread, found.interval) == (LIGHT, (LIGHT, 0.0))
+    assert found.density > _densities([of(z, known=0.3)], 0.0)[1] / 1000
+    prediction = averaged(np.ones(1), [Prediction(np.zeros(3), np.zeros(3), 1.0)], np.array([0.3]), found.spread)
+    assert prediction.freedom.min() > 1e5
+
+
+def test_noise_that_does_differ_keeps_its_tails():
+    """100 sets of 1,000 rows whose noises differ as much as is said; a Normal is preferred in none."""
+    rng = np.random.default_rng(5)
+    for _ in range(100):
+        z = rng.standard_normal(1000) / np.sqrt(rng.gamma(4.0, 1.0 / 3.0, 1000))  # inverse-gamma of mean 1
+        assert heaviness([of(z, known=polygamma(1, 4.0))]).spread >= 0.0
+
+
+def test_a_model_of_light_tails_is_kept_and_says_nothing_of_outcomes_far_out():
+    model = replace(learnt(None), tails=LIGHT, tails_interval=(LIGHT, 0.0))
+    again = from_bytes(to_bytes(model))
+    assert (again.tails, again.tails_interval) == (LIGHT, (LIGHT, 0.0))
+    assert "further from its prediction" not in str(group_description(again))
 
 
 def test_nobody_to_learn_from_is_a_normal():

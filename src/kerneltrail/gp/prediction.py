@@ -129,7 +129,7 @@ def averaged(
         parts: their predictions at the same rows.
         spreads: what is not known of each one's noise, as a variance of its log: then an observation is Student-t
             (method (53)). None for a Normal.
-        tails: how much heavier the noise's tails are beyond that.
+        tails: how much heavier the noise's tails are beyond that; a Normal's where both make less than 0.
     """
     mixture = NormalMixture(weights, np.array([p.mean for p in parts]), np.array([p.variance for p in parts]))
     noise = np.array([p.noise for p in parts])

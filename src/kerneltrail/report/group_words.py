@@ -61,7 +61,7 @@ def _tails(model: LearntGraph) -> list[str]:
 
 def _freedom(model: LearntGraph) -> str:
     """How heavy the tails are, for those who want to know."""
-    if model.tails_interval is None or not model.tails:
+    if model.tails_interval is None or model.tails <= 0.0:
         return ""
     ends = (model.tails_interval[1], model.tails, max(model.tails_interval[0], 1e-6))
     least, typical, most = (round(float(freedom_of(each)), 1) for each in ends)

@@ -22,6 +22,9 @@ from kerneltrail.trajectory.sampler.joint import Structure
 from kerneltrail.trajectory.sampler.urn import ROOT, Counts, Paths, Urn
 from kerneltrail.trajectory.settings import Settings
 
+LIGHT = -1.0
+"""The heaviness of tails that are a Normal's, whatever is not known of the noise."""
+
 NOTHING = "noise alone"
 """What people read for the empty composition."""
 
@@ -123,7 +126,7 @@ class LearntGraph:
         pilot_effects: what was found of every pilot user, a row for each covariate (`effects.PILOT_ROW`); empty in
             models of before.
         tails: how much heavier than a Normal's the tails of observations are: the variance of the log of their
-            variance from row to row (method (53)); 0 for a Normal's.
+            variance from row to row, beyond what is not known of the noise (method (53)); `LIGHT` for a Normal's.
         tails_interval: its 90 % interval; None where nobody learnt it, and in models of before.
         clip: standard deviations beyond which a new user's outcomes are drawn in; None for never.
         averaged: what all sampled structures say together; None where new users are followed by the chosen one.

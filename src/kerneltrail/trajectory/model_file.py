@@ -20,7 +20,7 @@ from kerneltrail.store.container import Arrays, digest_of, pack, unpack
 from kerneltrail.store.digest import described
 from kerneltrail.store.validate import Malformed, array, conform, reading
 from kerneltrail.trajectory.effects import PILOT_ROW
-from kerneltrail.trajectory.graph import Averaged, Diagnostics, LearntGraph, Node
+from kerneltrail.trajectory.graph import LIGHT, Averaged, Diagnostics, LearntGraph, Node
 from kerneltrail.trajectory.map_table import Group
 from kerneltrail.trajectory.sampler.joint import Structure
 from kerneltrail.trajectory.settings import CANDIDATES, Settings
@@ -263,13 +263,14 @@ def _decode_tails(stored: Any) -> tuple[float, float | None, tuple[float, float]
     interval = stored.get("interval")
     conform({"interval": interval}, {"interval": list[float] | None}, "its tails")
     values = [stored["spread"], *(interval or ())]
-    if not all(0.0 <= value < np.inf for value in values) or (stored["clip"] is not None and not stored["clip"] > 0.0):
+    clip = stored["clip"]
+    if not all(LIGHT <= value < np.inf for value in values) or (clip is not None and not clip > 0.0):
         raise Malformed("the heaviness of its tails is not a variance")
     if interval is None:
-        return stored["spread"], stored["clip"], None
+        return stored["spread"], clip, None
     if len(interval) != 2 or interval[0] > interval[1]:
         raise Malformed("the interval of its tails is not a lower and an upper end")
-    return stored["spread"], stored["clip"], (interval[0], interval[1])
+    return stored["spread"], clip, (interval[0], interval[1])
 
 
 def _decode_cut(stored: Mapping[str, Any]) -> dict[str, float]:

@@ -1,7 +1,8 @@
 """Tails of observations: how far out pilot users' outcomes lie of what is predicted for them, batch by batch.
 
 Each pilot user is followed as a new one would be. What is learnt is one number, the tails' heaviness beyond what is not
-known of the noise (method (53)), and whether drawing in outcomes far out predicts the next ones better.
+known of the noise (method (53)), or that there are none, and whether drawing in outcomes far out predicts the next ones
+better.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from kerneltrail.engines import one_blas_thread
 from kerneltrail.errors import KerneltrailError
 from kerneltrail.gp.prediction import freedom_of, student_log_density
 from kerneltrail.kernels import Array
+from kerneltrail.trajectory.graph import LIGHT
 from kerneltrail.trajectory.model import TrajectoryModel
 
 MOST_USERS = 40
@@ -68,8 +70,8 @@ class Heaviness:
     """How heavy tails are.
 
     Attributes:
-        spread: τ of method (53).
-        interval: its 90 % interval, by the profile likelihood.
+        spread: τ of method (53); `LIGHT` for a Normal.
+        interval: its 90 % interval, by the profile likelihood; from `LIGHT` to 0 for a Normal.
         density: mean log density of the residuals with it.
     """
 
@@ -122,23 +124,29 @@ def heaviness(residuals: Sequence[Residuals]) -> Heaviness:
     rows = sum(len(group.z) for group in groups)
     if not rows:
         return Heaviness()
-    sums, stated = np.zeros(len(SPREADS)), np.zeros(len(SPREADS))
-    for i, spread in enumerate(SPREADS):
-        for z, known, share in groups:
-            freedom = freedom_of(known + share**2 * spread)
-            unit = np.sqrt((freedom - 2.0) / freedom)
-            each = [
-                float(np.sum(student_log_density(z / (scale * unit), freedom) - np.log(scale * unit)))
-                for scale in SCALES
-            ]
-            sums[i] += _top(np.log(SCALES), np.array(each))
-            stated[i] += each[SCALES.index(1.0)]
+    sums, stated = np.array([_densities(groups, spread) for spread in SPREADS]).T
     best = int(np.argmax(sums))
     inside = np.flatnonzero(sums >= sums[best] - INTERVAL)
     low, high = (_crossing(sums - sums[best] + INTERVAL, int(inside[end]), step) for end, step in ((0, -1), (-1, 1)))
     if sums[best] < sums[0] + max(LEAST_GAIN * rows, INTERVAL):  # a Normal's are in the interval, or as good as that
         best = 0
+    if best == 0 and (normal := _densities(groups, LIGHT))[0] > sums[0] + INTERVAL:
+        return Heaviness(LIGHT, (LIGHT, 0.0), normal[1] / rows)
     return Heaviness(SPREADS[best], (min(low, SPREADS[best]), high), float(stated[best]) / rows)
+
+
+def _densities(groups: Sequence[Residuals], spread: float) -> tuple[float, float]:
+    """Summed log density of residuals with tails so heavy: each group on the scale that is best, and as stated."""
+    best = stated = 0.0
+    for z, known, share in groups:
+        freedom = freedom_of(known + share**2 * spread)
+        unit = np.sqrt((freedom - 2.0) / freedom)
+        each = [
+            float(np.sum(student_log_density(z / (scale * unit), freedom) - np.log(scale * unit))) for scale in SCALES
+        ]
+        best += _top(np.log(SCALES), np.array(each))
+        stated += each[SCALES.index(1.0)]
+    return best, stated
 
 
 def _top(x: Array, values: Array) -> float:
