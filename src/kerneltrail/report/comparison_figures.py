@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from kerneltrail.evaluation.result import Average, Difference
-from kerneltrail.report.figures import BLUE, FAINT, GREEN, INK, ORANGE, PURPLE, VERMILION, WIDE, rule, styled
+from kerneltrail.report.figures import BLUE, FAINT, GREEN, INK, ORANGE, PURPLE, VERMILION, WIDE, is_narrow, rule, styled
 
 SKY = "#56B4E9"
 COLOURS = (VERMILION, GREEN, ORANGE, PURPLE, SKY, INK)
@@ -60,7 +60,7 @@ def by_batch(averages: Iterable[Average], metric: str, *, first: str | None, wid
         ax.set(xlabel="batches seen", ylabel=LABELS.get(metric, metric.replace("_", " ")))
         _tidy(ax)
         if names:
-            figure.legend(loc="outside lower center", ncols=3 if width < 6 else 6, frameon=False)
+            figure.legend(loc="outside lower center", ncols=3 if is_narrow(width) else 6, frameon=False)
     return figure
 
 
@@ -72,7 +72,7 @@ def differences(rows: Iterable[Difference], metric: str, *, width: float = WIDE)
     """
     of_metric = [row for row in rows if row.metric == metric]
     names = list(dict.fromkeys(row.second for row in of_metric))
-    columns = min(len(names), 2 if width < 6 else 4) or 1
+    columns = min(len(names), 2 if is_narrow(width) else 4) or 1
     lines = -(-len(names) // columns) or 1
     with styled(width, 1.9 * lines + 0.6) as figure:
         axes = figure.subplots(lines, columns, sharex=True, squeeze=False)
@@ -88,7 +88,7 @@ def differences(rows: Iterable[Difference], metric: str, *, width: float = WIDE)
             ax.set_axis_off()
         if of_metric:
             title = f"{of_metric[0].first}: {LABELS.get(metric, metric)}"
-            title = textwrap.fill(title, 40) if width < 6 else title
+            title = textwrap.fill(title, 40) if is_narrow(width) else title
             figure.suptitle(title, x=0.01, ha="left", fontweight="bold")
             figure.supxlabel("batches seen", fontsize="medium")
     return figure

@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from kerneltrail.data import Schema
-from kerneltrail.report.figures import BLUE, FAINT, TICKS, WIDE, legend, rule, styled
+from kerneltrail.report.figures import BLUE, FAINT, TICKS, WIDE, is_narrow, legend, rule, styled
 from kerneltrail.trajectory.effects import Effect
 
 PANEL = 2.8
@@ -39,7 +39,7 @@ def draw_effects(
                 ax.set_ylabel(_ylabel(schema), parse_math=False)
         for ax in axes.flat[len(effects) :]:
             ax.set_axis_off()
-        legend(figure, columns=2 if width < 6 else 4)
+        legend(figure, columns=2 if is_narrow(width) else 4)
     return figure
 
 

@@ -47,6 +47,11 @@ WIDE, NARROW = 9.0, 4.2
 """Inches: for a desktop page, and for a telephone."""
 
 
+def is_narrow(width: float) -> bool:
+    """Whether a drawing so many inches wide is for a telephone: then legends and names take more lines."""
+    return width < 6.0
+
+
 @dataclass(frozen=True)
 class Curve:
     """A function at increasing x, and how sure it is, all (m,).
@@ -129,7 +134,7 @@ def grid(panels: Sequence[Panel], *, columns: int, width: float = WIDE, height: 
                 ax.tick_params(labelbottom=not below)
         for ax in axes.flat[len(panels) :]:
             ax.set_axis_off()
-        legend(figure, columns=2 if width < 6 else 5)
+        legend(figure, columns=2 if is_narrow(width) else 5)
     return figure
 
 
@@ -260,7 +265,7 @@ def forecast(mean: Array, sd: Array, observed: Array, *, xlabel: str, ylabel: st
         ax.set(xlim=(0.0, len(mean) + 1.0), xlabel=xlabel, ylabel=ylabel)
         rule(ax, below=False)
         ax.xaxis.set_major_locator(MaxNLocator(8, integer=True, steps=TICKS))
-        legend(figure, columns=2 if width < 6 else 3)
+        legend(figure, columns=2 if is_narrow(width) else 3)
     return figure
 
 

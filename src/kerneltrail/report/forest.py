@@ -9,7 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from kerneltrail.report.figures import BLUE, FAINT, INK, RULE, TICKS, WIDE, styled
+from kerneltrail.report.figures import BLUE, FAINT, INK, RULE, TICKS, WIDE, is_narrow, styled
 
 LINE, AROUND = 0.23, 0.85
 """Inches: of one line, and of what stands above and below them."""
@@ -43,7 +43,7 @@ def forest(names: Sequence[str], panels: Sequence[ForestPanel], *, width: float 
 
     Filled dots are clear; hollow ones are not.
     """
-    columns = 1 if width < 6 else min(ABREAST, len(panels))
+    columns = 1 if is_narrow(width) else min(ABREAST, len(panels))
     rows = -(-len(panels) // columns)
     with styled(width, (LINE * len(names) + AROUND) * rows) as figure:
         axes = figure.subplots(rows, columns, squeeze=False, sharey=True)

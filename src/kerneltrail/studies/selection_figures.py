@@ -12,7 +12,20 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Patch, Rectangle
 from matplotlib.ticker import MaxNLocator
 
-from kerneltrail.report.figures import BLUE, FAINT, GREEN, INK, ORANGE, PURPLE, RULE, STYLE, TICKS, VERMILION, WIDE
+from kerneltrail.report.figures import (
+    BLUE,
+    FAINT,
+    GREEN,
+    INK,
+    ORANGE,
+    PURPLE,
+    RULE,
+    STYLE,
+    TICKS,
+    VERMILION,
+    WIDE,
+    is_narrow,
+)
 from kerneltrail.report.graph import NOTHING, tint, wrapped
 
 LEAST = 0.22
@@ -207,7 +220,7 @@ def shares(procedures: Mapping[str, Shares], rows: Sequence[int], *, ylabel: str
         ax.grid(axis="y", color=RULE, linewidth=0.6)
         ax.axhline(0.5, color=FAINT, linewidth=0.8, linestyle=(0, (4, 3)))
         handles, labels = ax.get_legend_handles_labels()
-        figure.legend(handles, labels, loc="outside lower center", ncols=2 if width < 6 else 5, frameon=False)
+        figure.legend(handles, labels, loc="outside lower center", ncols=2 if is_narrow(width) else 5, frameon=False)
     return figure
 
 
@@ -218,7 +231,7 @@ def _inside(ax: Axes, x: float, y: float, text: str, colour: str) -> None:
 
 
 def _legend(figure: Figure, handles: Sequence[Patch], width: float) -> None:
-    columns = 2 if width < 6 else 5
+    columns = 2 if is_narrow(width) else 5
     figure.legend(
         handles=list(handles),
         loc="outside lower center",

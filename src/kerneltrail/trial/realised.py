@@ -8,10 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 from matplotlib.figure import Figure
 
-from kerneltrail.report.figures import BLUE, INK, legend, rule, styled
+from kerneltrail.report.figures import BLUE, INK, is_narrow, legend, rule, styled
 from kerneltrail.trial.ratio import Tenth
-
-NARROW_BELOW = 6.0
 
 
 @dataclass(frozen=True)
@@ -49,5 +47,5 @@ def draw_realised(data: Realised, *, width: float, doing: str = "sending", done:
         )  # fmt: skip
         ax.set(xlim=(0, 1), ylim=(-0.02, 1.02), xlabel=f"mean probability of {doing}", ylabel=f"share that {done}")
         rule(ax)
-        legend(figure, columns=1 if width < NARROW_BELOW else 2)
+        legend(figure, columns=1 if is_narrow(width) else 2)
     return figure

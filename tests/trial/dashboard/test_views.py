@@ -24,6 +24,7 @@ from kerneltrail.trial.dashboard.foresight import Foreseen, Foresight, foresee, 
 from kerneltrail.trial.dashboard.today import today
 from kerneltrail.trial.decided import points_of, present, updates_at
 from kerneltrail.trial.export import table
+from kerneltrail.trial.ratio import ratio
 from kerneltrail.trial.rows import arrays, rows_of
 from kerneltrail.trial.versions import Versions
 from trajectory.small import mean_model
@@ -299,3 +300,11 @@ def test_a_time_axis_spans_at_least_a_day(at):
             assert 2 <= len([tick for tick in ax.get_xticks() if start <= tick <= end]) <= 7
     longer = draw_shares(Shares((("a line", (1.0, 3.5), (0.1, 0.2)),), (), "share"), width=5.0).axes[0].get_xlim()
     assert longer == pytest.approx((0.95, 3.55))
+
+
+def test_a_number_of_messages_that_chance_makes_seldom_is_put_beside_what_calls_for_an_alarm():
+    inside, outside = ratio([0.5] * 100, 52), ratio([0.5] * 100, 62)
+    assert cohort.ratio_words(inside, []).endswith("by more than chance makes.")
+    assert "no version of the policy is so far off" in cohort.ratio_words(outside, [])
+    assert "by more than chance makes" not in cohort.ratio_words(outside, [])
+    assert "More than chance makes: policy 2." in cohort.ratio_words(outside, ["policy 2"])

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from kerneltrail.evaluation.intervals import Interval, share_over_users
 from kerneltrail.kernels.phrases import counted
-from kerneltrail.report.figures import BLUE, FAINT, INK, rule, styled
+from kerneltrail.report.figures import BLUE, FAINT, INK, is_narrow, rule, styled
 from kerneltrail.report.model_page.followed_user import UserView, caution
 from kerneltrail.report.model_page.numbers import fixed, percent
 from kerneltrail.report.page import Block, Expert, Paragraph, Picture, Section, Sentences, Table
@@ -183,7 +183,7 @@ def _table(users: Sequence[UserView]) -> Table:
 
 
 def _figure(z: Array, tenths: Sequence[Interval], width: float) -> Figure:
-    narrow = width < 6
+    narrow = is_narrow(width)
     with styled(width, 5.6 if narrow else 3.0) as figure:
         first, second = figure.subplots(2, 1) if narrow else figure.subplots(1, 2)
         observed = [float(np.mean(_inside(z, float(level)))) for level in LEVELS]

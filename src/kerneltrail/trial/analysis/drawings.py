@@ -21,6 +21,7 @@ from kerneltrail.report.figures import (
     Curve,
     Panel,
     grid,
+    is_narrow,
     legend,
     rule,
     styled,
@@ -36,8 +37,6 @@ from kerneltrail.trial.analysis.record import Record
 COLOURS = (BLUE, ORANGE, GREEN, PURPLE, VERMILION, "#56B4E9", "#F0E442")
 SPARE = "#CFCFCF"
 """Colours of kernels; grey for those who have none yet."""
-NARROW_BELOW = 6.0
-"""Inches below which a drawing is for a telephone."""
 
 
 def effects_drawing(effects: ActingEffects, record: Record, width: float) -> Figure:
@@ -51,7 +50,7 @@ def effects_drawing(effects: ActingEffects, record: Record, width: float) -> Fig
         for place in effect.places:
             names.append(where(effect, place, record).removeprefix("where "))
             lines.append(_line(effect.at(place)))
-    short = [name if width >= NARROW_BELOW else _broken(name) for name in names]
+    short = [_broken(name) if is_narrow(width) else name for name in names]
     unit = f" ({record.unit})" if record.unit else ""
     return forest(short, [ForestPanel("What acting changes", f"{record.outcome}{unit}", lines)], width=width)
 
@@ -88,7 +87,7 @@ def moderators_drawing(effects: Sequence[ActingEffect], record: Record, width: f
                 band_label="its interval",
             )
         )
-    return grid(panels, columns=1 if width < NARROW_BELOW else min(2, len(panels)), width=width, share=False)
+    return grid(panels, columns=1 if is_narrow(width) else min(2, len(panels)), width=width, share=False)
 
 
 def flow_drawing(flow: Flow, width: float) -> Figure:
@@ -102,7 +101,7 @@ def flow_drawing(flow: Flow, width: float) -> Figure:
         (f"in the analysis: {flow.analysed}", ""),
     ]
     places = (0.0, 1.0, 2.2, 3.4)
-    narrow = width < NARROW_BELOW
+    narrow = is_narrow(width)
     left, right = (0.22, 0.47) if narrow else (0.34, 0.6)
     with styled(width, 3.9) as figure:
         ax = figure.subplots()
@@ -149,7 +148,7 @@ def gaps_drawing(gaps: Sequence[Gap], width: float) -> Figure:
 
 def _periods(ax: Axes, names: Sequence[str], width: float) -> None:
     """Periods below an axis: their noun once, and as many numbers as there is room for."""
-    step = -(-len(names) // (7 if width < NARROW_BELOW else 16))
+    step = -(-len(names) // (7 if is_narrow(width) else 16))
     shown = range(0, len(names), step)
     ax.set_xticks(list(shown), [names[place].split()[-1] for place in shown])
     ax.set_xlabel(f"{names[0].split()[0]} in the study")
@@ -157,7 +156,7 @@ def _periods(ax: Axes, names: Sequence[str], width: float) -> None:
 
 def kernels_drawing(kernels: Kernels, width: float) -> Figure:
     """Shares of participants with each kernel over time, stacked."""
-    with styled(width, 3.2 + (0.22 * len(kernels.names) if width < NARROW_BELOW else 0.3)) as figure:
+    with styled(width, 3.2 + (0.22 * len(kernels.names) if is_narrow(width) else 0.3)) as figure:
         ax = figure.subplots()
         bottom = np.zeros(len(kernels.periods))
         colours = iter(COLOURS)
@@ -171,13 +170,13 @@ def kernels_drawing(kernels: Kernels, width: float) -> Figure:
             bottom += share
         _periods(ax, kernels.periods, width)
         ax.set(ylim=(0.0, 1.0), ylabel="share of participants")
-        legend(figure, columns=1 if width < NARROW_BELOW else 2)
+        legend(figure, columns=1 if is_narrow(width) else 2)
     return figure
 
 
 def null_drawing(statistics: Sequence[Statistic], width: float) -> Figure:
     """Measures in simulated trials, with that of the trial as a line."""
-    columns = 1 if width < NARROW_BELOW else min(2, len(statistics))
+    columns = 1 if is_narrow(width) else min(2, len(statistics))
     rows = -(-len(statistics) // columns)
     with styled(width, 1.9 * rows + 0.5) as figure:
         axes = figure.subplots(rows, columns, squeeze=False)
@@ -196,7 +195,7 @@ def null_drawing(statistics: Sequence[Statistic], width: float) -> Figure:
             ax.grid(axis="y", color=RULE, linewidth=0.6)
         for ax in axes.flat[len(statistics) :]:
             ax.set_axis_off()
-        legend(figure, columns=1 if width < NARROW_BELOW else 2)
+        legend(figure, columns=1 if is_narrow(width) else 2)
     return figure
 
 

@@ -26,7 +26,7 @@ from kerneltrail.trial.decided import Point
 from kerneltrail.trial.ledger.entries import instant
 from kerneltrail.trial.ledger.folds import State
 from kerneltrail.trial.protocol import Protocol
-from kerneltrail.trial.ratio import RARE, by_version, ratio, tenths, unlikely
+from kerneltrail.trial.ratio import RARE, Ratio, by_version, ratio, tenths, unlikely
 from kerneltrail.trial.realised import Realised, draw_realised
 
 NOON = time(12)
@@ -103,20 +103,31 @@ def _probabilities(cohort: CohortView) -> Section:
     return Section("Probabilities of sending", [Paragraph(words), picture], "probabilities")
 
 
-def _ratio(cohort: CohortView) -> Section:
-    able = cohort.able
-    versions = by_version(able)
-    flags = unlikely(list(versions.values()))
-    whole = ratio([each.probability for each in able], sum(each.action for each in able))
-    off = [name for name, flag in zip(versions, flags, strict=True) if flag]
+def ratio_words(whole: Ratio, off: Sequence[str]) -> str:
+    """How many messages were sent beside how many should have been, and whether somebody should be told."""
     words = (
         f"The probabilities add up to {whole.expected:.0f} messages, and {whole.sent} were sent; chance makes between "
         f"{whole.low} and {whole.high} in 95 of 100 trials. "
     )
     if off:
-        words += f"More than chance makes: {listing(off)}. Draws or records are not as they should be: tell somebody."
-    else:
-        words += "No version of the policy differs from its probabilities by more than chance makes."
+        return (
+            words
+            + f"More than chance makes: {listing(off)}. Draws or records are not as they should be: tell somebody."
+        )
+    if whole.low <= whole.sent <= whole.high:
+        return words + "No version of the policy differs from its probabilities by more than chance makes."
+    return words + (
+        "This number is outside, as it is in 5 of 100 trials in which nothing is wrong. Somebody should be told of "
+        f"what chance makes once in {1 / RARE:,.0f} looks; no version of the policy is so far off."
+    )
+
+
+def _ratio(cohort: CohortView) -> Section:
+    able = cohort.able
+    versions = by_version(able)
+    flags = unlikely(list(versions.values()))
+    whole = ratio([each.probability for each in able], sum(each.action for each in able))
+    words = ratio_words(whole, [name for name, flag in zip(versions, flags, strict=True) if flag])
     split = tenths(able)
     data = Realised.of(split)
     caption = (

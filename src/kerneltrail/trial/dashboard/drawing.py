@@ -32,6 +32,7 @@ from kerneltrail.report.figures import (
     ORANGE,
     TICKS,
     VERMILION,
+    is_narrow,
     legend,
     rule,
     styled,
@@ -110,7 +111,7 @@ def ticks_for(days: float) -> DateLocator:
 
 def columns(width: float) -> int:
     """Of a legend."""
-    return 2 if width < 6 else 4
+    return 2 if is_narrow(width) else 4
 
 
 @dataclass(frozen=True)
@@ -276,13 +277,13 @@ LOOKS: tuple[dict[str, Any], ...] = (
 
 def draw_shares(data: Shares, *, width: float) -> Figure:
     """Shares from 0 to 1 over time."""
-    with styled(width, 2.7 + (0.3 if width < 6 else 0.12) * len(data.lines)) as figure:
+    with styled(width, 2.7 + (0.3 if is_narrow(width) else 0.12) * len(data.lines)) as figure:
         ax = figure.subplots()
         for (name, at, share), look in zip(data.lines, LOOKS, strict=False):
-            label = textwrap.fill(name.replace("$", r"\$"), LETTERS) if width < 6 else name.replace("$", r"\$")
+            label = textwrap.fill(name.replace("$", r"\$"), LETTERS) if is_narrow(width) else name.replace("$", r"\$")
             ax.plot(at, share, markersize=4.5, linewidth=1.5, label=label, **look)
         ax.set(ylim=(-0.03, 1.03), ylabel=data.ylabel)
         time_axis(ax, data.updates)
         rule(ax)
-        legend(figure, columns=1 if width < 6 else 2)
+        legend(figure, columns=1 if is_narrow(width) else 2)
     return figure

@@ -9,7 +9,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from kerneltrail.report.comparison_figures import COLOURS, MARKERS
-from kerneltrail.report.figures import BLUE, FAINT, INK, WIDE, legend, rule, styled
+from kerneltrail.report.figures import BLUE, FAINT, INK, WIDE, is_narrow, legend, rule, styled
 from kerneltrail.report.forest import Estimate, ForestPanel, forest
 from kerneltrail.trial.simulator.summary import MEASURES, Line, Pair
 
@@ -50,7 +50,7 @@ def realised(lines: Sequence[Line], *, width: float = WIDE) -> Figure:
             )  # fmt: skip
         ax.set(xlabel="recorded probability of acting", ylabel="share in which it was drawn", xlim=(0, 1), ylim=(0, 1))
         rule(ax)
-        legend(figure, columns=2 if width < 6 else 5)
+        legend(figure, columns=2 if is_narrow(width) else 5)
     return figure
 
 
@@ -58,7 +58,7 @@ def designs(lines: Sequence[Line], *, width: float = WIDE) -> Figure:
     """The chance to find the effect, by design, for each policy that randomises."""
     labels = list(dict.fromkeys(line.design for line in lines))
     names = list(dict.fromkeys(line.policy for line in lines if line.finding is not None))
-    with styled(width, 0.9 + (0.75 if width < 6 else 0.5) * len(labels)) as figure:
+    with styled(width, 0.9 + (0.75 if is_narrow(width) else 0.5) * len(labels)) as figure:
         ax = figure.subplots()
         for number, name in enumerate(names):
             for place, label in enumerate(labels):
@@ -73,9 +73,9 @@ def designs(lines: Sequence[Line], *, width: float = WIDE) -> Figure:
                     [power.mean], [at], color=colour, marker=MARKERS[number % len(MARKERS)], markersize=4.5,
                     linestyle="none", label=name if place == 0 else None,
                 )  # fmt: skip
-        ax.set_yticks(range(len(labels)), [fill(label, 22 if width < 6 else 60) for label in labels])
+        ax.set_yticks(range(len(labels)), [fill(label, 22 if is_narrow(width) else 60) for label in labels])
         ax.set(xlim=(0, 1), ylim=(len(labels) - 0.5, -0.5), xlabel="share of trials with p below 0.05")
         ax.grid(axis="x", color="#DDDDDD", linewidth=0.6)
         ax.tick_params(axis="y", color=INK, length=0)
-        legend(figure, columns=2 if width < 6 else 5)
+        legend(figure, columns=2 if is_narrow(width) else 5)
     return figure
