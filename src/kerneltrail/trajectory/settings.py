@@ -81,8 +81,9 @@ class Settings:
         sharing: how what pilot users share is estimated: ``joint``, by the likelihood of all of them together, with
             slopes of everybody's own (method §8.6); or ``separate``, from each one's fit by itself.
         tails: of a prediction: ``normal``; ``student``, a Student-t with what is not known of the noise and with the
-            pilot users' heavy tails in it (method (53)); ``robust``, the same with outcomes far out drawn in; or
-            ``automatic``, ``student``, and ``robust`` where that predicts heavy-tailed pilot users better.
+            pilot users' heavy tails in it (method (53)), or a Normal where theirs are lighter; ``robust``, the same
+            with outcomes far out drawn in; or ``automatic``, ``student``, and ``robust`` where that predicts
+            heavy-tailed pilot users better.
         refine: rows up to which a new user's hyperparameters are refined; later rows use what was found.
         seed: of the chains.
         maps: settings of the MAP searches.
