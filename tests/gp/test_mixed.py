@@ -68,6 +68,28 @@ def test_shared_weights_are_the_generalised_least_squares():
     np.testing.assert_allclose(pieces["mean"], np.linalg.solve(precision, side), rtol=1e-8)
 
 
+def test_shared_weights_without_a_user_are_those_of_the_others():
+    """Against dense generalised least squares of the other users' rows, at the variances of all."""
+    blocks = simulated(users=5)
+    sums = Sums.of(blocks)
+    model = MixedModel.fit(sums, quick=True)
+    for out, found in enumerate(model.left_out(sums)):
+        precision, side = np.diag(1.0 / model.prior**2), np.zeros(len(model.prior))
+        for m, (B, y) in enumerate(blocks):
+            if m != out:
+                V = B @ np.diag(model.between) @ B.T + model.noise * np.eye(len(y))
+                precision = precision + B.T @ np.linalg.solve(V, B)
+                side = side + B.T @ np.linalg.solve(V, y)
+        np.testing.assert_allclose(found, np.linalg.solve(precision, side), rtol=1e-6, atol=1e-9)
+
+
+def test_errors_of_sums_are_those_of_rows():
+    blocks = simulated(users=4)
+    weights = np.random.default_rng(1).standard_normal((4, blocks[0][0].shape[1]))
+    errors = [((y - B @ w) ** 2).sum() for (B, y), w in zip(blocks, weights, strict=True)]
+    np.testing.assert_allclose(Sums.of(blocks).errors(weights), errors)
+
+
 def test_the_fit_is_at_a_maximum():
     blocks = simulated()
     problem = restricted(blocks)

@@ -1,10 +1,10 @@
-"""Curves of a population mean, and how users differ around it."""
+"""Bumps of a population mean, and how users differ around it."""
 
 import numpy as np
 import pytest
 
 from kerneltrail.data.user import User
-from kerneltrail.gp.population import BUMPS, PopulationMean, bumps, effects_between
+from kerneltrail.gp.population import PopulationMean, bumps, effects_between
 
 NAMES = ("x", "z")
 
@@ -18,31 +18,6 @@ def users(count=8, n=120, *, bump=2.0, slope=0.0, seed=0):
         y = bump * np.exp(-0.5 * ((X[:, 0] - 0.5) / 0.2) ** 2) + slope * rng.standard_normal() * X[:, 1]
         everybody.append(User(f"u{i}", NAMES, X, y + 0.3 * rng.standard_normal(n), (n,)))
     return everybody
-
-
-def test_a_curve_that_everybody_shares_is_found():
-    mean = PopulationMean.train(users(), None, curves=BUMPS)
-    assert mean.curves == BUMPS
-    x = np.linspace(0, 1, 9)
-    curve = mean.along(0, x) - mean.along(0, np.array([0.0]))
-    truth = 2.0 * (np.exp(-0.5 * ((x - 0.5) / 0.2) ** 2) - np.exp(-0.5 * (0.5 / 0.2) ** 2))
-    np.testing.assert_allclose(curve, truth, atol=0.3)
-    # What varies along one covariate is the mean at rows that differ in it alone.
-    rows = np.column_stack([x, np.full(9, 0.3)])
-    np.testing.assert_allclose(np.diff(mean.at(rows, None)), np.diff(mean.along(0, x)), atol=1e-9)
-
-
-def test_without_a_curve_the_mean_is_the_plain_ridge_to_the_last_bit():
-    straight = users(bump=0.0)
-    plain = PopulationMean.train(straight, None)
-    asked = PopulationMean.train(straight, None, curves=BUMPS)
-    if asked.curves == 0:
-        np.testing.assert_array_equal(asked.weights, plain.weights)
-    else:  # noise may be taken for a curve, a small one
-        x = np.linspace(0, 1, 9)
-        assert np.ptp(asked.along(0, x) - plain.along(0, x)) < 0.15
-    alone = PopulationMean.train(straight[:1], None, curves=BUMPS)
-    np.testing.assert_array_equal(alone.weights, PopulationMean.train(straight[:1], None).weights)
 
 
 def test_bumps_stand_side_by_side_by_covariate():

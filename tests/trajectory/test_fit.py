@@ -264,7 +264,7 @@ def test_extending_a_model_with_a_population_mean_learns_it_anew():
 def test_a_standardised_target_has_users_around_what_they_share():
     cohort = Cohort.from_users(tiny.pilots(), target="y", scaling="group", target_scaling="standard")
     model = fit(cohort, settings=tiny.settings(sweeps=8), workers=1)
-    assert (model.settings.mean, model.settings.constant) == ("population", 1.0)
+    assert (model.settings.mean, model.settings.constant) == ("smooth", 1.0)
     assert model.pool == Pool.atoms(["x"]).with_empty()
     assert model.priors == Priors.standardised()
     assert model.mean is not None

@@ -164,25 +164,3 @@ def test_it_is_in_files_and_learnt_anew_when_a_model_is_extended():
     )
     assert wider.reward.names == model.reward.names
     assert wider.reward.covariance != model.reward.covariance
-
-
-def test_a_curve_that_everybody_shares_is_learnt_beside_slopes():
-    """y = sin(2πx) + a slope of one's own in z: the mean bends along x alone, and users do not differ in it."""
-    rng = np.random.default_rng(3)
-    users = []
-    for m in range(20):
-        X = rng.uniform(0.0, 1.0, (40, 2))
-        y = np.sin(2.0 * np.pi * X[:, 0]) + rng.standard_normal() * X[:, 1] + 0.3 * rng.standard_normal(40)
-        users.append(User(f"user {m}", ("x", "z"), X, y, (40,)))
-    nothing = [Hyperparameters(parse(""), (2.0 * np.log(0.3),)) for _ in users]
-    start = PopulationMean(np.zeros(3), ("x", "z"), None, 1.0)
-    mean, reward = learn_weights(users, nothing, start, Reward.constant(1.0), curves=6)
-    x = np.linspace(0.05, 0.95, 19)
-    along = mean.along(0, x)
-    np.testing.assert_allclose(along - along.mean(), np.sin(2.0 * np.pi * x), atol=0.25)
-    assert mean.bends(0)
-    _, slope_x, slope_z = reward.weight_variances
-    assert slope_z > 0.4
-    assert slope_x < 0.2
-    straight, _ = learn_weights(users, nothing, start, Reward.constant(1.0))
-    assert not straight.bends(0)

@@ -63,6 +63,14 @@ class Sums:
         keep = np.asarray(columns)
         return Sums(self.gram[:, keep[:, None], keep], self.side[:, keep], self.squares, self.rows)
 
+    def errors(self, weights: Array) -> Array:
+        """Sum of squared errors of each user's rows with weights of its own, (M, q) to (M,)."""
+        return self.squares - (weights * (2.0 * self.side - self.products(weights))).sum(axis=1)
+
+    def products(self, weights: Array) -> Array:
+        """B'S⁻¹B w of each user with weights w of its own, (M, q) to (M, q)."""
+        return np.asarray((self.gram @ weights[..., None])[..., 0])
+
 
 @dataclass(frozen=True, eq=False)
 class MixedModel:
@@ -71,6 +79,7 @@ class MixedModel:
     Attributes:
         mean: β̂, (q,).
         uncertainty: posterior covariance of β, (q, q).
+        prior: prior standard deviation of each shared weight, (q,); infinite where it has none.
         between: variance of each weight between users, (q,): its posterior mean, so few users leave it wide.
         low, high: 90 % interval of the same, (q,).
         noise: σ².
@@ -79,6 +88,7 @@ class MixedModel:
 
     mean: Array
     uncertainty: Array
+    prior: Array
     between: Array
     low: Array
     high: Array
@@ -120,6 +130,13 @@ class MixedModel:
         problem = _Restricted(sums, groups, apart, scale, noise, quick)
         return problem.solve()
 
+    def left_out(self, sums: Sums) -> Array:
+        """β̂ without the rows of each user in turn, (M, q), with the variances of all; `sums` are those of the fit."""
+        A, a, *_ = _parts_of(sums.gram / self.noise, sums.side / self.noise, np.sqrt(self.between))
+        precisions = A.sum(axis=0) - A + np.diag(1.0 / self.prior**2)
+        others = a.sum(axis=0) - a
+        return np.array([np.linalg.pinv(P, hermitian=True) @ b for P, b in zip(precisions, others, strict=True)])
+
 
 class _Restricted:
     """The restricted likelihood as a function of log deviations: between users, of shared weights, of the noise."""
@@ -156,9 +173,7 @@ class _Restricted:
     def moments(self, own: Array, prior: Array, noise: float) -> dict[str, Array]:
         """The pieces of method (50) at given variances."""
         gram, side = self.sums.gram / noise, self.sums.side / noise
-        load = float((own**2 * np.diagonal(gram, axis1=1, axis2=2)).max(initial=0.0))
-        parts = _plain(gram, side, own) if load <= LOADED else _careful(gram, side, own)
-        A, a, pulled, explained, logdet = parts
+        A, a, pulled, explained, logdet = _parts_of(gram, side, own)
         precision = A.sum(axis=0) + np.diag(1.0 / prior**2)
         covariance = np.linalg.pinv(precision, hermitian=True)
         mean = covariance @ a.sum(axis=0)
@@ -241,7 +256,7 @@ class _Restricted:
             )
         pieces = self.moments(np.sqrt(between), prior, noise)
         value = self.value(mode, prior, noise, self.moments(mode, prior, noise))
-        return MixedModel(pieces["mean"], pieces["C"], between, low, high, noise, value)
+        return MixedModel(pieces["mean"], pieces["C"], prior, between, low, high, noise, value)
 
     def posterior(
         self, own: Array, inside: NDArray[np.bool_], prior: Array, noise: float
@@ -264,6 +279,11 @@ class _Restricted:
 _Parts = tuple[Array, Array, Array, Array, float]
 """Of all users: A = (G⁻¹ + D)⁻¹ and a = A G⁻¹ s; G times the posterior covariance of u_m given β; what that explains of
 the squares; and the log determinant of I + D G."""
+
+
+def _parts_of(gram: Array, side: Array, own: Array) -> _Parts:
+    load = float((own**2 * np.diagonal(gram, axis1=1, axis2=2)).max(initial=0.0))
+    return _plain(gram, side, own) if load <= LOADED else _careful(gram, side, own)
 
 
 def _plain(gram: Array, side: Array, own: Array) -> _Parts:

@@ -23,17 +23,12 @@ Array = NDArray[np.float64]
 PENALTIES = tuple(float(p) for p in np.logspace(-2, 5, 15))
 """Ridge penalties tried, in units of one row's noise per squared unit of a scaled covariate."""
 
-CURVE_PENALTIES = tuple(float(p) for p in np.logspace(-1, 4, 6))
-"""Ridge penalties tried for curves."""
-
-NO_CURVE = 1e12
-"""The penalty that leaves no curve."""
-
 BUMPS = 6
 """Gaussian bumps of which the curve of one covariate is made."""
 
 MOST_USERS = 120
-"""Users from whom it is learnt how much effects differ; a variance is then known to about 13 %."""
+"""Users from whom it is learnt how much effects differ, and the shape of what they share; a variance is then known to
+about 13 %."""
 
 WIDTH = 0.25
 """Standard deviation of a bump, in units of the pilot users' range."""
@@ -62,36 +57,19 @@ class PopulationMean:
     between: Array | None = None
 
     @classmethod
-    def train(cls, users: Sequence[User], reward: Reward | None, *, curves: int = 0) -> PopulationMean:
-        """Fit on scaled training users; penalties are the best of those tried, with each user left out in turn.
-
-        With `curves`, each covariate has a curve besides its line if that predicts users who are left out better.
-        """
+    def train(cls, users: Sequence[User], reward: Reward | None) -> PopulationMean:
+        """Straight lines, fitted on scaled training users; the penalty is the best with each user left out in turn."""
         users = [user for user in users if user.rows]
         if not users:
             raise DataError("a population mean needs at least one training row")
         names = users[0].covariates
-        lines = _Folds([design(user.X, names, reward, user.assignment) for user in users], [user.y for user in users])
-        alone = len(users) == 1
-        best = 1.0 if alone else min(PENALTIES, key=lambda penalty: lines.error(penalty))
-        if curves and not alone:
-            bent = lines.with_features([bumps(user.X, curves) for user in users])
-            penalties = np.concatenate(
-                [[0.0], np.full(lines.size - 1, best), np.full(bent.size - lines.size, NO_CURVE)]
-            )
-            least = lines.error(best)
-            for j in range(len(names)):  # a curve that everybody shares, beside slopes in which users differ
-                start = lines.size + j * curves
-                tried = {curve: penalties.copy() for curve in CURVE_PENALTIES}
-                for curve, each in tried.items():
-                    each[start : start + curves] = curve
-                errors = {curve: bent.error(each) for curve, each in tried.items()}
-                curve = min(errors, key=lambda curve: errors[curve])
-                if errors[curve] < least:
-                    least, penalties = errors[curve], tried[curve]
-            if (penalties[lines.size :] < NO_CURVE).any():
-                return cls(bent.fit(penalties), names, reward, best, curves)
-        return cls(lines.fit(best), names, reward, best)
+        sums = Sums.of([(design(user.X, names, reward, user.assignment), user.y) for user in users])
+
+        def error(penalty: float) -> float:
+            return float(sums.errors(ridge_left_out(sums, penalty)).sum())
+
+        best = 1.0 if len(users) == 1 else min(PENALTIES, key=error)
+        return cls(ridge(sums.gram.sum(axis=0), sums.side.sum(axis=0), best), names, reward, best)
 
     @classmethod
     def constant(cls, users: Sequence[User]) -> PopulationMean:
@@ -127,13 +105,8 @@ class PopulationMean:
         shapes = bumps(x[:, None], BUMPS) @ bumps(z[:, None], BUMPS).T
         return self.between[j, 0] * np.multiply.outer(x, z) + self.between[j, 1] * shapes
 
-    def moved(self, reward: Reward, weights: Array, curves: Array | None = None) -> PopulationMean:
-        """The mean with weights of a reward model's features, slopes among them, and of bumps, added to its own."""
-        if curves is not None:
-            mean = self if self.curves else replace(self, weights=np.r_[self.weights, np.zeros(len(curves))])
-            added = np.r_[np.zeros(len(mean.weights) - len(curves)), curves]
-            mean = replace(mean, weights=mean.weights + added, curves=len(curves) // len(self.covariates))
-            return mean.moved(reward, weights)
+    def moved(self, reward: Reward, weights: Array) -> PopulationMean:
+        """The mean with weights of a reward model's features, slopes among them, added to its own."""
         moved = self.weights.copy()
         d, actions = len(self.covariates), 0
         for name, weight in zip(reward.names, weights, strict=True):
@@ -168,11 +141,11 @@ def spread(users: Sequence[User], reward: Reward) -> Reward:
         raise DataError("the spread of a population needs at least one training row")
     blocks = [(reward.block(u.X, u.covariates, _assigned(u) if reward.acts else None).features, u.y) for u in known]
     shared = np.array([-1 if name == "constant" else 0 for name in reward.names])
-    between = MixedModel.fit(Sums.of(blocks), shared=shared, scale=_size(known)).between
+    between = MixedModel.fit(Sums.of(blocks), shared=shared, scale=size_of(known)).between
     return replace(reward, variances=tuple(float(each) for each in between))
 
 
-def _size(users: Sequence[User]) -> float:
+def size_of(users: Sequence[User]) -> float:
     """Root mean square of the users' targets: how far users may differ is counted in it."""
     squares = sum(float((user.y**2).sum()) for user in users) / sum(user.rows for user in users)
     return max(float(np.sqrt(squares)), 1e-6)
@@ -202,18 +175,23 @@ def effects_between(users: Sequence[User]) -> Array:
     """
     known = [user for user in users if user.rows]
     d = len(known[0].covariates)
-    some = known[:: -(-len(known) // MOST_USERS)]
+    some = some_of(known)
     blocks = [(np.hstack([np.ones((user.rows, 1)), user.X, bumps(user.X, BUMPS)]), user.y) for user in some]
     shapes = np.repeat(np.arange(d), BUMPS)
     fitted = MixedModel.fit(
         Sums.of(blocks),
         own=np.concatenate([[0], 1 + np.arange(d), 1 + d + shapes]),
         shared=np.concatenate([[-1], np.zeros(d, dtype=np.int64), np.ones(d * BUMPS, dtype=np.int64)]),
-        scale=_size(some),
+        scale=size_of(some),
         quick=True,
     )
     # The average itself is of as many users as there are.
     return np.column_stack([fitted.between[1 : 1 + d], fitted.between[1 + d :: BUMPS]]) * (1.0 + 1.0 / len(known))
+
+
+def some_of(users: Sequence[User]) -> Sequence[User]:
+    """At most `MOST_USERS` of the users, spread over all."""
+    return users[:: -(-len(users) // MOST_USERS)]
 
 
 def _assigned(user: User) -> Assignment:
@@ -247,28 +225,7 @@ def ridge(gram: Array, side: Array, penalty: float | Array) -> Array:
     return np.asarray(scipy.linalg.lstsq(gram + np.diag(loads), side)[0])
 
 
-class _Folds:
-    """A ridge regression with each user left out in turn."""
-
-    def __init__(self, designs: Sequence[Array], targets: Sequence[Array]) -> None:
-        self.designs, self.targets = designs, targets
-        self.grams = [b.T @ b for b in designs]
-        self.sides = [b.T @ y for b, y in zip(designs, targets, strict=True)]
-        self.gram, self.side = np.sum(self.grams, axis=0), np.sum(self.sides, axis=0)
-
-    @property
-    def size(self) -> int:
-        return len(self.gram)
-
-    def with_features(self, features: Sequence[Array]) -> _Folds:
-        return _Folds([np.hstack(pair) for pair in zip(self.designs, features, strict=True)], self.targets)
-
-    def error(self, penalty: float | Array) -> float:
-        """Squared error of users who are left out."""
-        total = 0.0
-        for b, g, s, y in zip(self.designs, self.grams, self.sides, self.targets, strict=True):
-            total += float(((y - b @ ridge(self.gram - g, self.side - s, penalty)) ** 2).sum())
-        return total
-
-    def fit(self, penalty: float | Array) -> Array:
-        return ridge(self.gram, self.side, penalty)
+def ridge_left_out(sums: Sums, penalty: float | Array) -> Array:
+    """The weights of `ridge` without each user in turn, (M, q)."""
+    gram, side = sums.gram.sum(axis=0), sums.side.sum(axis=0)
+    return np.array([ridge(gram - g, side - s, penalty) for g, s in zip(sums.gram, sums.side, strict=True)])

@@ -21,7 +21,8 @@ from kerneltrail.data.table import read_table
 from kerneltrail.engines import engine_for
 from kerneltrail.errors import DataError
 from kerneltrail.gp import Reward
-from kerneltrail.gp.population import BUMPS, PopulationMean, centred_where_logged, effects_between, spread
+from kerneltrail.gp.population import PopulationMean, centred_where_logged, effects_between, spread
+from kerneltrail.gp.shared_curve import with_curves
 from kerneltrail.kernels import Pool, Priors
 from kerneltrail.names import nearest
 from kerneltrail.progress import Progress, reporting
@@ -105,7 +106,7 @@ def fit(
     # What the fit depends on: a checkpoint of one must not serve another. Before the reward model learns from users.
     plug_ins = registered_code(atom=pool.kinds, evidence=[settings.evidence], move=settings.moves)
     depends = (code("trajectory"), plug_ins, cohort.users, pool, priors, settings.to_json(), reward, begin)
-    mean, users, reward = _around(cohort.users, settings, reward, cohort.schema.scaling == "group")
+    mean, users, reward = _around(cohort.users, settings, reward)
     table = MapTable(users, pool, priors, settings.maps, reward)
     # Before the work begins: both may refuse their settings.
     urn = Urn(pool, alpha=settings.alpha, keep=settings.keep)
@@ -139,6 +140,9 @@ def fit(
         target.evidence.prepare(runner, tell_evidences)
         fitted = time.perf_counter()
         chains = run_chains(target, runner, tell, keeper)
+    if mean is not None and cohort.schema.scaling == "group":
+        mean = _what_all_share(mean, cohort.users, settings)
+        users = tuple(mean.centred(user) for user in cohort.users)
     model = replace(_conclude(cohort, target, priors, reward, chains, found), mean=mean)
     thetas = [table.get(m, path[-1]).theta[-1] for m, path in enumerate(model.paths)]
     if settings.sharing == "joint" and cohort.schema.scaler is not None:
@@ -178,7 +182,7 @@ def _cohort(data: Any, options: Mapping[str, Any]) -> tuple[Cohort, dict[str, An
 
 
 def _around(
-    users: Sequence[User], settings: Settings, reward: Reward | None, scaled: bool
+    users: Sequence[User], settings: Settings, reward: Reward | None
 ) -> tuple[PopulationMean | None, tuple[User, ...], Reward | None]:
     """What users vary around, the users less that, and the reward model with what was learnt of its spread."""
     for user in users if reward is not None else ():
@@ -188,12 +192,20 @@ def _around(
     if reward is not None:
         # What an extended model had learnt is learnt anew.
         reward = replace(reward, variances=None, slopes=(), covariance=None)
-    # Bumps lie on the pilot users' range, so covariates must be scaled to it.
-    mean = PopulationMean.train(users, reward, curves=BUMPS if settings.mean == "smooth" and scaled else 0)
+    mean = PopulationMean.train(users, reward)
     centred = tuple(mean.centred(user) for user in users)
-    if scaled:
-        mean = replace(mean, between=effects_between(centred))
     return mean, centred, None if reward is None else spread(centred, reward)
+
+
+def _what_all_share(mean: PopulationMean, users: Sequence[User], settings: Settings) -> PopulationMean:
+    """The mean as new users get it: with curves if they are asked for, and with how users differ around it.
+
+    The chains have lines alone: a kernel is worth what it explains of somebody, whoever shares that. Covariates must be
+    scaled to the pilot users' range, on which bumps lie.
+    """
+    if settings.mean == "smooth":
+        mean = with_curves(mean, users)
+    return replace(mean, between=effects_between([mean.centred(user) for user in users]))
 
 
 def _known_paths(model: TrajectoryModel, cohort: Cohort, pool: Pool) -> dict[int, tuple[int, ...]]:

@@ -191,7 +191,7 @@ class Settings:
         """With what is left to the data decided: the mean, and the variance of a user's own constant."""
         mean = self.mean
         if mean == "automatic":
-            mean = "population" if standardised else "none"
+            mean = "smooth" if standardised else "none"
         constant = self.constant
         if constant is None:
             constant = 0.0 if mean == "none" else CONSTANT

@@ -19,7 +19,7 @@ from kerneltrail.engines import one_blas_thread
 from kerneltrail.errors import NumericalError
 from kerneltrail.gp import Reward
 from kerneltrail.gp.mixed import MixedModel, Sums
-from kerneltrail.gp.population import BUMPS, PopulationMean, bumps
+from kerneltrail.gp.population import PopulationMean, size_of
 from kerneltrail.kernels import Array, Composition, Hyperparameters
 from kerneltrail.trajectory.evidence.group import Quadratic
 from kerneltrail.trajectory.map_table import Fits, Group, MapSettings, MapTable, block_of
@@ -28,9 +28,6 @@ from kerneltrail.trajectory.sampler.urn import last_use
 
 ROUNDS = 2
 """How often weights and groups are learnt given each other."""
-
-LEAST_CURVE = 0.02
-"""A shared curve that bends by less, in root mean squares of the target, is left out."""
 
 SEARCHES = 3
 """Searches for everybody's MAP in learning a group; each starts from the one before."""
@@ -77,9 +74,7 @@ def learn_together(
                     Hyperparameters(model.pool.composition(path[-1]), tuple(latest[path[-1], m]))
                     for m, path in enumerate(model.paths)
                 ]
-                # Bumps lie on the pilot users' range.
-                curves = BUMPS if model.settings.mean == "smooth" and model.schema.scaling == "group" else 0
-                mean, reward = learn_weights(centred, fitted, mean, reward, curves)
+                mean, reward = learn_weights(centred, fitted, mean, reward)
                 centred = [mean.centred(user) for user in users]
             for node in model.nodes:
                 try:
@@ -103,43 +98,28 @@ def learn_together(
 
 
 def learn_weights(
-    users: Sequence[User], fitted: Sequence[Hyperparameters], mean: PopulationMean, reward: Reward, curves: int = 0
+    users: Sequence[User], fitted: Sequence[Hyperparameters], mean: PopulationMean, reward: Reward
 ) -> tuple[PopulationMean, Reward]:
     """The population mean and the reward model's prior, given every pilot user's kernel (method (35), (51)).
 
     Args:
         users: the pilot users, scaled and less the mean.
         fitted: each one's kernel with its hyperparameters.
-        mean: what users vary around so far. Its weights are moved, shrunk to where they are: a ridge whose penalty was
-            chosen by leaving users out predicts new users better than shared weights of the mixed model do.
+        mean: what users vary around so far. Its weights are moved, shrunk to where they are: weights that were chosen
+            by leaving users out predict new users better than shared weights of the mixed model do.
         reward: its constant and its advantage; slopes of all covariates are added to them.
-        curves: bumps of the curve of each covariate that all users share (method (44)); 0 for straight lines alone.
     """
-    covariates = users[0].covariates
-    model, turn, slopes = weights_between(users, fitted, reward, curves)
-    q, d = len(slopes.names), len(covariates)
-    rows = np.concatenate([user.X for user in users])
-    size = _size(users)
-    found = model.mean.copy()
-    shapes = bumps(rows, curves) if curves else np.empty((len(rows), 0))
-    for j in range(d if curves else 0):
-        part = slice(q + j * curves, q + (j + 1) * curves)
-        line = rows[:, [j]] * turn[q - d + j, part]
-        curve = (shapes[:, j * curves : (j + 1) * curves] + line) @ found[part]
-        if np.ptp(curve) < LEAST_CURVE * size:  # a line, as far as anybody can tell
-            found[part] = 0.0
-    # A user differs in these weights; what is not known of curves is left aside.
-    covariance = turn[:q, :q] @ model.covariance[:q, :q] @ turn[:q, :q].T
-    shift = turn @ found
+    model, turn, slopes = weights_between(users, fitted, reward)
+    covariance = turn @ model.covariance @ turn.T
     learnt = replace(slopes, covariance=tuple(map(tuple, 0.5 * (covariance + covariance.T))))
     between = mean.between
     if between is not None:  # slopes are the reward model's from now on; of curves it has none
-        between = np.column_stack([np.zeros(d), between[:, 1]])
-    return replace(mean.moved(slopes, shift[:q], shift[q:] if curves else None), between=between), learnt
+        between = np.column_stack([np.zeros(len(between)), between[:, 1]])
+    return replace(mean.moved(slopes, turn @ model.mean), between=between), learnt
 
 
 def weights_between(
-    users: Sequence[User], fitted: Sequence[Hyperparameters], reward: Reward, curves: int = 0
+    users: Sequence[User], fitted: Sequence[Hyperparameters], reward: Reward
 ) -> tuple[MixedModel, Array, Reward]:
     """How far users differ in linear weights, given every pilot user's kernel, with intervals (method (35), (50)).
 
@@ -149,49 +129,29 @@ def weights_between(
     covariates = users[0].covariates
     slopes = replace(reward, slopes=covariates, variances=None, covariance=None)
     rows = np.concatenate([user.X for user in users])
-    q, d = len(slopes.names), len(covariates)
-    turn = _turn(rows, q, curves, slopes.constant_variance > 0)
-    blocks = []
-    for user, hyperparameters in zip(users, fitted, strict=True):
-        design = slopes.design(user.X, covariates, user.assignment)
-        features = np.hstack([design, bumps(user.X, curves)]) if curves else design
-        blocks.append(_sums(user, hyperparameters, features @ turn))
-    shared = [-1 if name == "constant" else 0 for name in slopes.names]
-    model = MixedModel.fit(
-        Sums.joined(blocks),
-        shared=np.concatenate([shared, 1 + np.repeat(np.arange(d), curves)]).astype(np.int64),
-        own=np.concatenate([np.arange(q), np.full(d * curves, -1)]).astype(np.int64),
-        noise=1.0,
-        scale=max(_size(users), 1e-6),
-    )
+    turn = _turn(rows, len(slopes.names), slopes.constant_variance > 0)
+    blocks = [
+        _sums(user, hyperparameters, slopes.design(user.X, covariates, user.assignment) @ turn)
+        for user, hyperparameters in zip(users, fitted, strict=True)
+    ]
+    shared = np.array([-1 if name == "constant" else 0 for name in slopes.names])
+    model = MixedModel.fit(Sums.joined(blocks), shared=shared, noise=1.0, scale=size_of(users))
     return model, turn, slopes
 
 
-def _size(users: Sequence[User]) -> float:
-    """Root mean square of the users' targets."""
-    return float(np.sqrt(np.mean(np.concatenate([user.y for user in users]) ** 2)))
-
-
-def _turn(rows: Array, q: int, curves: int, constant: bool) -> Array:
-    """Features as they are learnt from, by their weights in the given ones, (q + curves·d, q + curves·d).
+def _turn(rows: Array, q: int, constant: bool) -> Array:
+    """Features as they are learnt from, by their weights in the given ones, (q, q).
 
     Slopes turn around the middle of the rows, so that a user's level and slopes are told apart, and are over their
-    `reach`, so that units do not matter; a curve is what is left of its bumps beside a line.
+    `reach`, so that units do not matter.
     """
     d = rows.shape[1]
-    turn = np.eye(q + curves * d)
+    turn = np.eye(q)
     for j in range(d):
-        line = np.column_stack([np.ones(len(rows)), rows[:, j]])
         slope, reach = q - d + j, reach_of(rows[:, j])
         turn[slope, slope] = 1.0 / reach
         if constant:
-            turn[0, slope] = -line[:, 1].mean() / reach
-        if curves:
-            part = slice(q + j * curves, q + (j + 1) * curves)
-            beside = np.linalg.lstsq(line, bumps(rows[:, [j]], curves), rcond=None)[0]
-            turn[slope, part] = -beside[1]
-            if constant:
-                turn[0, part] = -beside[0]
+            turn[0, slope] = -rows[:, j].mean() / reach
     return turn
 
 
