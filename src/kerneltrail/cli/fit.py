@@ -46,7 +46,8 @@ def fit(
     mean: Annotated[
         Mean | None,
         typer.Option(
-            "--mean", help="What users vary around: what pilot users share (population, smooth), or zero (none)."
+            "--mean",
+            help="What users vary around: shared lines (population), curves too (smooth), or zero (none).",
         ),
     ] = None,
     paths: Annotated[

@@ -55,26 +55,47 @@ def with_curves(lines: PopulationMean, users: Sequence[User]) -> PopulationMean:
     return _straightened(replace(lines, weights=weights, curves=BUMPS), np.concatenate([user.X for user in some]), size)
 
 
+@dataclass(frozen=True, eq=False)
+class _Ridge:
+    """A ridge on some of the features: their columns, penalties, weights without each user, and the errors of those."""
+
+    columns: NDArray[np.int64]
+    penalties: Array
+    left_out: Array
+    error: float
+
+    @classmethod
+    def of(cls, sums: Sums, columns: NDArray[np.int64], penalties: Array) -> _Ridge:
+        part = sums.part(columns)
+        left_out = ridge_left_out(part, penalties)
+        return cls(columns, penalties, left_out, float(part.errors(left_out).sum()))
+
+    def bent(self, sums: Sums, columns: NDArray[np.int64]) -> _Ridge:
+        """With a curve more, at the best of the penalties."""
+        more = np.r_[self.columns, columns]
+        tried = [_Ridge.of(sums, more, np.r_[self.penalties, np.full(len(columns), each)]) for each in PENALTIES]
+        return min(tried, key=lambda ridge: ridge.error)
+
+
 def by_ridge(sums: Sums, penalty: float, d: int) -> Estimate:
-    """The ridge (34) with curves, taken one after the other if they predict users who are left out better."""
+    """The ridge (34) with curves that predict users who are left out better.
+
+    They are taken one after the other, what gains most by itself first: the order of covariates must not matter.
+    """
     q = sums.side.shape[1]
     straight = q - d * BUMPS
-    columns, penalties = np.arange(straight), np.r_[0.0, np.full(straight - 1, penalty)]
-    left_out = ridge_left_out(sums.part(columns), penalties)
-    least = float(sums.part(columns).errors(left_out).sum())
-    for j in range(d):
-        bent = np.r_[columns, straight + j * BUMPS + np.arange(BUMPS)]
-        part = sums.part(bent)
-        for tried in [np.r_[penalties, np.full(BUMPS, curve)] for curve in PENALTIES]:
-            without = ridge_left_out(part, tried)
-            error = float(part.errors(without).sum())
-            if error < least:
-                least, columns, penalties, left_out = error, bent, tried, without
-    part = sums.part(columns)
-    weights, others = np.zeros(q), np.zeros((len(sums.side), q))
-    weights[columns] = ridge(part.gram.sum(axis=0), part.side.sum(axis=0), penalties)
-    others[:, columns] = left_out
-    return Estimate(weights, others)
+    lines = _Ridge.of(sums, np.arange(straight), np.r_[0.0, np.full(straight - 1, penalty)])
+    curves = [straight + j * BUMPS + np.arange(BUMPS) for j in range(d)]
+    alone = [(lines.bent(sums, columns), columns) for columns in curves]
+    best = lines
+    for first, columns in sorted(alone, key=lambda pair: pair[0].error):
+        bent = first if best is lines else best.bent(sums, columns)
+        best = bent if bent.error < best.error else best
+    part = sums.part(best.columns)
+    weights, left_out = np.zeros(q), np.zeros((len(sums.side), q))
+    weights[best.columns] = ridge(part.gram.sum(axis=0), part.side.sum(axis=0), best.penalties)
+    left_out[:, best.columns] = best.left_out
+    return Estimate(weights, left_out)
 
 
 def by_mixed_model(sums: Sums, d: int, size: float) -> Estimate:

@@ -70,11 +70,12 @@ class Settings:
             with which the others agree most.
         selection: how new users are followed: ``filter`` or ``greedy`` (method §7).
         memory: for the filter, whether only the newest cumulative set speaks or all of them.
-        mean: what users vary around: ``automatic``, ``population`` where the target is standardised, else ``none``;
+        mean: what users vary around: ``automatic``, ``smooth`` where the target is standardised, else ``none``;
             ``none``, zero; ``population``, a ridge regression on all pilot users' rows, with
-            the spread of a reward model's constant and advantage between users learnt too; or ``smooth``, the same with
-            a curve for each covariate where that predicts pilot users who are left out better. So a new user has a
-            prediction before the first batch (method §8.3).
+            the spread of a reward model's constant and advantage between users learnt too; or ``smooth``, the same, and
+            once the graph is chosen, a curve for each covariate as far as that predicts pilot users who are left out
+            better; covariates must be scaled for the group. So a new user has a prediction before the first batch
+            (method §8.3).
         constant: prior variance of a constant mean of each user's own, where there is no reward model, which has one;
             0 for none. Around the population mean its variance between users is learnt, whatever is stated. None
             stands for `CONSTANT` with a mean, and for none without.
