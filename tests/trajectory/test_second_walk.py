@@ -68,6 +68,9 @@ def test_what_the_chains_chose_stays_among_the_alternatives():
     assert chosen.log_joint < once.structures[0].log_joint  # by the evidences of the chains
     assert once.structures[0] in again.structures[1:]
     assert len(again.structures) <= 5
+    agreement = again.diagnostics.traces["agreement"]
+    assert agreement.shape == once.diagnostics.traces["agreement"].shape
+    assert agreement.max() < 1.0 == once.diagnostics.traces["agreement"].max()  # with the paths of now
 
 
 def test_groups_are_those_of_the_users_who_go_there_now():

@@ -39,7 +39,7 @@ from kerneltrail.trajectory.sampler.checkpoint import Checkpoint
 from kerneltrail.trajectory.sampler.constant import stretched, whole_table
 from kerneltrail.trajectory.sampler.convergence import late_states, rhats, traces_of
 from kerneltrail.trajectory.sampler.joint import ALTERNATIVES, Joint, State, Structure, choose
-from kerneltrail.trajectory.sampler.urn import Counts, Urn
+from kerneltrail.trajectory.sampler.urn import Counts, Paths, Urn
 from kerneltrail.trajectory.second_walk import walked_again
 from kerneltrail.trajectory.settings import Settings
 from kerneltrail.trajectory.sharing import learn_together
@@ -237,14 +237,12 @@ def _conclude(
     sweeps = len(chains[0].log_joint)
     states, structures = _structures(target, chains)
     chosen = structures[0]
-    traces = traces_of(chains, chosen.paths)
-    late = {name: trace[:, sweeps // 2 :] for name, trace in traces.items()}  # the first half is warm-up
     acceptance = {}
     for name in chains[0].info:
         proposed, accepted, _ = np.sum([chain.info[name] for chain in chains], axis=0).tolist()
         acceptance[name] = accepted / max(proposed, 1)
     cut = {"kernels": float(found.cut), "share": found.share} if found.cut else {}
-    diagnostics = Diagnostics(sweeps, rhats(late), sampler.sizes(late), acceptance, traces, {}, cut)
+    diagnostics = Diagnostics(sweeps, {}, {}, acceptance, {}, {}, cut)
     names = tuple(user.name for user in table.users)
     nodes = nodes_of(table, chosen.paths, names)
     return TrajectoryModel(
@@ -258,7 +256,7 @@ def _conclude(
         else structures,
         nodes,
         reward,
-        diagnostics,
+        _agreeing(diagnostics, chains, chosen.paths),
         {
             "version": version("kerneltrail"),
             "users": {user.name: user.fingerprint for user in cohort.users},
@@ -269,6 +267,13 @@ def _conclude(
         },
         averaged=average_of(table, states, nodes, names) if settings.structure == "averaged" else None,
     )
+
+
+def _agreeing(diagnostics: Diagnostics, chains: Sequence[Chain], paths: Paths) -> Diagnostics:
+    """Diagnostics with how far the chains agree with each other, and with the chosen paths."""
+    traces = traces_of(chains, paths)
+    late = {name: trace[:, diagnostics.sweeps // 2 :] for name, trace in traces.items()}  # the first half is warm-up
+    return replace(diagnostics, rhat=rhats(late), ess=sampler.sizes(late), traces=traces)
 
 
 def _shared(
@@ -286,11 +291,16 @@ def _shared(
         return shared, thetas
     codes = target.book.encode(paths)
     visits = sum(np.array_equal(state.codes(target.book), codes) for state in late_states(chains))
-    counts = Counts.of(paths)
     nodes = nodes_of(table, paths, model.users)
-    structure = Structure(paths, target.rescore(paths)[0], len(nodes), counts.edges, visits)
+    structure = Structure(paths, target.rescore(paths)[0], len(nodes), Counts.of(paths).edges, visits)
     others = [each for each in model.structures if each.graph != structure.graph]
-    return learn_together(replace(model, structures=(structure, *others[:ALTERNATIVES]), nodes=nodes), users, table)
+    walked = replace(
+        model,
+        structures=(structure, *others[:ALTERNATIVES]),
+        nodes=nodes,
+        diagnostics=_agreeing(model.diagnostics, chains, paths),
+    )
+    return learn_together(walked, users, table)
 
 
 def _structures(target: ChainTarget, chains: Sequence[Chain]) -> tuple[list[State], tuple[Structure, ...]]:

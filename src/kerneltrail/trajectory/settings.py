@@ -117,7 +117,7 @@ class Settings:
     mean: Mean = "automatic"
     constant: float | None = None
     sharing: Sharing = "joint"
-    walk: Walk = "once"
+    walk: Walk = "again"
     tails: Tails = "automatic"
     refine: int = 400
     seed: int = 0
