@@ -42,6 +42,7 @@ def small_model(*, reward=None, allow_empty=False, settings=None, scaling="group
     settings = settings or Settings(
         evidence="laplace",
         sharing="separate",
+        walk="once",
         tails="normal",
         alpha=0.7,
         keep=0.9,

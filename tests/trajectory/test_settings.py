@@ -32,6 +32,7 @@ OTHER = Settings(
     mean="population",
     constant=2.0,
     sharing="separate",
+    walk="once",
     tails="robust",
     refine=10,
     seed=4,

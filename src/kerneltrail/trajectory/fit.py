@@ -18,12 +18,12 @@ from kerneltrail.data import Cohort, User, default_priors
 from kerneltrail.data.checks import quantiles_of_columns
 from kerneltrail.data.columns import columns_of_numbers
 from kerneltrail.data.table import read_table
-from kerneltrail.engines import engine_for
+from kerneltrail.engines import Engine, engine_for
 from kerneltrail.errors import DataError
 from kerneltrail.gp import Reward
 from kerneltrail.gp.population import PopulationMean, centred_where_logged, effects_between, spread
 from kerneltrail.gp.shared_curve import with_curves
-from kerneltrail.kernels import Pool, Priors
+from kerneltrail.kernels import Array, Pool, Priors
 from kerneltrail.names import nearest
 from kerneltrail.progress import Progress, reporting
 from kerneltrail.store.code import registered_code
@@ -39,8 +39,9 @@ from kerneltrail.trajectory.sampler.chains import SAMPLING, Chain, ChainTarget, 
 from kerneltrail.trajectory.sampler.checkpoint import Checkpoint
 from kerneltrail.trajectory.sampler.constant import stretched, whole_table
 from kerneltrail.trajectory.sampler.convergence import late_states, rhats, traces_of
-from kerneltrail.trajectory.sampler.joint import Joint, State, Structure, choose
-from kerneltrail.trajectory.sampler.urn import Urn
+from kerneltrail.trajectory.sampler.joint import ALTERNATIVES, Joint, State, Structure, choose
+from kerneltrail.trajectory.sampler.urn import Counts, Paths, Urn
+from kerneltrail.trajectory.second_walk import walked_again
 from kerneltrail.trajectory.settings import Settings
 from kerneltrail.trajectory.sharing import learn_together
 from kerneltrail.trajectory.tails import with_tails
@@ -146,7 +147,7 @@ def fit(
     model = replace(_conclude(cohort, target, priors, reward, chains, found), mean=mean)
     thetas = [table.get(m, path[-1]).theta[-1] for m, path in enumerate(model.paths)]
     if settings.sharing == "joint" and cohort.schema.scaler is not None:
-        model, thetas = learn_together(model, cohort.users, table)
+        model, thetas = _shared(model, cohort.users, table, target, chains, runner)
         users = tuple(model.mean.centred(user) for user in cohort.users) if model.mean is not None else users
     if cohort.schema.scaler is not None:
         model = with_tails(model, cohort.raw)
@@ -248,14 +249,12 @@ def _conclude(
     sweeps = len(chains[0].log_joint)
     states, structures = _structures(target, chains)
     chosen = structures[0]
-    traces = traces_of(chains, chosen.paths)
-    late = {name: trace[:, sweeps // 2 :] for name, trace in traces.items()}  # the first half is warm-up
     acceptance = {}
     for name in chains[0].info:
         proposed, accepted, _ = np.sum([chain.info[name] for chain in chains], axis=0).tolist()
         acceptance[name] = accepted / max(proposed, 1)
     cut = {"kernels": float(found.cut), "share": found.share} if found.cut else {}
-    diagnostics = Diagnostics(sweeps, rhats(late), sampler.sizes(late), acceptance, traces, {}, cut)
+    diagnostics = Diagnostics(sweeps, {}, {}, acceptance, {}, {}, cut)
     names = tuple(user.name for user in table.users)
     nodes = nodes_of(table, chosen.paths, names)
     return TrajectoryModel(
@@ -269,7 +268,7 @@ def _conclude(
         else structures,
         nodes,
         reward,
-        diagnostics,
+        _agreeing(diagnostics, chains, chosen.paths),
         {
             "version": version("kerneltrail"),
             "users": {user.name: user.fingerprint for user in cohort.users},
@@ -280,6 +279,40 @@ def _conclude(
         },
         averaged=average_of(table, states, nodes, names) if settings.structure == "averaged" else None,
     )
+
+
+def _agreeing(diagnostics: Diagnostics, chains: Sequence[Chain], paths: Paths) -> Diagnostics:
+    """Diagnostics with how far the chains agree with each other, and with the chosen paths."""
+    traces = traces_of(chains, paths)
+    late = {name: trace[:, diagnostics.sweeps // 2 :] for name, trace in traces.items()}  # the first half is warm-up
+    return replace(diagnostics, rhat=rhats(late), ess=sampler.sizes(late), traces=traces)
+
+
+def _shared(
+    model: TrajectoryModel,
+    users: Sequence[User],
+    table: MapTable,
+    target: ChainTarget,
+    chains: Sequence[Chain],
+    engine: Engine,
+) -> tuple[TrajectoryModel, list[Array]]:
+    """The model with what pilot users share, whose steps are counted again under that where the settings say so."""
+    shared, thetas = learn_together(model, users, table)
+    paths = walked_again(shared, users, table, engine) if model.settings.walks_again else model.paths
+    if paths == model.paths:
+        return shared, thetas
+    codes = target.book.encode(paths)
+    visits = sum(np.array_equal(state.codes(target.book), codes) for state in late_states(chains))
+    nodes = nodes_of(table, paths, model.users)
+    structure = Structure(paths, target.rescore(paths)[0], len(nodes), Counts.of(paths).edges, visits)
+    others = [each for each in model.structures if each.graph != structure.graph]
+    walked = replace(
+        model,
+        structures=(structure, *others[:ALTERNATIVES]),
+        nodes=nodes,
+        diagnostics=_agreeing(model.diagnostics, chains, paths),
+    )
+    return learn_together(walked, users, table)
 
 
 def _structures(target: ChainTarget, chains: Sequence[Chain]) -> tuple[list[State], tuple[Structure, ...]]:

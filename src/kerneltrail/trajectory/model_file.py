@@ -37,6 +37,7 @@ _LATER = (
     ("typical", None),
     ("coding", "centred"),
     ("sharing", "separate"),
+    ("walk", "once"),
     ("tails", "normal"),
     ("slopes", ()),
     ("covariance", None),

@@ -27,6 +27,7 @@ StructureUse = Literal["chosen", "averaged"]
 Mean = Literal["automatic", "none", "population", "smooth"]
 Sharing = Literal["joint", "separate"]
 Tails = Literal["automatic", "normal", "student", "robust"]
+Walk = Literal["once", "again"]
 
 CANDIDATES = 128
 """Most compositions that chains choose from, where nobody says otherwise: a fit of each to every user is made."""
@@ -81,6 +82,9 @@ class Settings:
             stands for `CONSTANT` with a mean, and for none without.
         sharing: how what pilot users share is estimated: ``joint``, by the likelihood of all of them together, with
             slopes of everybody's own (method §8.6); or ``separate``, from each one's fit by itself.
+        walk: how pilot users' steps are counted for new users: ``once``, as the chains chose them under the stated
+            priors; or ``again``, as pilot users choose them when each is judged by what the others share, as a new user
+            is (method (72)). It needs `sharing` ``joint``, and is for overlapping paths and a chosen structure alone.
         tails: of a prediction: ``normal``; ``student``, a Student-t with what is not known of the noise and with the
             pilot users' heavy tails in it (method (53)), or a Normal where theirs are lighter; ``robust``, the same
             with outcomes far out drawn in; or ``automatic``, ``student``, and ``robust`` where that predicts
@@ -114,6 +118,7 @@ class Settings:
     mean: Mean = "automatic"
     constant: float | None = None
     sharing: Sharing = "joint"
+    walk: Walk = "again"
     tails: Tails = "automatic"
     refine: int = 400
     seed: int = 0
@@ -142,7 +147,7 @@ class Settings:
         hints = get_type_hints(Settings)
         named = (
             "selection", "memory", "start", "margin_of", "choice", "scope", "mean", "paths", "structure", "sharing",
-            "tails",
+            "walk", "tails",
         )  # fmt: skip
         choices = {name: get_args(hints[name]) for name in named}
         for name, allowed in {"evidence": tuple(EVIDENCES), **choices}.items():
@@ -182,6 +187,7 @@ class Settings:
             mean="none",
             constant=0.0,
             sharing="separate",
+            walk="once",
             tails="normal",
             sweeps=300,
             rhat=1.0001,  # never early: its chains do not agree, and R-hat of a moving target says little
@@ -197,6 +203,12 @@ class Settings:
         if constant is None:
             constant = 0.0 if mean == "none" else CONSTANT
         return replace(self, mean=mean, constant=constant)
+
+    @property
+    def walks_again(self) -> bool:
+        """Whether there are steps to count again: where kernels may change, and one structure is followed."""
+        joint = self.sharing == "joint" and self.paths == "overlapping" and self.structure == "chosen"
+        return self.walk == "again" and joint
 
     @property
     def agreed(self) -> float:
@@ -223,6 +235,7 @@ class Settings:
             "mean": "none",
             "constant": 0.0,
             "sharing": "separate",
+            "walk": "once",
             "tails": "normal",
         }  # of files that do not state them
         return cls(**{**before, **dict(stored), "maps": maps})

@@ -83,11 +83,13 @@ def alternatives(model: TrajectoryModel) -> Section:
         text = "None: every sample that the chains kept has these arrows."
         return Section("Which other graphs are near?", [Paragraph(text)], "alternatives")
     colours = {name_of(node.composition): colour_of(i) for i, node in enumerate(model.nodes)}
+    walked = "its steps are as pilot users take them when each is judged by what the others share; "
+    walked = walked if model.settings.walks_again else ""
     blocks: list[Block] = [
         Paragraph(
             f"{CHOSEN[model.settings.choice]} within {model.settings.margin:g} of the best log "
-            f"{model.settings.margin_of}; the others that follow have the highest log joint. Kernels of the chosen "
-            "graph keep their colour, others are grey. An expert may find one of them more plausible."
+            f"{model.settings.margin_of}; {walked}the others that follow have the highest log joint. Kernels of the "
+            "chosen graph keep their colour, others are grey. An expert may find one of them more plausible."
         ),
         Beside([_picture(model, structure, rank, colours) for rank, structure in enumerate((chosen, *others))]),
     ]

@@ -28,6 +28,9 @@ if TYPE_CHECKING:
 Choice = Literal["simplest", "typical"]
 """Which structure is taken of those that are nearly as good as the best."""
 
+ALTERNATIVES = 4
+"""Other structures that are kept beside the chosen one."""
+
 LISTED = 12
 """Products of a pool up to which all its compositions are candidates where none are named."""
 
@@ -268,7 +271,7 @@ def choose(
     samples: Iterable[State],
     *,
     margin: float,
-    alternatives: int = 4,
+    alternatives: int = ALTERNATIVES,
     worth: Callable[[Paths], float] | None = None,
     choice: Choice = "simplest",
 ) -> tuple[Structure, ...]:
