@@ -15,9 +15,12 @@ from kerneltrail.trajectory.fit import fit
 from kerneltrail.trajectory.graph import LIGHT
 from kerneltrail.trajectory.model import from_bytes
 from kerneltrail.trajectory.model_file import fingerprint, to_bytes
-from kerneltrail.trajectory.tails import CLIP, HEAVY, Heaviness, Residuals, _alike, _densities, heaviness
+from kerneltrail.trajectory.tails import HEAVY, Heaviness, Residuals, _alike, _densities, heaviness
 
 from . import tiny
+
+CLIP = 2.0
+"""Of models of before."""
 
 
 def people(count, freedom=None, seed=0, rows=40):
@@ -129,7 +132,7 @@ def test_nobody_to_learn_from_is_a_normal():
 def test_heavy_tails_are_learnt_and_normal_ones_are_not_made_up():
     normal, heavy = learnt(None), learnt(3.0)
     assert normal.tails <= 0.1
-    assert normal.clip is None
+    assert (normal.clip, normal.drawing) == (None, None)
     assert heavy.tails >= HEAVY
     user, rows = heavy.new_user(), people(1, 3.0, seed=12)[0]
     before = user.predict([[0.5]]).freedom[0]
@@ -202,5 +205,5 @@ def test_a_level_that_is_far_from_everybodys_is_no_outlier():
 
 
 def test_robust_is_taken_if_asked_for():
-    assert learnt(3.0, tails="robust").clip == CLIP
-    assert learnt(3.0, tails="student").clip is None
+    assert learnt(3.0, tails="robust").drawing is not None
+    assert learnt(3.0, tails="student").drawing is None

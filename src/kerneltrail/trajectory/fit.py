@@ -22,7 +22,7 @@ from kerneltrail.engines import engine_for
 from kerneltrail.errors import DataError
 from kerneltrail.gp import Reward
 from kerneltrail.gp.population import BUMPS, PopulationMean, centred_where_logged, effects_between, spread
-from kerneltrail.kernels import Pool, Priors
+from kerneltrail.kernels import Hyperparameters, Pool, Priors
 from kerneltrail.names import nearest
 from kerneltrail.progress import Progress, reporting
 from kerneltrail.store.code import registered_code
@@ -41,7 +41,7 @@ from kerneltrail.trajectory.sampler.convergence import late_states, rhats, trace
 from kerneltrail.trajectory.sampler.joint import Joint, State, Structure, choose
 from kerneltrail.trajectory.sampler.urn import Urn
 from kerneltrail.trajectory.settings import Settings
-from kerneltrail.trajectory.sharing import learn_together
+from kerneltrail.trajectory.sharing import Pilots, learn_together
 from kerneltrail.trajectory.tails import with_tails
 
 STAGES = (FITTING, SAMPLING)
@@ -140,15 +140,21 @@ def fit(
         fitted = time.perf_counter()
         chains = run_chains(target, runner, tell, keeper)
     model = replace(_conclude(cohort, target, priors, reward, chains, found), mean=mean)
-    thetas = [table.get(m, path[-1]).theta[-1] for m, path in enumerate(model.paths)]
-    if settings.sharing == "joint" and cohort.schema.scaler is not None:
-        model, thetas = learn_together(model, cohort.users, table)
-        users = tuple(model.mean.centred(user) for user in cohort.users) if model.mean is not None else users
+    pilots = Pilots(
+        users,
+        tuple(
+            Hyperparameters(pool.composition(path[-1]), tuple(table.get(m, path[-1]).theta[-1]))
+            for m, path in enumerate(model.paths)
+        ),
+    )
     if cohort.schema.scaler is not None:
-        model = with_tails(model, cohort.raw)
+        if settings.sharing == "joint":
+            model, pilots = learn_together(model, cohort.users, table)
+        model, pilots = with_tails(model, pilots, cohort, table)
+    thetas = [each.vector for each in pilots.fitted]
     seconds = {"fits": fitted - began, "chains": time.perf_counter() - fitted}
     model = replace(model, diagnostics=replace(model.diagnostics, seconds=seconds))
-    return replace(model, pilot_effects=pilot_effects(model, users, thetas))
+    return replace(model, pilot_effects=pilot_effects(model, pilots.users, thetas))
 
 
 _TABLE = tuple(name for name in signature(Cohort.from_table).parameters if name != "rows")
