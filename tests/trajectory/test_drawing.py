@@ -168,6 +168,20 @@ def test_past_the_rows_that_are_kept_a_batch_is_drawn_in_once(heavy):
     np.testing.assert_array_equal(again.predict([[0.5]]).mean, user.predict([[0.5]]).mean)
 
 
+def test_of_very_many_rows_that_are_kept_the_newest_alone_are_drawn_in(heavy, monkeypatch):
+    monkeypatch.setattr("kerneltrail.trajectory.drawing.MOST_ROWS", 15)
+    person = people(1, 3.0, seed=13)[0]
+    user = heavy.new_user()
+    for t in (1, 2):
+        user.update(person.batch(t).X, person.batch(t).y)
+    before = user.state.kept.y
+    third = outlier(person, 3, 0)
+    user.update(third.X, third.y)
+    np.testing.assert_array_equal(user.state.kept.y[:20], before)
+    assert user.state.outcomes[20] - user.state.kept.y[20] > 10.0
+    assert len(user.state.outcomes) == 30
+
+
 def test_predictions_are_of_outcomes_as_they_are(heavy):
     """The truth is noise of variance 1; the group's is known to some 20 %."""
     ahead = heavy.new_user().predict([[0.5]])

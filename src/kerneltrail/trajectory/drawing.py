@@ -35,6 +35,9 @@ FARTHEST = 5.0
 COUNTS = 0.02
 """Probability from which a kernel has a say in where the function is, for each one of the most probable."""
 
+MOST_ROWS = 1000
+"""Rows up to which all are drawn in anew, even where more are kept: it takes a factor of their covariance."""
+
 Ahead = Callable[[UserState, Array, Assignment | None], Prediction]
 """What was predicted of a batch."""
 
@@ -53,13 +56,15 @@ def taken_in(model: LearntGraph, state: UserState, batch: User, ahead: Ahead) ->
     if model.clip is not None and state.batches:  # before the first batch nobody knows where the user lies
         batch = drawn_in(batch, ahead(state, batch.X, batch.assignment), model.clip)
     drawing, outcomes = model.drawing, None
-    if drawing is not None and state.rows > state.refine:  # of the rows before there are sums
+    if drawing is not None and state.rows <= state.refine:
+        outcomes = batch.y if state.outcomes is None else np.concatenate([state.outcomes, batch.y])
+    anew = state.rows <= min(state.refine, MOST_ROWS)
+    if drawing is not None and not anew:
         prediction = ahead(state, batch.X, batch.assignment)
         shift = drawing.drawn(batch.y - prediction.mean, prediction.total / drawing.widening)
         batch = batch.with_y(prediction.mean + shift)
     kept = batch if state.kept is None else state.kept.extend(batch)
-    if drawing is not None and state.rows <= state.refine:
-        outcomes = batch.y if state.outcomes is None else np.concatenate([state.outcomes, batch.y])
+    if drawing is not None and outcomes is not None and anew:
         least = COUNTS * float(state.weights.max())
         counted = zip(state.weights.tolist(), state.fits, strict=True)
         kernels = [(weight, fit.hyperparameters) for weight, fit in counted if weight >= least]
