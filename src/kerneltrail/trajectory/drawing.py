@@ -32,11 +32,12 @@ SETTLED = 0.01
 FARTHEST = 5.0
 """Standard deviations of the noise around the rows' median within which outcomes begin."""
 
-COUNTS = 0.02
-"""Probability from which a kernel has a say in where the function is, for each one of the most probable."""
+COUNTS = 0.25
+"""Probability from which a kernel has a say in where the function is, in those of the most probable one."""
 
-MOST_ROWS = 1000
-"""Rows up to which all are drawn in anew, even where more are kept: it takes a factor of their covariance."""
+MOST_ROWS = 200
+"""Rows up to which all are drawn in anew, even where more are kept: it takes a factor of their covariance, and so many
+rows know the function well."""
 
 Ahead = Callable[[UserState, Array, Assignment | None], Prediction]
 """What was predicted of a batch."""
