@@ -15,9 +15,12 @@ from kerneltrail.trajectory.fit import fit
 from kerneltrail.trajectory.graph import LIGHT
 from kerneltrail.trajectory.model import from_bytes
 from kerneltrail.trajectory.model_file import fingerprint, to_bytes
-from kerneltrail.trajectory.tails import CLIP, HEAVY, Heaviness, Residuals, _alike, _densities, heaviness
+from kerneltrail.trajectory.tails import HEAVY, Heaviness, Residuals, _alike, _densities, _residuals, heaviness
 
 from . import tiny
+
+CLIP = 2.0
+"""Of models of before."""
 
 
 def people(count, freedom=None, seed=0, rows=40):
@@ -35,7 +38,11 @@ def people(count, freedom=None, seed=0, rows=40):
 
 
 def learnt(freedom, tails="automatic", count=14):
-    cohort = Cohort.from_users(people(count, freedom), target="y", scaling="group", target_scaling="standard")
+    return fitted(people(count, freedom), tails)
+
+
+def fitted(users, tails="automatic"):
+    cohort = Cohort.from_users(users, target="y", scaling="group", target_scaling="standard")
     settings = tiny.settings(sharing="joint", tails=tails, mean="population", largest=1, sweeps=16)
     return fit(cohort, pool=Pool.of("LIN[x]").with_empty(True), settings=settings, workers=1)
 
@@ -129,7 +136,7 @@ def test_nobody_to_learn_from_is_a_normal():
 def test_heavy_tails_are_learnt_and_normal_ones_are_not_made_up():
     normal, heavy = learnt(None), learnt(3.0)
     assert normal.tails <= 0.1
-    assert normal.clip is None
+    assert (normal.clip, normal.drawing) == (None, None)
     assert heavy.tails >= HEAVY
     user, rows = heavy.new_user(), people(1, 3.0, seed=12)[0]
     before = user.predict([[0.5]]).freedom[0]
@@ -202,5 +209,42 @@ def test_a_level_that_is_far_from_everybodys_is_no_outlier():
 
 
 def test_robust_is_taken_if_asked_for():
-    assert learnt(3.0, tails="robust").clip == CLIP
-    assert learnt(3.0, tails="student").clip is None
+    assert learnt(3.0, tails="robust").drawing is not None
+    assert learnt(3.0, tails="student").drawing is None
+
+
+def test_the_density_by_which_models_are_compared_is_that_of_the_rows():
+    """In the target's units, so that predictions which are too wide do not look better than they are."""
+    users = people(6, 3.0, seed=16)
+    model = learnt(3.0, tails="student")
+    residuals, error, width = _residuals(replace(model, tails=0.0), users)
+    found = heaviness(residuals)
+    judged, squares = [], []
+    for user in users:
+        followed = replace(model, tails=found.spread).new_user()
+        for t in range(1, user.batches + 1):
+            batch = user.batch(t)
+            ahead = followed.predict(batch.X)
+            judged.append(ahead.log_density(batch.y))
+            squares.append((batch.y - ahead.mean) ** 2)
+            followed.update(batch.X, batch.y)
+    assert found.density - width == pytest.approx(np.mean(judged), abs=1e-6)
+    assert error == pytest.approx(np.mean(squares))
+
+
+def skewed(count, seed=0, rows=40):
+    """People whose noise is far out on one side only."""
+    rng = np.random.default_rng(seed)
+    users = []
+    for m, person in enumerate(people(count, seed=seed, rows=rows)):
+        noise = np.exp(1.2 * rng.standard_normal(rows))
+        y = 2.0 * rng.standard_normal() + noise
+        users.append(User(f"user {m}", ("x",), person.X, y, person.ends))
+    return users
+
+
+def test_outcomes_far_out_on_one_side_are_not_drawn_in(monkeypatch):
+    """They would be predicted by something like a median: with a higher density, and not in the mean."""
+    assert fitted(skewed(14)).drawing is None
+    monkeypatch.setattr("kerneltrail.trajectory.tails.LOSS", np.inf)
+    assert fitted(skewed(14)).drawing is not None

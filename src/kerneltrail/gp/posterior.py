@@ -140,6 +140,15 @@ class Posterior:
             return (self.inputs.y - weights.mean @ stacked) / weights.noise
         return solve_upper(self.lower, self.z)
 
+    def smoothed(self, y: Array) -> Array:
+        """The function's mean at the rows seen, had their targets been others, (n,)."""
+        noise = float(self._values[-1])
+        if self.by_weights:
+            block = self.inputs.block
+            _, weights, stacked = self._features(self.inputs.X, None if block is None else block.features)
+            return np.asarray(weights.spread(stacked).T @ weights.spread(stacked @ y))
+        return y - noise * solve_upper(self.lower, solve_lower(self.lower, y))
+
     def inner(self, columns: Array) -> Array:
         """CᵀK⁻¹C of columns over the rows seen, (n, c), with K their covariance, noise included."""
         if self.by_weights:

@@ -121,7 +121,7 @@ def effects_of(
     finder = _Finder(model, kernels, recent, over)
     every = [finder.effect(name) for name in model.covariates]
     effects = sorted(every, key=lambda effect: (-abs(effect.size), effect.covariate))
-    noise = finder.weights @ [kernel.noise for kernel in finder.kernels]
+    noise = finder.weights @ [kernel.noise for kernel in finder.kernels] * model.widening
     scale = model.scaler.scale
     rest = None if recent is None else scale * finder.rest
     return Effects(

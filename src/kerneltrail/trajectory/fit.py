@@ -21,9 +21,8 @@ from kerneltrail.data.table import read_table
 from kerneltrail.engines import Engine, engine_for
 from kerneltrail.errors import DataError
 from kerneltrail.gp import Reward
-from kerneltrail.gp.population import PopulationMean, centred_where_logged, effects_between, spread
-from kerneltrail.gp.shared_curve import with_curves
-from kerneltrail.kernels import Array, Pool, Priors
+from kerneltrail.gp.population import PopulationMean, centred_where_logged, spread
+from kerneltrail.kernels import Hyperparameters, Pool, Priors
 from kerneltrail.names import nearest
 from kerneltrail.progress import Progress, reporting
 from kerneltrail.store.code import registered_code
@@ -43,7 +42,7 @@ from kerneltrail.trajectory.sampler.joint import ALTERNATIVES, Joint, State, Str
 from kerneltrail.trajectory.sampler.urn import Counts, Paths, Urn
 from kerneltrail.trajectory.second_walk import walked_again
 from kerneltrail.trajectory.settings import Settings
-from kerneltrail.trajectory.sharing import learn_together
+from kerneltrail.trajectory.sharing import Pilots, learn_together, what_all_share
 from kerneltrail.trajectory.tails import with_tails
 
 STAGES = (FITTING, SAMPLING)
@@ -142,18 +141,24 @@ def fit(
         fitted = time.perf_counter()
         chains = run_chains(target, runner, tell, keeper)
     if mean is not None and cohort.schema.scaling == "group":
-        mean = _what_all_share(mean, cohort.users, settings)
+        mean = what_all_share(mean, cohort.users, curves=settings.mean == "smooth")
         users = tuple(mean.centred(user) for user in cohort.users)
     model = replace(_conclude(cohort, target, priors, reward, chains, found), mean=mean)
-    thetas = [table.get(m, path[-1]).theta[-1] for m, path in enumerate(model.paths)]
-    if settings.sharing == "joint" and cohort.schema.scaler is not None:
-        model, thetas = _shared(model, cohort.users, table, target, chains, runner)
-        users = tuple(model.mean.centred(user) for user in cohort.users) if model.mean is not None else users
+    pilots = Pilots(
+        users,
+        tuple(
+            Hyperparameters(pool.composition(path[-1]), tuple(table.get(m, path[-1]).theta[-1]))
+            for m, path in enumerate(model.paths)
+        ),
+    )
     if cohort.schema.scaler is not None:
-        model = with_tails(model, cohort.raw)
+        if settings.sharing == "joint":
+            model, pilots = _shared(model, cohort.users, table, target, chains, runner)
+        model, pilots = with_tails(model, pilots, cohort, table)
+    thetas = [each.vector for each in pilots.fitted]
     seconds = {"fits": fitted - began, "chains": time.perf_counter() - fitted}
     model = replace(model, diagnostics=replace(model.diagnostics, seconds=seconds))
-    return replace(model, pilot_effects=pilot_effects(model, users, thetas))
+    return replace(model, pilot_effects=pilot_effects(model, pilots.users, thetas))
 
 
 _TABLE = tuple(name for name in signature(Cohort.from_table).parameters if name != "rows")
@@ -196,17 +201,6 @@ def _around(
     mean = PopulationMean.train(users, reward)
     centred = tuple(mean.centred(user) for user in users)
     return mean, centred, None if reward is None else spread(centred, reward)
-
-
-def _what_all_share(mean: PopulationMean, users: Sequence[User], settings: Settings) -> PopulationMean:
-    """The mean as new users get it: with curves if they are asked for, and with how users differ around it.
-
-    The chains have lines alone: a kernel is worth what it explains of somebody, whoever shares that. Covariates must be
-    scaled to the pilot users' range, on which bumps lie.
-    """
-    if settings.mean == "smooth":
-        mean = with_curves(mean, users)
-    return replace(mean, between=effects_between([mean.centred(user) for user in users]))
 
 
 def _known_paths(model: TrajectoryModel, cohort: Cohort, pool: Pool) -> dict[int, tuple[int, ...]]:
@@ -295,12 +289,12 @@ def _shared(
     target: ChainTarget,
     chains: Sequence[Chain],
     engine: Engine,
-) -> tuple[TrajectoryModel, list[Array]]:
+) -> tuple[TrajectoryModel, Pilots]:
     """The model with what pilot users share, whose steps are counted again under that where the settings say so."""
-    shared, thetas = learn_together(model, users, table)
+    shared, pilots = learn_together(model, users, table)
     paths = walked_again(shared, users, table, engine) if model.settings.walks_again else model.paths
     if paths == model.paths:
-        return shared, thetas
+        return shared, pilots
     codes = target.book.encode(paths)
     visits = sum(np.array_equal(state.codes(target.book), codes) for state in late_states(chains))
     nodes = nodes_of(table, paths, model.users)

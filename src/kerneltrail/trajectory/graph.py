@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -13,7 +13,8 @@ from kerneltrail.data import PilotSummary, Scaler, Schema
 from kerneltrail.errors import DataError
 from kerneltrail.gp import Reward
 from kerneltrail.gp.population import PopulationMean
-from kerneltrail.kernels import Array, Composition, Pool, Priors
+from kerneltrail.gp.student import Drawing
+from kerneltrail.kernels import Array, Composition, Hyperparameters, Pool, Priors
 from kerneltrail.kernels.phrases import counted
 from kerneltrail.names import shortened
 from kerneltrail.trajectory.evidence import EVIDENCES, PathEvidence
@@ -128,7 +129,10 @@ class LearntGraph:
         tails: how much heavier than a Normal's the tails of observations are: the variance of the log of their
             variance from row to row, beyond what is not known of the noise (method (53)); `LIGHT` for a Normal's.
         tails_interval: its 90 % interval; None where nobody learnt it, and in models of before.
-        clip: standard deviations beyond which a new user's outcomes are drawn in; None for never.
+        clip: standard deviations beyond which a new user's outcomes are drawn in, once, in models of before; None for
+            never.
+        drawing: how outcomes are drawn in around what a user's rows say (method §8.7); None for never. The noise of
+            groups is that of outcomes as they are.
         averaged: what all sampled structures say together; None where new users are followed by the chosen one.
     """
 
@@ -148,6 +152,7 @@ class LearntGraph:
     clip: float | None = None
     averaged: Averaged | None = None
     tails_interval: tuple[float, float] | None = None
+    drawing: Drawing | None = None
 
     def __repr__(self) -> str:
         kernels = [node.composition.text or NOTHING for node in self.nodes]
@@ -219,6 +224,25 @@ class LearntGraph:
     def selectable(self) -> tuple[Node, ...]:
         """The nodes that a new user may be at: those of the graph and, on averaged structures, of the others."""
         return self.nodes if self.averaged is None else (*self.nodes, *self.averaged.nodes)
+
+    @property
+    def widening(self) -> float:
+        """Variance of outcomes for each variance of what users are fitted to: 1 unless outcomes are drawn in."""
+        return 1.0 if self.drawing is None else self.drawing.widening
+
+    @cached_property
+    def followed(self) -> tuple[Node, ...]:
+        """`selectable` as users are fitted to them: with the noise of outcomes that are drawn in, if they are."""
+        if self.drawing is None:
+            return self.selectable
+        return tuple(replace(node, group=node.group.widened(1.0 / self.widening)) for node in self.selectable)
+
+    def of_outcomes(self, fitted: Hyperparameters) -> Hyperparameters:
+        """A user's hyperparameters with the noise of outcomes as they are."""
+        if self.drawing is None:
+            return fitted
+        *others, noise = fitted.unconstrained
+        return Hyperparameters(fitted.composition, (*others, noise + float(np.log(self.widening))))
 
     @cached_property
     def transitions(self) -> Array:

@@ -160,6 +160,10 @@ class Group:
             raise KernelError(f"a group of {self.composition} says nothing of {composition}")
         return self.mean, self.variance
 
+    def widened(self, ratio: float) -> Group:
+        """The group with so many times the variance of the noise."""
+        return replace(self, mean=np.r_[self.mean[:-1], self.mean[-1] + np.log(ratio)])
+
 
 def group_of(composition: Composition, thetas: Sequence[Array], prior: gp.map.Prior) -> Group:
     """The group of users whose MAP hyperparameters are given, one vector each.

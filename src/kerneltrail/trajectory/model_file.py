@@ -15,6 +15,7 @@ from kerneltrail.data.schema import LATER
 from kerneltrail.errors import ModelFileError
 from kerneltrail.gp import Reward
 from kerneltrail.gp.population import PopulationMean
+from kerneltrail.gp.student import Drawing
 from kerneltrail.kernels import Composition, Pool, Prior, Priors, layout_of, parse
 from kerneltrail.store.container import Arrays, digest_of, pack, unpack
 from kerneltrail.store.digest import described
@@ -110,6 +111,8 @@ def _fingerprint(model: LearntGraph) -> str:
     facts["reward"] = content["reward"] and {k: v for k, v in content["reward"].items() if (k, v) not in _LATER}
     if model.tails or model.clip is not None:
         facts["tails"] = {name: content["tails"][name] for name in ("spread", "clip")}
+    if model.drawing is not None:
+        facts["drawing"] = content["drawing"]
     if model.averaged is not None:
         facts["averaged"] = [node.composition.text for node in model.averaged.nodes]
     used = {name: array for name, array in arrays.items() if name.startswith(("nodes.", "mean.", "averaged."))}
@@ -151,6 +154,8 @@ def _encode(model: LearntGraph) -> tuple[dict[str, Any], dict[str, NDArray[Any]]
         "pilot_effects": [dict(row) for row in model.pilot_effects],
         "tails": {"spread": model.tails, "clip": model.clip, "interval": model.tails_interval},
     }
+    if model.drawing is not None:
+        content["drawing"] = {"freedom": model.drawing.freedom}
     if model.mean is not None:
         arrays["mean.weights"] = model.mean.weights
         if model.mean.between is not None:
@@ -218,6 +223,7 @@ def _decode(content: Mapping[str, Any], arrays: Arrays, kind: type[Model]) -> Mo
         tails=tails,
         clip=clip,
         tails_interval=interval,
+        drawing=_decode_drawing(content.get("drawing")),
         averaged=_decode_averaged(content.get("averaged"), len(nodes), compositions, masks, arrays),
     )
     _check(model)
@@ -256,6 +262,16 @@ def _decode_mean(content: Mapping[str, Any], arrays: Arrays) -> PopulationMean |
     weights = array(arrays, "mean.weights", (None,), finite=True)
     between = array(arrays, "between", (len(names), 2), finite=True) if "between" in arrays else None
     return PopulationMean(weights, names, effect, stored["penalty"], stored.get("curves", 0), between)
+
+
+def _decode_drawing(stored: Any) -> Drawing | None:
+    """Models whose outcomes are not drawn in do not speak of it."""
+    if stored is None:
+        return None
+    conform(stored, {"freedom": float}, "its drawing in of outcomes")
+    if not 2.0 < stored["freedom"] < np.inf:
+        raise Malformed("the degrees of freedom by which it draws outcomes in are not a number above 2")
+    return Drawing(stored["freedom"])
 
 
 def _decode_tails(stored: Any) -> tuple[float, float | None, tuple[float, float] | None]:

@@ -27,7 +27,8 @@ from kerneltrail.kernels.phrases import brief_chance, counted
 from kerneltrail.names import nearest
 from kerneltrail.store.atomic import write
 from kerneltrail.trajectory.advantage import Advantage
-from kerneltrail.trajectory.batch import assignment_of, covariate_rows, drawn_in, read_batch
+from kerneltrail.trajectory.batch import assignment_of, covariate_rows, read_batch
+from kerneltrail.trajectory.drawing import taken_in
 from kerneltrail.trajectory.effect_search import KernelPosterior, effects_of
 from kerneltrail.trajectory.effects import Effects
 from kerneltrail.trajectory.graph import LearntGraph
@@ -37,7 +38,7 @@ from kerneltrail.trajectory.node_fit import BUDGET, NodeFit, NodePosterior, foll
 from kerneltrail.trajectory.sampler.urn import ROOT
 from kerneltrail.trajectory.settings import Memory, Selection
 from kerneltrail.trajectory.treatment import TreatmentEffect, treatment_effect
-from kerneltrail.trajectory.user_state import RECENT, SelectionStep, UserState, newest
+from kerneltrail.trajectory.user_state import RECENT, SelectionStep, UserState
 from kerneltrail.views import show
 
 if TYPE_CHECKING:
@@ -72,7 +73,7 @@ class NewUser:
                 hint = nearest(change, CHANGEABLE, "these can:")
                 raise TrajectoryError(f"{change!r} cannot be changed for a new user; {hint}")
         settings = replace(model.settings, **changes)
-        fits = tuple(map(NodeFit.start, model.selectable))
+        fits = tuple(map(NodeFit.start, model.followed))
         state = UserState.start(name, settings, fits, model.transitions[0])
         return cls(model, state)
 
@@ -184,7 +185,7 @@ class NewUser:
     def hyperparameters(self) -> Hyperparameters | None:
         """The user's hyperparameters under the selected composition, in scaled units; None before any batch."""
         state = self._state
-        return None if state.current is None else state.fits[state.current].hyperparameters
+        return None if state.current is None else self.model.of_outcomes(state.fits[state.current].hyperparameters)
 
     @property
     def probabilities(self) -> Mapping[Composition, float]:
@@ -216,15 +217,12 @@ class NewUser:
         """
         batch = read_batch(self.model, self.name, X, y, (action, probability, available))
         with self._lock:
-            state, clip = self._state, self.model.clip
-            if clip is not None and state.batches:  # before the first batch nobody knows where the user lies
-                batch = drawn_in(batch, self._ahead(state, batch.X, batch.assignment), clip)
-            self._state = state = self._after(state, batch)
+            self._state = state = self._after(self._state, batch)
         return state.history[-1]
 
     def _after(self, state: UserState, batch: User) -> UserState:
         """The state after one batch more."""
-        grown = batch if state.kept is None else state.kept.extend(batch)
+        batch, grown, recent, outcomes = taken_in(self.model, state, batch, self._ahead)
         rows, batches = state.rows + batch.rows, state.batches + 1
         candidates = self._candidates(state)
         fits = self._refitted(state, batch, grown, candidates)
@@ -243,13 +241,13 @@ class NewUser:
             batches=batches,
             history=(*state.history, step)[-RECENT:],
             fits=fits,
-            # Rows are kept only as long as hyperparameters are refined.
-            kept=None if rows > state.refine else grown,
+            kept=None if rows > state.refine else grown,  # only as long as hyperparameters are refined
+            outcomes=None if rows > state.refine else outcomes,
             prior=prior,
             weights=weights,
             current=current,
             first=state.first or step,
-            recent=newest(batch if state.recent is None else state.recent.extend(batch)),
+            recent=recent,
             selected=tuple(n + (i == current) for i, n in enumerate(state.selected)),
         )
 
@@ -322,6 +320,8 @@ class NewUser:
         linear = None if reward is None else reward.design(scaled, self.model.covariates, assignment)
         weights, posteriors = self._counted(state, ahead=True)
         parts = [posterior.predict(scaled, linear) for posterior in posteriors]
+        if self.model.drawing is not None:  # what fits read varies less than outcomes do
+            parts = [replace(part, noise=part.noise * self.model.widening) for part in parts]
         if self.model.settings.tails == "normal":
             return averaged(weights, parts)
         spreads = np.array([posterior.fit.noise_spread(state.rows) for posterior in posteriors])

@@ -8,7 +8,7 @@ and how far they differ in them, given everybody's kernel; then each node's grou
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -19,8 +19,11 @@ from kerneltrail.engines import one_blas_thread
 from kerneltrail.errors import NumericalError
 from kerneltrail.gp import Reward
 from kerneltrail.gp.mixed import MixedModel, Sums
-from kerneltrail.gp.population import PopulationMean, size_of
+from kerneltrail.gp.population import PopulationMean, effects_between, size_of
+from kerneltrail.gp.shared_curve import with_curves
+from kerneltrail.gp.student import Drawing
 from kerneltrail.kernels import Array, Composition, Hyperparameters
+from kerneltrail.trajectory.drawing import drawn_rows
 from kerneltrail.trajectory.evidence.group import Quadratic
 from kerneltrail.trajectory.map_table import Fits, Group, MapSettings, MapTable, block_of
 from kerneltrail.trajectory.model import TrajectoryModel
@@ -48,10 +51,33 @@ class Member:
     theta: Array
 
 
-def learn_together(
-    model: TrajectoryModel, users: Sequence[User], table: MapTable
-) -> tuple[TrajectoryModel, list[Array]]:
-    """The model with what pilot users share learnt jointly, and everybody's hyperparameters under the last node.
+@dataclass(frozen=True)
+class Pilots:
+    """Pilot users as what they share was learnt from them.
+
+    Attributes:
+        users: scaled and less the population mean, with outcomes drawn in where the model draws them in.
+        fitted: for each the last kernel of the path with its hyperparameters.
+    """
+
+    users: tuple[User, ...]
+    fitted: tuple[Hyperparameters, ...]
+
+
+def what_all_share(lines: PopulationMean, users: Sequence[User], *, curves: bool) -> PopulationMean:
+    """The mean as new users get it: with curves if they are asked for, and with how users differ around it.
+
+    The chains have lines alone: a kernel is worth what it explains of somebody, whoever shares that. Covariates must be
+    scaled to the pilot users' range, on which bumps lie.
+    """
+    mean = with_curves(lines, users) if curves else lines
+    return replace(mean, between=effects_between(_centred(users, mean)))
+
+
+def learn_together(model: TrajectoryModel, users: Sequence[User], table: MapTable) -> tuple[TrajectoryModel, Pilots]:
+    """The model with what pilot users share learnt jointly, and the pilot users as they were read in the end.
+
+    A model that draws outcomes in has what was learnt without; all is learnt anew around that, from outcomes drawn in.
 
     Args:
         model: with the graph, the population mean and the reward model of the chains.
@@ -64,18 +90,26 @@ def learn_together(
         for node in model.nodes
     }
     mean, reward = model.mean, model.reward
-    centred = list(users) if mean is None else [mean.centred(user) for user in users]
+    drawing, seen = model.drawing, list(users)
+    if drawing is not None:  # one user's noise is hardly known where tails are heavy: to begin with, the group's
+        for node in model.nodes:
+            noise = node.group.widened(1.0 / drawing.widening).mean[-1]
+            members[node.mask] = [replace(each, theta=np.r_[each.theta[:-1], noise]) for each in members[node.mask]]
+    centred = _centred(seen, mean)
     groups: dict[int, Group] = {}
     with one_blas_thread():
-        for _ in range(ROUNDS):
+        for number in range(ROUNDS):
+            fitted = _fitted(model, members)
+            if drawing is not None:
+                seen = _drawn(users, fitted, mean, reward, drawing)
+                if mean is not None and number == 0:
+                    mean = PopulationMean.train(seen, mean.reward)
+                    if model.schema.scaling == "group":
+                        mean = what_all_share(mean, seen, curves=model.settings.mean == "smooth")
+                centred = _centred(seen, mean)
             if mean is not None and reward is not None:
-                latest = {(mask, each.user): each.theta for mask, some in members.items() for each in some}
-                fitted = [
-                    Hyperparameters(model.pool.composition(path[-1]), tuple(latest[path[-1], m]))
-                    for m, path in enumerate(model.paths)
-                ]
                 mean, reward = learn_weights(centred, fitted, mean, reward)
-                centred = [mean.centred(user) for user in users]
+                centred = _centred(seen, mean)
             for node in model.nodes:
                 try:
                     groups[node.mask], thetas = learn_group(
@@ -86,15 +120,44 @@ def learn_together(
                     warnings.warn(f"the group of {shown} could not be learnt jointly: {problem}", stacklevel=2)
                     groups[node.mask] = node.group
                     continue
+                if drawing is not None:
+                    groups[node.mask] = groups[node.mask].widened(drawing.widening)
                 members[node.mask] = [
                     replace(each, theta=theta) for each, theta in zip(members[node.mask], thetas, strict=True)
                 ]
-            if mean is None or reward is None:
+            if (mean is None or reward is None) and drawing is None:
                 break
     nodes = tuple(replace(node, group=groups[node.mask]) for node in model.nodes)
+    pilots = Pilots(tuple(centred), tuple(_fitted(model, members)))
+    return replace(model, nodes=nodes, mean=mean, reward=reward), pilots
+
+
+def _fitted(model: TrajectoryModel, members: Mapping[int, Sequence[Member]]) -> list[Hyperparameters]:
+    """Every pilot user's last kernel with the hyperparameters found so far."""
     latest = {(mask, each.user): each.theta for mask, some in members.items() for each in some}
-    thetas = [latest[path[-1], m] for m, path in enumerate(model.paths)]
-    return replace(model, nodes=nodes, mean=mean, reward=reward), thetas
+    return [
+        Hyperparameters(model.pool.composition(path[-1]), tuple(latest[path[-1], m]))
+        for m, path in enumerate(model.paths)
+    ]
+
+
+def _centred(users: Sequence[User], mean: PopulationMean | None) -> list[User]:
+    return list(users) if mean is None else [mean.centred(user) for user in users]
+
+
+def _drawn(
+    users: Sequence[User],
+    fitted: Sequence[Hyperparameters],
+    mean: PopulationMean | None,
+    reward: Reward | None,
+    drawing: Drawing,
+) -> list[User]:
+    """Scaled pilot users with outcomes drawn in around what each one's rows say."""
+    drawn = []
+    for user, centred, kernel in zip(users, _centred(users, mean), fitted, strict=True):
+        near = drawn_rows(centred, centred.y, [(1.0, kernel)], block_of(user, reward), drawing)
+        drawn.append(user.with_y(user.y + (near.y - centred.y)))
+    return drawn
 
 
 def learn_weights(

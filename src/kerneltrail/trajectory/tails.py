@@ -14,13 +14,16 @@ from typing import NamedTuple
 import numpy as np
 import scipy
 
-from kerneltrail.data import User
+from kerneltrail.data import Cohort, User
 from kerneltrail.engines import one_blas_thread
 from kerneltrail.errors import KerneltrailError
 from kerneltrail.gp.prediction import freedom_of, student_log_density
+from kerneltrail.gp.student import Drawing
 from kerneltrail.kernels import Array
 from kerneltrail.trajectory.graph import LIGHT
+from kerneltrail.trajectory.map_table import MapTable
 from kerneltrail.trajectory.model import TrajectoryModel
+from kerneltrail.trajectory.sharing import Pilots, learn_together
 
 MOST_USERS = 40
 """Pilot users who are followed: one number needs no more."""
@@ -44,11 +47,11 @@ HEAVY = 0.2
 ALIKE = 0.1
 """Share of the variance of noises between users that is left where tails are heavy."""
 
-CLIP = 2.0
-"""Standard deviations beyond which an outcome is drawn in."""
-
 GAIN = 0.002
 """Nats a row by which drawing in must predict better."""
+
+LOSS = 0.01
+"""Share by which squared errors may be larger with outcomes drawn in: of skewed outcomes that would be no mean."""
 
 
 class Residuals(NamedTuple):
@@ -72,7 +75,7 @@ class Heaviness:
     Attributes:
         spread: τ of method (53); `LIGHT` for a Normal.
         interval: its 90 % interval, by the profile likelihood; from `LIGHT` to 0 for a Normal.
-        density: mean log density of the residuals with it.
+        density: mean log density of the residuals with it, in standard deviations.
     """
 
     spread: float = 0.0
@@ -80,25 +83,38 @@ class Heaviness:
     density: float = 0.0
 
 
-def with_tails(model: TrajectoryModel, users: Sequence[User]) -> TrajectoryModel:
-    """The model with what pilot users, in data units, say of the tails."""
+def with_tails(
+    model: TrajectoryModel, pilots: Pilots, cohort: Cohort, table: MapTable
+) -> tuple[TrajectoryModel, Pilots]:
+    """The model with what pilot users say of the tails, and those users as it was learnt from them.
+
+    Args:
+        model: with all else.
+        pilots: as that was learnt from them.
+        cohort: of them.
+        table: fits of them, where the searches start if all is learnt anew from outcomes drawn in.
+    """
     kind = model.settings.tails
     if kind == "normal":
-        return model
-    step = max(-(-len(users) // MOST_USERS), 1)
+        return model, pilots
+    users = cohort.raw[:: max(-(-len(cohort.raw) // MOST_USERS), 1)]
 
-    def learnt(start: TrajectoryModel) -> tuple[float, TrajectoryModel]:
-        found = heaviness(_residuals(replace(start, tails=0.0), users[::step]))
-        return found.density, replace(start, tails=found.spread, tails_interval=found.interval)
+    def learnt(start: TrajectoryModel) -> tuple[float, float, TrajectoryModel]:
+        residuals, error, width = _residuals(replace(start, tails=0.0), users)
+        found = heaviness(residuals)
+        return found.density - width, error, replace(start, tails=found.spread, tails_interval=found.interval)
 
     with one_blas_thread():
-        density, plain = learnt(model)
+        density, error, plain = learnt(model)
         if kind == "student" or (kind == "automatic" and plain.tails < HEAVY):
-            return plain
-        drawn_density, drawn = max(
-            (learnt(replace(start, clip=CLIP)) for start in (model, _alike(model))), key=lambda pair: pair[0]
-        )
-    return plain if kind == "automatic" and drawn_density < density + GAIN else drawn
+            return plain, pilots
+        drawn, others = replace(model, drawing=Drawing(float(freedom_of(max(plain.tails, HEAVY))))), pilots
+        if model.settings.sharing == "joint":
+            drawn, others = learn_together(drawn, cohort.users, table)
+        gained, lost, drawn = max((learnt(start) for start in (drawn, _alike(drawn))), key=lambda found: found[0])
+    if kind == "automatic" and (gained < density + GAIN or lost > (1.0 + LOSS) * error):
+        return plain, pilots
+    return drawn, others
 
 
 def _alike(model: TrajectoryModel) -> TrajectoryModel:
@@ -167,9 +183,10 @@ def _crossing(excess: Array, last: int, step: int) -> float:
     return SPREADS[last] + float(part) * (SPREADS[beyond] - SPREADS[last])
 
 
-def _residuals(model: TrajectoryModel, users: Sequence[User]) -> list[Residuals]:
-    """Of first batches, and of later ones given those before."""
+def _residuals(model: TrajectoryModel, users: Sequence[User]) -> tuple[list[Residuals], float, float]:
+    """Of first batches, and of later ones given those before; the mean square of all, and of their widths' logs."""
     groups: list[list[Residuals]] = [[], []]
+    errors, widths = [np.zeros(0)], [np.zeros(0)]
     for user in users:
         followed = model.new_user(user.name)
         for t in range(1, user.batches + 1):
@@ -186,6 +203,10 @@ def _residuals(model: TrajectoryModel, users: Sequence[User]) -> list[Residuals]
             ):  # a finished fit is worth more than one user's tails
                 break
             assert ahead.freedom is not None  # its tails are not Normal
+            errors.append(batch.y - ahead.mean)
+            widths.append(np.log(ahead.sd))
             known = np.asarray(scipy.special.polygamma(1, 0.5 * ahead.freedom))
             groups[t > 1].append(Residuals((batch.y - ahead.mean) / ahead.sd, known, ahead.noise / ahead.total))
-    return [Residuals(*map(np.concatenate, zip(*group, strict=True))) for group in groups if group]
+    every = np.concatenate(errors)
+    means = (float(np.mean(every**2)), float(np.mean(np.concatenate(widths)))) if len(every) else (0.0, 0.0)
+    return [Residuals(*map(np.concatenate, zip(*group, strict=True))) for group in groups if group], *means

@@ -88,6 +88,7 @@ class UserState:
         first: what happened at the first batch, None before it.
         selected: after how many batches each node was the selected one, in the model's order.
         recent: the newest rows, at most `CONTEXTS`, scaled and less the population mean; None before any batch.
+        outcomes: of the rows that are kept, as they are, (n,), where fits read them drawn in; None where they do not.
     """
 
     name: str
@@ -105,6 +106,7 @@ class UserState:
     first: SelectionStep | None
     selected: tuple[int, ...]
     recent: User | None = None
+    outcomes: Array | None = None
 
     @classmethod
     def start(cls, name: str, settings: Settings, fits: tuple[NodeFit, ...], prior: Array) -> UserState:
@@ -132,6 +134,8 @@ class UserState:
             "history": _encode_history(self.steps, model, arrays),
             "selected": list(self.selected),
         }
+        if self.outcomes is not None:
+            arrays["outcomes"] = self.outcomes
         return pack("user", content, arrays)
 
     @classmethod
@@ -155,7 +159,7 @@ class UserState:
                 history=steps[-RECENT:],
                 fits=tuple(
                     _decode_fit(stored, node, model, f"judges.{i}", arrays)
-                    for i, (stored, node) in enumerate(zip(content["judges"], model.selectable, strict=True))
+                    for i, (stored, node) in enumerate(zip(content["judges"], model.followed, strict=True))
                 ),
                 kept=kept,
                 prior=_shares(arrays, "prior", count),
@@ -163,6 +167,7 @@ class UserState:
                 first=steps[0] if steps else None,
                 selected=_decode_selected(content.get("selected"), steps, model),
                 recent=recent,
+                outcomes=None if kept is None or model.drawing is None else array(arrays, "outcomes", (kept.rows,)),
             )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -230,7 +230,7 @@ def _step(
     model, view = state.model, state.node_posterior(composition)
     scaler = model.scaler
     shares, parts = parts_of(model, scaler, seen, view)
-    words = describe_by_schema(view.fit.hyperparameters, model.schema, scaler, shares)
+    words = describe_by_schema(model.of_outcomes(view.fit.hyperparameters), model.schema, scaler, shares)
     at = seen.X if by_row else _grid(seen.X[:, 0])[:, None]
     assignment = seen.assignment if model.takes_action else None
     if averaged:
@@ -241,6 +241,7 @@ def _step(
         acted = assignment if by_row else None
         prediction = view.predict(X, design_of(model, X, acted))
         mean = scaler.inverse_target(prediction.mean + shared_of(model, X, acted))
+        prediction = replace(prediction, noise=prediction.noise * model.widening)
         variance, total = scaler.inverse_variance(prediction.variance), scaler.inverse_variance(prediction.total)
     x = np.arange(1.0, seen.rows + 1.0) if by_row else at[:, 0]
     return StepView(

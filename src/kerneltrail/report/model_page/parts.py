@@ -51,7 +51,7 @@ def parts_of(
     here = posterior.components(X, linear=design)
     level = shared_of(model, X, seen.assignment)
     rest = scaler.transform_target(seen.y) - level - np.sum([part.mean for part in here], axis=0)
-    noise = float(view.fit.hyperparameters.values_array[-1])
+    noise = float(view.fit.hyperparameters.values_array[-1]) * model.widening
     sizes = [float(np.var(part.mean)) for part in here]
     shares = [size / (sum(sizes) + noise) for size in sizes]
     views = []
