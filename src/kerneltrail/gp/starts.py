@@ -21,9 +21,9 @@ APART = 0.25
 """Starts closer than this, in prior standard deviations, lead to the same optimum: the better one is enough."""
 
 GRIDS = {
-    "period": np.linspace(-2.0, 2.5, 19),
-    "lengthscale": np.linspace(-3.0, 2.0, 11),
-    "location": np.linspace(-3.5, 3.5, 15),
+    "period": np.linspace(-2.0, 2.5, 13),
+    "lengthscale": np.linspace(-2.4, 1.6, 6),
+    "location": np.linspace(-3.5, 3.5, 11),
 }
 """Values of an atom's hyperparameter at which other optima are looked for; of a PER's two the period's."""
 
