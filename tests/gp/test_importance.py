@@ -5,6 +5,7 @@ import math
 import numpy as np
 import pytest
 from scipy import stats
+from scipy.special import logsumexp
 
 from kerneltrail.gp.importance import (
     FLATTEST,
@@ -14,6 +15,7 @@ from kerneltrail.gp.importance import (
     effective_size,
     log_normal_density,
     log_sum,
+    log_total,
 )
 
 
@@ -66,3 +68,11 @@ def test_effective_sizes():
     weights = np.array([[1.0, 3.0, 0.0], [1.0, 0.0, 0.0], [2.0, 0.0, 0.0]])
     with np.errstate(divide="ignore"):
         np.testing.assert_allclose(effective_size(np.log(weights)), [16 / 6, 1.0, 0.0])
+
+
+def test_the_log_of_a_total_is_scipys():
+    log = np.random.default_rng(1).normal(scale=300.0, size=(40, 5))
+    log[:7, 1] = -np.inf
+    log[:, 2] = -np.inf
+    np.testing.assert_allclose(log_total(log), logsumexp(log, axis=0), rtol=1e-13)
+    assert np.isneginf(log_total(log)[2])

@@ -1,8 +1,22 @@
-"""Where searches start: spread over the prior, apart from each other, and at other periods."""
+"""Where searches start: spread over the prior, apart from each other, and at other periods, noises and lengthscales."""
+
+from itertools import product
 
 import numpy as np
+import pytest
 
-from kerneltrail.gp.starts import APART, KnownPoints, best_apart, other_periods, spread_points
+from kerneltrail.gp.starts import (
+    APART,
+    GRIDS,
+    LITTLE,
+    MUCH,
+    SHORT,
+    KnownPoints,
+    best_apart,
+    other_explanations,
+    other_periods,
+    spread_points,
+)
 from kerneltrail.kernels import layout_of, parse
 
 KERNEL = parse("LIN[x]*PER[x] + PER[z] + SE[x]")
@@ -59,3 +73,35 @@ def test_points_are_added_with_what_is_known_of_them():
     known.add(np.ones((1, 3)), np.ones((1, 4)), 2.0 * np.eye(3))
     assert (known.points.shape, known.values.shape, np.shape(known.inverse)) == ((3, 3), (3, 4), (3, 3, 3))
     np.testing.assert_array_equal([inverse[0, 0] for inverse in known.inverse], [1.0, 1.0, 2.0])
+
+
+@pytest.mark.parametrize(("noise", "other_noise"), [(0.4, LITTLE), (-1.6, MUCH)])
+@pytest.mark.parametrize(("length", "other_length"), [(0.1, SHORT), (-0.9, MUCH)])
+def test_other_explanations_are_those_of_plain_loops(noise, other_noise, length, other_length):
+    kernel = parse("LIN[x]*PER[x] + LIN[z] + SE[x]")
+    names = [slot.name for slot in layout_of(kernel).slots]
+    w = rng(2).normal(size=len(names))
+    w[names.index("noise")] = noise
+    w[names.index("LIN[x]*PER[x]: PER[x].lengthscale")] = length
+    expected = set()
+
+    def add(changes):
+        expected.add(tuple((dict(zip(names, w.tolist(), strict=True)) | changes).values()))
+
+    for level in (noise, other_noise):
+        for location in GRIDS["location"]:
+            add({"LIN[x]*PER[x]: LIN[x].location": location, "noise": level})
+        for lengthscale in GRIDS["lengthscale"]:
+            add({"SE[x].lengthscale": lengthscale, "noise": level})
+        for period, beside in product(GRIDS["period"], (length, other_length)):
+            changes = {"LIN[x]*PER[x]: PER[x].period": period, "LIN[x]*PER[x]: PER[x].lengthscale": beside}
+            add(changes | {"noise": level})
+    points = other_explanations(w, kernel)
+    assert {tuple(point) for point in points.tolist()} == expected
+    assert len(points) == len(expected)
+
+
+def test_a_kernel_with_one_mode_has_no_other_explanation():
+    for text in ("", "LIN[x]", "LIN[x] + LIN[z]"):
+        k = len(layout_of(parse(text)).slots)
+        assert other_explanations(np.zeros(k), parse(text)).shape == (0, k)

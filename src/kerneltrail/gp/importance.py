@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-import scipy
 from numpy.typing import NDArray
 
 from kerneltrail.gp.numerics import LOG_2PI
@@ -87,7 +86,19 @@ def log_sum(components: Sequence[Component], points: Array) -> Array:
     Less log Σ n_j it is the log density of the mixture: the balance heuristic of multiple importance sampling.
     """
     log = np.stack([each.log_density(points) + math.log(each.draws) for each in components])
-    return np.asarray(scipy.special.logsumexp(log, axis=0))
+    return log_total(log)
+
+
+def log_total(log: Array) -> Array:
+    """Log of the sum of exponentials of each column of (S, T), (T,): SciPy's, without what that checks on the way.
+
+    >>> log_total(np.array([[0.0, -np.inf], [np.log(3.0), -np.inf]])).round(3).tolist()
+    [1.386, -inf]
+    """
+    top = log.max(axis=0)
+    top = np.where(np.isfinite(top), top, 0.0)
+    with np.errstate(divide="ignore"):
+        return np.asarray(top + np.log(np.exp(log - top).sum(axis=0)))
 
 
 def log_normal_density(points: Array, mean: Array | float = 0.0, variance: Array | float = 1.0) -> Array:

@@ -1,6 +1,11 @@
-"""Where searches for MAP hyperparameters start: the best of many points spread over the prior, whitened."""
+"""Where searches for MAP hyperparameters start: the best of many points spread over the prior, whitened.
+
+Once there is an optimum, further ones are looked for at points that keep some of its hyperparameters.
+"""
 
 from __future__ import annotations
+
+from itertools import groupby
 
 import numpy as np
 import scipy
@@ -14,6 +19,19 @@ Array = NDArray[np.float64]
 
 APART = 0.25
 """Starts closer than this, in prior standard deviations, lead to the same optimum: the better one is enough."""
+
+GRIDS = {
+    "period": np.linspace(-2.0, 2.5, 13),
+    "lengthscale": np.linspace(-2.4, 1.6, 6),
+    "location": np.linspace(-3.5, 3.5, 11),
+}
+"""Values of an atom's hyperparameter at which other optima are looked for; of a PER's two the period's."""
+
+LITTLE, SHORT = -2.0, -1.2
+"""Another noise, and another lengthscale beside a period, where an optimum's is larger than about half of that."""
+
+MUCH = 0.3
+"""Another noise or lengthscale where it is not."""
 
 
 def spread_points(composition: Composition, rng: np.random.Generator, size: int) -> Array:
@@ -52,6 +70,35 @@ def other_periods(w: Array, composition: Composition, rng: np.random.Generator, 
                 part[:, same] = np.where(w[same] > -0.4, -1.0, 0.4)
             parts.append(part)
     return np.concatenate(parts)
+
+
+def other_explanations(w: Array, composition: Composition) -> Array:
+    """Points that differ from w in the hyperparameters of one atom, each with w's noise and with another, on a grid.
+
+    What is noise at one optimum is signal at another, with a shorter lengthscale, another period, or another zero of a
+    product with LIN, while its amplitudes are much the same. LIN on its own has no other optimum and is left out.
+    """
+    slots = layout_of(composition).slots
+    (noise,) = (i for i, slot in enumerate(slots) if slot.spec.kind == "noise")
+    parts = [np.empty((0, len(w)))]
+    for (product, atom), group in groupby(range(len(slots)), key=lambda i: (slots[i].product, slots[i].atom)):
+        columns = {slots[i].spec.kind: i for i in group}
+        kind = next((kind for kind in GRIDS if kind in columns), None)
+        if atom < 0 or kind is None or (kind == "location" and composition.products[product].order == 1):
+            continue
+        levels = {columns[kind]: GRIDS[kind].tolist(), noise: [w[noise], _other(w[noise], LITTLE)]}
+        if kind == "period" and (beside := columns.get("lengthscale")) is not None:
+            levels[beside] = [w[beside], _other(w[beside], SHORT)]
+        mesh = np.stack([values.ravel() for values in np.meshgrid(*levels.values())], axis=1)
+        part = np.repeat(w[None], len(mesh), axis=0)
+        part[:, list(levels)] = mesh
+        parts.append(part)
+    return np.concatenate(parts)
+
+
+def _other(value: float, low: float) -> float:
+    """A value on the other side: low, or `MUCH` where it is low already."""
+    return low if value > 0.5 * low else MUCH
 
 
 def best_apart(points: Array, values: Array, wanted: int) -> list[int]:

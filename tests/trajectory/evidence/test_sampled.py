@@ -3,6 +3,7 @@
 import math
 import subprocess
 import sys
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -161,6 +162,62 @@ def test_a_mode_of_another_batch_gets_a_component(gaussian):
     assert len(proposal.components) > known
     found = log_mean(draws.log_weights(sampled.log_normal_density(draws.points)))
     assert np.abs(found - gaussian.exact).max() < 1.5
+
+
+class TwoModes:
+    """Log likelihood × prior of two narrow Normals, of which the second has 20 times the mass; fits know the first.
+
+    Amplitudes are the same; what is noise to the first mode is a short lengthscale to the second.
+    """
+
+    def __init__(self):
+        self.user, self.composition = tiny.pilot(0, (5,)), parse("SE[x]")
+        self.mean, variance = tiny.PRIORS.moments(self.composition)
+        self.scale = np.sqrt(variance)
+        self.centres, self.widths = np.array([[2.5, 1.0, 0.5], [2.6, -1.4, -1.9]]), np.array([0.3, 0.15])
+        self.mass = np.array([1.0, 20.0])
+        self.precision = [np.diag(1.0 / (width * self.scale) ** 2) for width in self.widths]
+        first = self.mean + self.scale * self.centres[:1]
+        self.fits = Fits(first, np.zeros(1), np.zeros(1), np.array(self.precision[:1]))
+
+    def log(self, user, composition, thetas, **options):
+        whitened = (thetas - self.mean) / self.scale
+        square = ((whitened[:, None] - self.centres) ** 2).sum(axis=2) / self.widths**2
+        posterior = np.log(self.mass) - 0.5 * square - 3 * np.log(self.widths * math.sqrt(2 * math.pi))
+        prior = -0.5 * (whitened**2).sum(axis=1) - 1.5 * math.log(2 * math.pi)
+        return (logsumexp(posterior, axis=1) - prior)[:, None]
+
+    def climb(self, *args, warm, **options):
+        whitened = (np.asarray(warm[0]) - self.mean) / self.scale
+        nearest = int((((whitened - self.centres) ** 2).sum(axis=1) / self.widths**2).argmin())
+        vector = self.mean + self.scale * self.centres[nearest]
+        return SimpleNamespace(hyperparameters=SimpleNamespace(vector=vector), precision=self.precision[nearest])
+
+
+@pytest.mark.parametrize("scan", [True, False])
+def test_a_mode_that_no_search_came_near_is_found_by_the_scan(monkeypatch, scan):
+    """The evidence is log 21 exactly. Without the scan it is that of the first mode, and Pareto's k is silent."""
+    problem = TwoModes()
+    monkeypatch.setattr("kerneltrail.gp.log_evidence", problem.log)
+    monkeypatch.setattr("kerneltrail.gp.find_map", problem.climb)
+    if not scan:
+        monkeypatch.setattr(sampled, "other_explanations", lambda w, composition: np.empty((0, len(w))))
+    for seed in range(5):
+        rng = np.random.default_rng(seed)
+        values = values_of(Proposal(problem.user, problem.composition, tiny.PRIORS, None, problem.fits, rng))
+        assert values.pareto_k[0] < sampled.RELIABLE
+        wanted = math.log(21.0) if scan else 0.0
+        assert values.log_evidence[0] == pytest.approx(wanted, abs=0.4)
+
+
+def test_where_searches_are_not_compiled_nothing_is_scanned(monkeypatch):
+    """There a likelihood costs much, and a scan is no trifle."""
+    problem = TwoModes()
+    monkeypatch.setattr("kerneltrail.gp.log_evidence", problem.log)
+    monkeypatch.setattr("kerneltrail.gp.whitened.can_search", lambda inputs: None)
+    rng = np.random.default_rng(0)
+    values = values_of(Proposal(problem.user, problem.composition, tiny.PRIORS, None, problem.fits, rng))
+    assert values.log_evidence[0] == pytest.approx(0.0, abs=0.4)
 
 
 def test_draws_that_cannot_be_judged_have_no_weight(gaussian, monkeypatch):

@@ -1,10 +1,10 @@
 """`sampled`: the integral over hyperparameters by importance sampling, one set of draws for all batches (method (45)).
 
 Draws come from a mixture: the prior, and a t around the mode of every batch. Each is weighed for every batch, whatever
-component it came from. Where a single draw, or a mode that some search ended in, has much of a batch's weight, the
-mixture misses something there: the nearest mode gets a component of its own, and more is drawn. What is left is judged
-by Pareto's k (Vehtari et al. 2024, "Pareto smoothed importance sampling"): where it is large there are too few draws to
-trust, and Laplace's approximation is used and counted.
+component it came from. Where a single draw, a mode that some search ended in, or a point of a coarse scan has much of a
+batch's weight, the mixture misses something there: the nearest mode gets a component of its own, and more is drawn.
+What is left is judged by Pareto's k (Vehtari et al. 2024, "Pareto smoothed importance sampling"): where it is large
+there are too few draws to trust, and Laplace's approximation is used and counted.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-import scipy
 
 from kerneltrail import gp
 from kerneltrail.data import User
 from kerneltrail.engines import Engine, Serial, engine_for, keep_freed_memory, results
 from kerneltrail.errors import NumericalError
 from kerneltrail.gp import LinearBlock
-from kerneltrail.gp.importance import Component, effective_size, log_normal_density, log_sum
+from kerneltrail.gp.importance import Component, effective_size, log_normal_density, log_sum, log_total
+from kerneltrail.gp.starts import other_explanations
 from kerneltrail.kernels import Array, Composition
 from kerneltrail.store.digest import seed_of
 from kerneltrail.store.packed import PackedTable
@@ -52,6 +52,9 @@ MOST = 768
 
 ROUGH = 1e-2
 """Error allowed in a draw's log likelihood: a tenth of the error of a sampled log evidence (docs, lab notes)."""
+
+SCANNED = 0.1
+"""Error allowed where missed modes are looked for: they are told by whole nats."""
 
 RELIABLE = 0.7
 """Largest Pareto k of weights whose mean can be trusted."""
@@ -119,7 +122,7 @@ class SampledValues:
 
 def log_mean(log_weights: Array) -> Array:
     """Log of the mean weight of each batch, (T,)."""
-    return np.asarray(scipy.special.logsumexp(log_weights, axis=0)) - math.log(len(log_weights))
+    return log_total(log_weights) - math.log(len(log_weights))
 
 
 class Proposal:
@@ -154,7 +157,7 @@ class Proposal:
 
     def run(self) -> Draws:
         """Draw until no draw is heavy, or until there are enough."""
-        self._add_missed_ends()
+        self._add_missed_modes()
         self._draw(self.components)
         for _ in range(ROUNDS):
             known = len(self.components)
@@ -191,36 +194,43 @@ class Proposal:
         self.log_likelihood = np.concatenate([self.log_likelihood, self._evaluate(points)])
         self._log_sum = np.concatenate([self._log_sum, log_sum(self.components, points)])
 
-    def _evaluate(self, points: Array) -> Array:
+    def _evaluate(self, points: Array, tol: float = ROUGH) -> Array:
         """Log likelihoods of all batches, (S, T); -inf where they cannot be computed."""
         log = np.full((len(points), self.rows.batches), -math.inf)
         near = np.abs(points).max(axis=1, initial=0.0) < FARTHEST
         if near.any():
-            log[near] = self._likelihoods(self.mean + self.scale * points[near])
+            log[near] = self._likelihoods(self.mean + self.scale * points[near], tol)
         return log
 
-    def _likelihoods(self, thetas: Array) -> Array:
+    def _likelihoods(self, thetas: Array, tol: float) -> Array:
         try:
-            return gp.log_evidence(self.rows, self.composition, thetas, tol=ROUGH, block=self.block)
+            return gp.log_evidence(self.rows, self.composition, thetas, tol=tol, block=self.block)
         except NumericalError:  # of one of them
             if len(thetas) == 1:
                 return np.full((1, self.rows.batches), -math.inf)
             half = len(thetas) // 2
-            return np.concatenate([self._likelihoods(thetas[:half]), self._likelihoods(thetas[half:])])
+            return np.concatenate([self._likelihoods(thetas[:half], tol), self._likelihoods(thetas[half:], tol)])
 
-    def _add_missed_ends(self) -> None:
-        """Components at ends of searches that would be heavy if they were draws, with Laplace's for the total."""
-        ends = self._whitened(self.fits.ends)
-        if not len(ends):
+    def _add_missed_modes(self) -> None:
+        """Components near points that would be heavy if they were draws, with Laplace's for the total.
+
+        The points are the ends of searches, and a scan from the last batch's mode for modes that no search came near.
+        Where a mode cannot be searched for from there, evidences are not cheap either, and there is no scan.
+        """
+        points = self._whitened(self.fits.ends)
+        if self._searched:
+            last = self._whitened(self.fits.theta[-1])[0]
+            points = np.concatenate([points, other_explanations(last, self.composition)])
+        if not len(points):
             return
-        log_posterior = self._evaluate(ends) + log_normal_density(ends)[:, None]
-        density = log_sum(self.components, ends)
+        log_posterior = self._evaluate(points, SCANNED) + log_normal_density(points)[:, None]
+        density = log_sum(self.components, points)
         for _ in range(MODES):
             log_weights = log_posterior - density[:, None]
-            missed = self._heaviest(log_weights, np.logaddexp(self.fits.log_laplace, log_weights), ends)
+            missed = self._heaviest(log_weights, np.logaddexp(self.fits.log_laplace, log_weights), points)
             if missed is None:
                 return
-            density = np.logaddexp(density, missed.log_density(ends) + math.log(missed.draws))
+            density = np.logaddexp(density, missed.log_density(points) + math.log(missed.draws))
 
     def _add_missed_draws(self) -> None:
         """Components near draws that have too much of some batch's weight."""
@@ -229,7 +239,7 @@ class Proposal:
             if sum(each.draws for each in self.components) + MORE > MOST:
                 return
             log_weights = log_posterior - self._log_sum[:, None]
-            missed = self._heaviest(log_weights, scipy.special.logsumexp(log_weights, axis=0), self.points)
+            missed = self._heaviest(log_weights, log_total(log_weights), self.points)
             if missed is None:
                 return
             density = missed.log_density(self.points) + math.log(missed.draws)
