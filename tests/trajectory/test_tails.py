@@ -1,9 +1,11 @@
 """Tails of predictions: learnt from pilot users, and outcomes far out drawn in."""
 
 from dataclasses import replace
+from functools import cache
 
 import numpy as np
 import pytest
+from scipy import stats
 from scipy.special import polygamma
 
 from kerneltrail.data import Cohort, User
@@ -15,7 +17,7 @@ from kerneltrail.trajectory.fit import fit
 from kerneltrail.trajectory.graph import LIGHT
 from kerneltrail.trajectory.model import from_bytes
 from kerneltrail.trajectory.model_file import fingerprint, to_bytes
-from kerneltrail.trajectory.tails import HEAVY, Heaviness, Residuals, _alike, _densities, _residuals, heaviness
+from kerneltrail.trajectory.tails import HEAVY, SCALES, Heaviness, Residuals, _alike, _densities, _residuals, heaviness
 
 from . import tiny
 
@@ -37,6 +39,7 @@ def people(count, freedom=None, seed=0, rows=40):
     return users
 
 
+@cache
 def learnt(freedom, tails="automatic", count=14):
     return fitted(people(count, freedom), tails)
 
@@ -127,6 +130,17 @@ def test_a_model_of_light_tails_is_kept_and_says_nothing_of_outcomes_far_out():
     again = from_bytes(to_bytes(model))
     assert (again.tails, again.tails_interval) == (LIGHT, (LIGHT, 0.0))
     assert "further from its prediction" not in str(group_description(again))
+
+
+def test_densities_are_those_of_the_student_at_every_scale():
+    rng = np.random.default_rng(2)
+    group = Residuals(rng.standard_normal(50), rng.uniform(0.0, 0.5, 50), rng.uniform(0.3, 1.0, 50))
+    freedom = freedom_of(group.known + group.share**2 * 0.2)
+    scale = np.sqrt((freedom - 2.0) / freedom)
+    values = [stats.t.logpdf(group.z, freedom, scale=each * scale).sum() for each in SCALES]
+    best, stated = _densities([group], 0.2)
+    assert stated == pytest.approx(values[SCALES.index(1.0)], rel=1e-12)
+    assert max(values) <= best <= max(values) + 0.1
 
 
 def test_nobody_to_learn_from_is_a_normal():

@@ -312,7 +312,7 @@ def begin(server, folder):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("workers", "moments"), [(1, 12), (2, 4)])
+@pytest.mark.parametrize(("workers", "moments"), [(1, 8), (2, 3)])
 def test_killed_at_random_moments_it_ends_the_same(workers, moments, tmp_path):
     whole = longer(None, 1)
     command = [sys.executable, "-c", FITTING, str(Path(__file__).parents[2]), str(workers)]
