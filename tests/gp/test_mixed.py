@@ -68,26 +68,23 @@ def test_shared_weights_are_the_generalised_least_squares():
     np.testing.assert_allclose(pieces["mean"], np.linalg.solve(precision, side), rtol=1e-8)
 
 
-def test_shared_weights_without_a_user_are_those_of_the_others():
-    """Against dense generalised least squares of the other users' rows, at the variances of all."""
-    blocks = simulated(users=5)
-    sums = Sums.of(blocks)
-    model = MixedModel.fit(sums, quick=True)
-    for out, found in enumerate(model.left_out(sums)):
-        precision, side = np.diag(1.0 / model.prior**2), np.zeros(len(model.prior))
-        for m, (B, y) in enumerate(blocks):
-            if m != out:
-                V = B @ np.diag(model.between) @ B.T + model.noise * np.eye(len(y))
-                precision = precision + B.T @ np.linalg.solve(V, B)
-                side = side + B.T @ np.linalg.solve(V, y)
-        np.testing.assert_allclose(found, np.linalg.solve(precision, side), rtol=1e-6, atol=1e-9)
-
-
 def test_errors_of_sums_are_those_of_rows():
     blocks = simulated(users=4)
     weights = np.random.default_rng(1).standard_normal((4, blocks[0][0].shape[1]))
     errors = [((y - B @ w) ** 2).sum() for (B, y), w in zip(blocks, weights, strict=True)]
     np.testing.assert_allclose(Sums.of(blocks).errors(weights), errors)
+
+
+def test_sums_of_a_group_are_those_of_its_rows():
+    blocks = simulated(users=5)
+    groups = np.array([0, 1, 0, 2, 1])
+    joined = Sums.of(blocks).joined_by(groups)
+    together = [[blocks[m] for m in np.flatnonzero(groups == group)] for group in range(3)]
+    expected = Sums.of([tuple(np.concatenate(part) for part in zip(*some, strict=True)) for some in together])
+    others = joined.of_users(np.array([True, False, True]))
+    for name in ("gram", "side", "squares", "rows"):
+        np.testing.assert_allclose(getattr(joined, name), getattr(expected, name))
+        np.testing.assert_array_equal(getattr(others, name), getattr(joined, name)[[0, 2]])
 
 
 def test_the_fit_is_at_a_maximum():

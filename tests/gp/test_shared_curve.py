@@ -1,13 +1,17 @@
 """Curves that all users share: each estimate against rows left out in earnest, and their average."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from kerneltrail.data.user import User
-from kerneltrail.gp import Reward
-from kerneltrail.gp.mixed import Sums
-from kerneltrail.gp.population import BUMPS, PENALTIES, PopulationMean, bumps, design, ridge
-from kerneltrail.gp.shared_curve import Estimate, by_mixed_model, by_ridge, weighed, with_curves
+from kerneltrail.errors import NumericalError
+from kerneltrail.gp import Reward, shared_curve
+from kerneltrail.gp.population import BUMPS, PLACES, PopulationMean, bumps, design, ridge
+from kerneltrail.gp.shared_curve import FOLDS, Estimate, by_ridge, by_two_levels, weighed, with_curves
+from kerneltrail.gp.two_level import LevelRows
+from kerneltrail.gp.two_level_search import Units, learn_from_some
 
 NAMES = ("x", "z")
 
@@ -29,10 +33,6 @@ def features_of(user, reward=None):
     return np.hstack([design(user.X, NAMES, reward, user.assignment), bumps(user.X, BUMPS)])
 
 
-def sums_of(everybody, reward=None):
-    return Sums.of([(features_of(user, reward), user.y) for user in everybody])
-
-
 def along(mean, j, x):
     gain = mean.along(j, x)
     return gain - gain.mean()
@@ -48,7 +48,7 @@ def test_a_curve_that_everybody_shares_is_found(action):
     everybody = users(slope=1.0, action=action)
     lines = PopulationMean.train(everybody, Reward(()) if action else None)
     mean = with_curves(lines, everybody)
-    assert mean.curves == BUMPS
+    assert mean.curves.shape == (2, len(PLACES))
     x = np.linspace(0, 1, 9)
     np.testing.assert_allclose(along(mean, 0, x), shape(x), atol=0.2)
     assert mean.bends(0)
@@ -77,7 +77,7 @@ def test_curves_that_do_not_bend_leave_lines():
         X = rng.uniform(0, 1, (50, 2))
         everybody.append(User(f"u{i}", NAMES, X, 2.0 * X[:, 0] - X[:, 1] + 1e-3 * rng.standard_normal(50), (50,)))
     mean = with_curves(PopulationMean.train(everybody, None), everybody)
-    assert mean.curves == 0
+    assert mean.curves is None
     assert len(mean.weights) == 3
     np.testing.assert_allclose(mean.at(np.array([[0.2, 0.7]]), None), 2.0 * 0.2 - 0.7, atol=0.02)
 
@@ -88,11 +88,8 @@ def test_one_user_has_no_curve():
     assert with_curves(lines, alone) is lines
 
 
-def test_the_ridge_is_the_best_of_one_curve_after_the_other():
-    """The search again, from rows and with each user left out in earnest."""
-    everybody = users(5, 40, slope=0.5)
-    penalty = PopulationMean.train(everybody, None).penalty
-    estimate = by_ridge(sums_of(everybody), penalty, 2)
+def best_ridge(everybody, penalty):
+    """The search for curves again, from rows and with each user left out in earnest; weights of lines and bumps."""
 
     def fitted(some, penalties):
         rows = np.concatenate([features_of(user) for user in some])
@@ -119,10 +116,20 @@ def test_the_ridge_is_the_best_of_one_curve_after_the_other():
 
     for j in sorted(range(2), key=lambda j: error(bent(j))):
         penalties = bent(j)
-    np.testing.assert_allclose(estimate.weights, fitted(everybody, penalties), atol=1e-5)
-    for out, weights in zip(everybody, estimate.left_out, strict=True):
+    return fitted(everybody, penalties)
+
+
+def test_the_ridge_is_the_best_of_one_curve_after_the_other():
+    """Of all users, and again of the others for what it says of a user."""
+    everybody = users(5, 40, slope=0.5)
+    lines = PopulationMean.train(everybody, None)
+    estimate = by_ridge(lines, everybody, np.arange(5))
+    rows = np.random.default_rng(1).uniform(0, 1, (20, 2))
+    expected = np.hstack([design(rows, NAMES, None, None), bumps(rows, BUMPS)]) @ best_ridge(everybody, lines.penalty)
+    np.testing.assert_allclose(estimate.mean.at(rows, None), expected, atol=0.01)  # straight between places
+    for out, said in zip(everybody, estimate.left_out, strict=True):
         others = [user for user in everybody if user is not out]
-        np.testing.assert_allclose(weights, fitted(others, penalties), atol=1e-5)
+        np.testing.assert_allclose(said, features_of(out) @ best_ridge(others, lines.penalty), atol=1e-5)
 
 
 def test_the_order_of_covariates_does_not_matter():
@@ -133,39 +140,117 @@ def test_the_order_of_covariates_does_not_matter():
     np.testing.assert_allclose(means[0].at(rows, None), means[1].at(rows[:, ::-1], None), atol=1e-4)
 
 
-def test_the_mixed_model_leaves_to_users_what_only_they_have():
-    """Slopes of standard deviation 1 in z: the shared one is shrunk, and the bump in x is everybody's."""
-    everybody = users(12, slope=1.0, seed=2)
-    estimate = by_mixed_model(sums_of(everybody), 2, 1.0)
-    mean = PopulationMean(estimate.weights, NAMES, None, 1.0, BUMPS)
+def dense_shared(everybody, kept, at, learnt, units):
+    """What kept users' rows say of the shared function at rows `at`: one covariance of all their rows."""
+    levels, d = learnt.levels, len(NAMES)
+    some = [everybody[m] for m in kept]
+    owner = np.repeat(kept, [user.rows for user in some])
+    noise = levels.noise * np.exp(learnt.deviations[owner])
+    z = (np.concatenate([user.X for user in some]) - units.centre) / units.scale
+    y = (np.concatenate([user.y for user in some]) - units.target_centre) / units.target_scale
+    there = (at - units.centre) / units.scale
+
+    def kernel(a, b, variances):
+        total = np.full((len(a), len(b)), variances[0])
+        for j in range(d):
+            apart = (a[:, None, j] - b[None, :, j]) / levels.lengthscale[j]
+            total += variances[1 + j] * np.multiply.outer(a[:, j], b[:, j])
+            total += variances[1 + d + j] * np.exp(-0.5 * apart**2)
+        return total
+
+    covariance = kernel(z, z, levels.population) + (owner[:, None] == owner) * kernel(z, z, levels.user)
+    weights = np.linalg.solve(covariance + np.diag(noise), y)
+    return units.target_centre + units.target_scale * kernel(there, z, levels.population) @ weights
+
+
+def test_the_function_on_two_levels_is_that_of_a_dense_gaussian_process():
+    """Of all users, and of those who are not left out together for what it says of a user."""
+    everybody = users(6, 25, slope=1.0, seed=2)
+    lines = PopulationMean.train(everybody, None)
+    folds = np.arange(6) % 3
+    estimate = by_two_levels(lines, everybody, folds)
+    units = Units.of(everybody)
+    rows = []
+    for user in everybody:
+        z = (user.X - units.centre) / units.scale
+        rows.append(
+            LevelRows(np.column_stack([np.ones(len(z)), z]), z, (user.y - units.target_centre) / units.target_scale)
+        )
+    learnt = learn_from_some(rows)
+    at = np.random.default_rng(1).uniform(0, 1, (20, 2))
+    expected = dense_shared(everybody, np.arange(6), at, learnt, units)
+    np.testing.assert_allclose(estimate.mean.at(at, None), expected, atol=0.01)  # straight between places
+    for user, fold, said in zip(everybody, folds, estimate.left_out, strict=True):
+        expected = dense_shared(everybody, np.flatnonzero(folds != fold), user.X, learnt, units)
+        np.testing.assert_allclose(said, expected, atol=1e-6)
+
+
+def test_the_function_on_two_levels_has_the_action():
+    everybody = users(10, slope=1.0, seed=2, action=True)
+    lines = PopulationMean.train(everybody, Reward(()))
+    mean = by_two_levels(lines, everybody, np.arange(10)).mean
     x = np.linspace(0, 1, 9)
     np.testing.assert_allclose(along(mean, 0, x), shape(x), atol=0.2)
-    assert estimate.left_out.shape == (12, 3 + 2 * BUMPS)
+    assert mean.advantage(np.zeros((1, 2)))[0] == pytest.approx(0.5, abs=0.15)
+
+
+def test_beyond_the_pilot_users_range_a_curve_stays_and_its_line_goes_on():
+    everybody = users(slope=0.0)
+    mean = with_curves(PopulationMean.train(everybody, None), everybody)
+    far = np.array([1.0, 1.5, 2.0])
+    np.testing.assert_allclose(mean.curve(0, far), mean.curve(0, far[:1])[0])
+    np.testing.assert_allclose(np.diff(mean.along(0, far)), 0.5 * mean.weights[1])
+
+
+def test_many_users_are_left_out_in_groups():
+    everybody = users(FOLDS + 5, 12, slope=0.5, seed=7)
+    mean = with_curves(PopulationMean.train(everybody, None), everybody)
+    x = np.linspace(0, 1, 9)
+    np.testing.assert_allclose(along(mean, 0, x), shape(x), atol=0.25)
+
+
+def test_where_two_levels_cannot_be_learnt_the_ridge_is_used_and_it_is_said(monkeypatch):
+    def fails(*_):
+        raise NumericalError("no number")
+
+    everybody = users(4, 30)
+    lines = PopulationMean.train(everybody, None)
+    ridge_alone = by_ridge(lines, everybody, np.arange(4)).mean
+    monkeypatch.setattr(shared_curve, "by_two_levels", fails)
+    with pytest.warns(UserWarning, match="on two levels: no number"):
+        mean = with_curves(lines, everybody)
+    np.testing.assert_array_equal(mean.curves[0], ridge_alone.curves[0])
 
 
 def test_the_average_is_the_one_that_predicts_users_who_are_left_out_best():
     everybody = users(6, 30, slope=0.8, seed=3)
-    sums = sums_of(everybody)
     rng = np.random.default_rng(0)
-    q = sums.side.shape[1]
-    truth = by_ridge(sums, PENALTIES[4], 2)
-    first, second = (
-        Estimate(truth.weights + 0.3 * rng.standard_normal(q), truth.left_out + 0.3 * rng.standard_normal((6, q)))
-        for _ in range(2)
-    )
+    truth = by_ridge(PopulationMean.train(everybody, None), everybody, np.arange(6))
+
+    def blurred(size):
+        mean = replace(truth.mean, weights=truth.mean.weights + rng.standard_normal(3))
+        return Estimate(mean, tuple(said + size * rng.standard_normal(len(said)) for said in truth.left_out))
+
+    first, second = blurred(0.3), blurred(0.4)
 
     def error(share):
-        mixed = share * first.left_out + (1.0 - share) * second.left_out
-        return sum(((u.y - features_of(u) @ w) ** 2).sum() for u, w in zip(everybody, mixed, strict=True))
+        both = zip(everybody, first.left_out, second.left_out, strict=True)
+        return sum(((user.y - share * one - (1.0 - share) * other) ** 2).sum() for user, one, other in both)
 
     best = min(np.linspace(0.0, 1.0, 1001), key=error)
     assert 0.0 < best < 1.0
-    expected = best * first.weights + (1.0 - best) * second.weights
-    np.testing.assert_allclose(weighed(sums, first, second), expected, atol=1e-3 * np.abs(expected).max())
+    expected = best * first.mean.weights + (1.0 - best) * second.mean.weights
+    found = weighed(everybody, first, second)
+    np.testing.assert_allclose(
+        found.weights, expected, atol=2e-3 * np.abs(first.mean.weights - second.mean.weights).max()
+    )
+    np.testing.assert_allclose(found.curves, truth.mean.curves)
     # A share beyond 1 would be best here, so the second does not count; two that are the same need no weight.
-    exact = np.array([np.linalg.lstsq(features_of(u), u.y, rcond=None)[0] for u in everybody])
-    step = rng.standard_normal((6, q))
-    near, far = Estimate(first.weights, exact + step), Estimate(second.weights, exact + 2.0 * step)
-    np.testing.assert_array_equal(weighed(sums, near, far), first.weights)
-    np.testing.assert_array_equal(weighed(sums, far, near), first.weights)
-    np.testing.assert_array_equal(weighed(sums, truth, truth), truth.weights)
+    steps = [rng.standard_normal(user.rows) for user in everybody]
+    near, far = (
+        Estimate(each.mean, tuple(user.y + size * step for user, step in zip(everybody, steps, strict=True)))
+        for each, size in ((first, 1.0), (second, 2.0))
+    )
+    np.testing.assert_array_equal(weighed(everybody, near, far).weights, first.mean.weights)
+    np.testing.assert_array_equal(weighed(everybody, far, near).weights, first.mean.weights)
+    np.testing.assert_allclose(weighed(everybody, truth, truth).weights, truth.mean.weights)

@@ -7,9 +7,8 @@ from kerneltrail.data import Cohort, User, simulate
 from kerneltrail.data.simulate import MixedTruth
 from kerneltrail.errors import DataError, NumericalError
 from kerneltrail.gp import Reward
-from kerneltrail.gp.two_level import TwoLevelEvidence
 from kerneltrail.methods import build
-from kerneltrail.methods.hgp import HierarchicalGP, learn, level_rows, prior_of
+from kerneltrail.methods.hgp import HierarchicalGP
 
 COVARIATES = ("a", "b")
 
@@ -51,17 +50,6 @@ def test_with_heavy_tails_a_row_says_less_of_the_noise(df, most):
     learnt = HierarchicalGP.train(simulation.train)
     assert 0.05 < learnt.worth <= most
     assert learnt.spread < 0.3  # users do not differ in noise, whatever its tails
-
-
-def test_the_search_ends_where_the_gradient_vanishes():
-    users = [level_rows(user, COVARIATES, HierarchicalGP.train(cohort()).units, None) for user in cohort().users]
-    learnt = learn(users, noise="shared")
-    mean, sd = prior_of(3, 2)
-    levels = learnt.levels
-    theta = np.log([*levels.population, *levels.user, *levels.lengthscale, levels.noise])
-    slopes = TwoLevelEvidence(users)(theta, learnt.deviations)
-    assert slopes.log == pytest.approx(learnt.log_evidence, abs=1e-6)
-    assert np.abs(sd * slopes.gradient - (theta - mean) / sd).max() < 0.3  # nats for a prior standard deviation
 
 
 def test_units_of_the_target_do_not_matter():

@@ -7,6 +7,7 @@ import pytest
 from safetensors.numpy import save as save_arrays
 
 from kerneltrail.errors import KerneltrailError, ModelFileError
+from kerneltrail.gp.population import PLACES
 from kerneltrail.kernels import Pool
 from kerneltrail.store import container
 from kerneltrail.trajectory.model import TrajectoryModel, from_bytes, load, save
@@ -22,10 +23,18 @@ MODELS = {
     "plain": small_model,
     "reward": rewarded_model,
     "population mean": mean_model,
+    "curves": lambda: curved_model(),
     "empty allowed": lambda: small_model(allow_empty=True),
     "published": lambda: small_model(settings=Settings.published(seed=3, refine=6)),
     "all": lambda: small_model(settings=Settings(memory="all", refine=6)),
 }
+
+
+def curved_model():
+    """The model of `mean_model` with a curve of every covariate."""
+    model = mean_model()
+    values = np.random.default_rng(5).standard_normal((len(model.covariates), len(PLACES)))
+    return replace(model, mean=replace(model.mean, curves=values))
 
 
 def follow(user, seen, batches):
@@ -307,4 +316,4 @@ def test_settings_that_came_later_are_no_part_of_an_older_models_fingerprint(mon
 def test_another_population_mean_is_another_model():
     one = mean_model()
     other = replace(one, mean=replace(one.mean, weights=one.mean.weights + 1.0))
-    assert fingerprint(one) != fingerprint(other)
+    assert len({fingerprint(model) for model in (one, other, curved_model())}) == 3

@@ -63,13 +63,20 @@ class Sums:
         keep = np.asarray(columns)
         return Sums(self.gram[:, keep[:, None], keep], self.side[:, keep], self.squares, self.rows)
 
+    def of_users(self, kept: NDArray[np.bool_]) -> Sums:
+        """Of some of the users."""
+        return Sums(self.gram[kept], self.side[kept], self.squares[kept], self.rows[kept])
+
+    def joined_by(self, groups: NDArray[np.int64]) -> Sums:
+        """Users of one group as one user; groups are numbered from 0, (M,)."""
+        inside = np.eye(int(groups.max()) + 1)[groups].T
+        gram = (inside @ self.gram.reshape(len(groups), -1)).reshape(-1, *self.gram.shape[1:])
+        return Sums(gram, inside @ self.side, inside @ self.squares, inside @ self.rows)
+
     def errors(self, weights: Array) -> Array:
         """Sum of squared errors of each user's rows with weights of its own, (M, q) to (M,)."""
-        return self.squares - (weights * (2.0 * self.side - self.products(weights))).sum(axis=1)
-
-    def products(self, weights: Array) -> Array:
-        """B'S⁻¹B w of each user with weights w of its own, (M, q) to (M, q)."""
-        return np.asarray((self.gram @ weights[..., None])[..., 0])
+        products = (self.gram @ weights[..., None])[..., 0]
+        return np.asarray(self.squares - (weights * (2.0 * self.side - products)).sum(axis=1))
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,7 +86,6 @@ class MixedModel:
     Attributes:
         mean: β̂, (q,).
         uncertainty: posterior covariance of β, (q, q).
-        prior: prior standard deviation of each shared weight, (q,); infinite where it has none.
         between: variance of each weight between users, (q,): its posterior mean, so few users leave it wide.
         low, high: 90 % interval of the same, (q,).
         noise: σ².
@@ -88,7 +94,6 @@ class MixedModel:
 
     mean: Array
     uncertainty: Array
-    prior: Array
     between: Array
     low: Array
     high: Array
@@ -129,13 +134,6 @@ class MixedModel:
         apart = np.arange(q) if own is None else np.asarray(own)
         problem = _Restricted(sums, groups, apart, scale, noise, quick)
         return problem.solve()
-
-    def left_out(self, sums: Sums) -> Array:
-        """β̂ without the rows of each user in turn, (M, q), with the variances of all; `sums` are those of the fit."""
-        A, a, *_ = _parts_of(sums.gram / self.noise, sums.side / self.noise, np.sqrt(self.between))
-        precisions = A.sum(axis=0) - A + np.diag(1.0 / self.prior**2)
-        others = a.sum(axis=0) - a
-        return np.array([np.linalg.pinv(P, hermitian=True) @ b for P, b in zip(precisions, others, strict=True)])
 
 
 class _Restricted:
@@ -256,7 +254,7 @@ class _Restricted:
             )
         pieces = self.moments(np.sqrt(between), prior, noise)
         value = self.value(mode, prior, noise, self.moments(mode, prior, noise))
-        return MixedModel(pieces["mean"], pieces["C"], prior, between, low, high, noise, value)
+        return MixedModel(pieces["mean"], pieces["C"], between, low, high, noise, value)
 
     def posterior(
         self, own: Array, inside: NDArray[np.bool_], prior: Array, noise: float

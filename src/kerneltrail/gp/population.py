@@ -24,7 +24,10 @@ PENALTIES = tuple(float(p) for p in np.logspace(-2, 5, 15))
 """Ridge penalties tried, in units of one row's noise per squared unit of a scaled covariate."""
 
 BUMPS = 6
-"""Gaussian bumps of which the curve of one covariate is made."""
+"""Gaussian bumps of which the curve of one covariate is made where it is learnt by linear weights."""
+
+PLACES = np.linspace(0.0, 1.0, 33)
+"""Places in the pilot users' range at which the curve of a covariate is known; between them it is straight."""
 
 MOST_USERS = 120
 """Users from whom it is learnt how much effects differ, and the shape of what they share; a variance is then known to
@@ -39,11 +42,12 @@ class PopulationMean:
     """β₀ + β'z (+ a·β_a'[1, φ(z)]) (+ Σ_j s_j(z_j)) of scaled rows (method (34), (44)); what users vary around.
 
     Attributes:
-        weights: constant first, then the covariates in order, then the action's, then those of the curves' bumps.
+        weights: constant first, then the covariates in order, then the action's.
         covariates: columns of X.
         reward: whose expert features multiply the action, if it has one; or None.
         penalty: ridge penalty, on everything but the constant and the curves.
-        curves: bumps of the curve s_j of each covariate; 0 for straight lines alone.
+        curves: values of the curve s_j of each covariate at `PLACES`, (d, 33); None for straight lines alone. Beyond
+            the pilot users' range a curve stays as it is at its end, and its line goes on.
         between: variance between users, around this mean, of a covariate's slope and of the weight of each of its
             bumps, (d, 2); None where nobody learnt it. It changes no prediction: it says how sure a statement about one
             user is that rests on the others alone.
@@ -53,7 +57,7 @@ class PopulationMean:
     covariates: tuple[str, ...]
     reward: Reward | None
     penalty: float
-    curves: int = 0
+    curves: Array | None = None
     between: Array | None = None
 
     @classmethod
@@ -80,23 +84,32 @@ class PopulationMean:
 
     def at(self, X: Array, action: Assignment | Array | None) -> Array:
         """The mean at scaled rows."""
-        features = design(X, self.covariates, self.reward, action)
-        if self.curves:
-            features = np.hstack([features, bumps(X, self.curves)])
-        return features @ self.weights
+        mean = design(X, self.covariates, self.reward, action) @ self.weights
+        for j in range(0 if self.curves is None else len(self.curves)):
+            mean += self.curve(j, X[:, j])
+        return mean
+
+    def curve(self, j: int, x: Array) -> Array:
+        """The curve of covariate j, without its line, at scaled values x, (g,)."""
+        return np.zeros(len(x)) if self.curves is None else np.interp(x, PLACES, self.curves[j])
 
     def along(self, j: int, x: Array) -> Array:
         """What the mean gains as covariate j alone takes the scaled values x, (g,), up to a constant."""
-        line = self.weights[1 + j] * x
-        if not self.curves:
-            return line
-        start = len(self.weights) - self.curves * (len(self.covariates) - j)
-        return line + bumps(x[:, None], self.curves) @ self.weights[start : start + self.curves]
+        return self.weights[1 + j] * x + self.curve(j, x)
 
     def bends(self, j: int) -> bool:
         """Whether covariate j has a curve besides its line."""
-        start = len(self.weights) - self.curves * (len(self.covariates) - j)
-        return bool(self.curves) and bool(self.weights[start : start + self.curves].any())
+        return self.curves is not None and bool(self.curves[j].any())
+
+    def averaged(self, other: PopulationMean, share: float) -> PopulationMean:
+        """The average with another mean of the same features, in which this one has that share; both have curves."""
+        assert self.curves is not None
+        assert other.curves is not None
+        return replace(
+            self,
+            weights=share * self.weights + (1.0 - share) * other.weights,
+            curves=share * self.curves + (1.0 - share) * other.curves,
+        )
 
     def difference(self, j: int, x: Array, z: Array) -> Array:
         """Prior covariance of how far a user's effect of covariate j is from the mean's, between values x and z."""
@@ -221,11 +234,18 @@ def bumps(X: Array, count: int) -> Array:
 
 def ridge(gram: Array, side: Array, penalty: float | Array) -> Array:
     """The weights β of min |y - Bβ|² + Σ_k penalty_k β_k², from B'B and B'y; one penalty leaves the constant alone."""
-    loads = np.r_[0.0, np.ones(len(gram) - 1)] * penalty if np.ndim(penalty) == 0 else np.asarray(penalty)
-    return np.asarray(scipy.linalg.lstsq(gram + np.diag(loads), side)[0])
+    return np.asarray(scipy.linalg.lstsq(gram + np.diag(_loads(len(gram), penalty)), side)[0])
 
 
 def ridge_left_out(sums: Sums, penalty: float | Array) -> Array:
     """The weights of `ridge` without each user in turn, (M, q)."""
-    gram, side = sums.gram.sum(axis=0), sums.side.sum(axis=0)
-    return np.array([ridge(gram - g, side - s, penalty) for g, s in zip(sums.gram, sums.side, strict=True)])
+    gram, side = sums.gram.sum(axis=0) - sums.gram, sums.side.sum(axis=0) - sums.side
+    loads = _loads(gram.shape[1], penalty)
+    try:
+        return np.asarray(np.linalg.solve(gram + np.diag(loads), side[..., None])[..., 0])
+    except np.linalg.LinAlgError:  # a user is all that there is, or what varies varies for one alone
+        return np.array([ridge(g, s, loads) for g, s in zip(gram, side, strict=True)])
+
+
+def _loads(q: int, penalty: float | Array) -> Array:
+    return np.r_[0.0, np.full(q - 1, penalty)] if np.ndim(penalty) == 0 else np.asarray(penalty)

@@ -1,12 +1,13 @@
 """Curves that all users share, beside the lines of a population mean (method (44), (71)).
 
 There are two estimates. A ridge takes all rows alike, and asks of each curve whether it helps to predict users who are
-left out. A mixed model knows that users differ, and by how much. Which one predicts new users better is another for
-every set of users, so they are averaged, weighed by leaving users out.
+left out. A Gaussian process of two levels knows that users differ, by how much, and how smooth curves are. Which one
+predicts new users better is another for every set of users, so they are averaged, weighed by leaving users out.
 """
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -14,13 +15,31 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kerneltrail.data import User
-from kerneltrail.gp.mixed import MixedModel, Sums
-from kerneltrail.gp.population import BUMPS, PopulationMean, bumps, design, ridge, ridge_left_out, size_of, some_of
+from kerneltrail.errors import NumericalError
+from kerneltrail.gp.mixed import Sums
+from kerneltrail.gp.population import (
+    BUMPS,
+    PLACES,
+    PopulationMean,
+    bumps,
+    design,
+    ridge,
+    ridge_left_out,
+    size_of,
+    some_of,
+)
+from kerneltrail.gp.two_level import LevelRows, TwoLevelModel
+from kerneltrail.gp.two_level import bumps as bumps_of_grid
+from kerneltrail.gp.two_level_search import Units, learn_from_some
 
 Array = NDArray[np.float64]
+Numbers = NDArray[np.int64]
 
 PENALTIES = tuple(float(p) for p in np.logspace(-1, 4, 6))
 """Ridge penalties tried for a curve."""
+
+FOLDS = 20
+"""Users are left out one by one, or, where there are more, in so many groups."""
 
 LEAST_CURVE = 0.02
 """A curve that bends by less, in root mean squares of the target, is a line as far as anybody can tell."""
@@ -28,10 +47,10 @@ LEAST_CURVE = 0.02
 
 @dataclass(frozen=True, eq=False)
 class Estimate:
-    """Weights that users share, (q,), and the same without each user in turn, (M, q)."""
+    """A mean that users share, and what it says at each user's rows if it is learnt without them, (n,) each."""
 
-    weights: Array
-    left_out: Array
+    mean: PopulationMean
+    left_out: tuple[Array, ...]
 
 
 def with_curves(lines: PopulationMean, users: Sequence[User]) -> PopulationMean:
@@ -41,99 +60,151 @@ def with_curves(lines: PopulationMean, users: Sequence[User]) -> PopulationMean:
 
     Args:
         lines: a ridge of the same users.
-        users: the pilot users, with covariates scaled to their range, on which the bumps lie.
+        users: the pilot users, with covariates scaled to their range, over which the curves go.
     """
     known = [user for user in users if user.rows]
     if len(known) < 2:
         return lines
     some = some_of(known)
-    designs = [design(user.X, user.covariates, lines.reward, user.assignment) for user in some]
-    blocks = [(np.hstack([each, bumps(user.X, BUMPS)]), user.y) for each, user in zip(designs, some, strict=True)]
-    sums = Sums.of(blocks)
-    d, size = len(lines.covariates), size_of(some)
-    weights = weighed(sums, by_ridge(sums, lines.penalty, d), by_mixed_model(sums, d, size))
-    return _straightened(replace(lines, weights=weights, curves=BUMPS), np.concatenate([user.X for user in some]), size)
+    folds = np.arange(len(some)) % FOLDS
+    mean = _estimated(lines, some, folds)
+    return _straightened(mean, np.concatenate([user.X for user in some]), size_of(some))
+
+
+def _estimated(lines: PopulationMean, users: Sequence[User], folds: Numbers) -> PopulationMean:
+    ridge = by_ridge(lines, users, folds)
+    try:
+        return weighed(users, ridge, by_two_levels(lines, users, folds))
+    except (NumericalError, np.linalg.LinAlgError) as problem:  # a fit is worth more than the better of two means
+        warnings.warn(
+            f"what users share could not be learnt on two levels: {problem}; it is the ridge's alone", stacklevel=2
+        )
+        return ridge.mean
+
+
+def by_ridge(lines: PopulationMean, users: Sequence[User], folds: Numbers) -> Estimate:
+    """The ridge (34) with curves that predict users who are left out better.
+
+    What it says of a user does not rest on the user's rows by the choice of curves either.
+
+    Args:
+        lines: the ridge without curves.
+        users: scaled.
+        folds: for each user the number of the group that is left out together.
+    """
+    designs = [_design(lines, user) for user in users]
+    features = [np.hstack([each, bumps(user.X, BUMPS)]) for each, user in zip(designs, users, strict=True)]
+    sums = Sums.of([(each, user.y) for each, user in zip(features, users, strict=True)]).joined_by(folds)
+    count = len(sums.rows)
+    others = [
+        ridge_weights(sums.of_users(np.arange(count) != fold), lines.penalty, len(lines.covariates))
+        for fold in range(count)
+    ]
+    left_out = tuple(each @ others[fold] for each, fold in zip(features, folds.tolist(), strict=True))
+    weights = ridge_weights(sums, lines.penalty, len(lines.covariates))
+    straight = designs[0].shape[1]
+    shapes = bumps(PLACES[:, None], BUMPS)
+    curves = weights[straight:].reshape(-1, BUMPS) @ shapes.T
+    return Estimate(replace(lines, weights=weights[:straight], curves=curves), left_out)
+
+
+def ridge_weights(sums: Sums, penalty: float, d: int) -> Array:
+    """Weights of lines and bumps, (q,).
+
+    Curves are taken one after the other, what gains most by itself first: the order of covariates must not matter.
+    """
+    q = sums.side.shape[1]
+    straight = q - d * BUMPS
+    lines = _Ridge.of(sums, np.arange(straight), np.r_[0.0, np.full(straight - 1, penalty)])
+    best = lines
+    if len(sums.rows) > 1:
+        curves = [straight + j * BUMPS + np.arange(BUMPS) for j in range(d)]
+        alone = [(lines.bent(sums, columns), columns) for columns in curves]
+        for first, columns in sorted(alone, key=lambda pair: pair[0].error):
+            bent = first if best is lines else best.bent(sums, columns)
+            best = bent if bent.error < best.error else best
+    part = sums.part(best.columns)
+    weights = np.zeros(q)
+    weights[best.columns] = ridge(part.gram.sum(axis=0), part.side.sum(axis=0), best.penalties)
+    return weights
 
 
 @dataclass(frozen=True, eq=False)
 class _Ridge:
-    """A ridge on some of the features: their columns, penalties, weights without each user, and the errors of those."""
+    """A ridge on some of the features: their columns and penalties, and its squared errors of users left out."""
 
-    columns: NDArray[np.int64]
+    columns: Numbers
     penalties: Array
-    left_out: Array
     error: float
 
     @classmethod
-    def of(cls, sums: Sums, columns: NDArray[np.int64], penalties: Array) -> _Ridge:
+    def of(cls, sums: Sums, columns: Numbers, penalties: Array) -> _Ridge:
         part = sums.part(columns)
-        left_out = ridge_left_out(part, penalties)
-        return cls(columns, penalties, left_out, float(part.errors(left_out).sum()))
+        return cls(columns, penalties, float(part.errors(ridge_left_out(part, penalties)).sum()))
 
-    def bent(self, sums: Sums, columns: NDArray[np.int64]) -> _Ridge:
+    def bent(self, sums: Sums, columns: Numbers) -> _Ridge:
         """With a curve more, at the best of the penalties."""
         more = np.r_[self.columns, columns]
         tried = [_Ridge.of(sums, more, np.r_[self.penalties, np.full(len(columns), each)]) for each in PENALTIES]
         return min(tried, key=lambda ridge: ridge.error)
 
 
-def by_ridge(sums: Sums, penalty: float, d: int) -> Estimate:
-    """The ridge (34) with curves that predict users who are left out better.
+def by_two_levels(lines: PopulationMean, users: Sequence[User], folds: Numbers) -> Estimate:
+    """The shared function of a Gaussian process in which every user has one more (method §10.3).
 
-    They are taken one after the other, what gains most by itself first: the order of covariates must not matter.
+    Args:
+        lines: whose features it has; their weights do not matter.
+        users: scaled.
+        folds: for each user the number of the group that is left out together.
     """
-    q = sums.side.shape[1]
-    straight = q - d * BUMPS
-    lines = _Ridge.of(sums, np.arange(straight), np.r_[0.0, np.full(straight - 1, penalty)])
-    curves = [straight + j * BUMPS + np.arange(BUMPS) for j in range(d)]
-    alone = [(lines.bent(sums, columns), columns) for columns in curves]
-    best = lines
-    for first, columns in sorted(alone, key=lambda pair: pair[0].error):
-        bent = first if best is lines else best.bent(sums, columns)
-        best = bent if bent.error < best.error else best
-    part = sums.part(best.columns)
-    weights, left_out = np.zeros(q), np.zeros((len(sums.side), q))
-    weights[best.columns] = ridge(part.gram.sum(axis=0), part.side.sum(axis=0), best.penalties)
-    left_out[:, best.columns] = best.left_out
-    return Estimate(weights, left_out)
+    d = len(lines.covariates)
+    units = Units.of(users)
+    rows = []
+    for user in users:
+        z = (user.X - units.centre) / units.scale
+        features = _design(lines, user)
+        features[:, 1 : 1 + d] = z
+        rows.append(LevelRows(features, z, (user.y - units.target_centre) / units.target_scale))
+    learnt = learn_from_some(rows)
+    model, designs, eliminated = TwoLevelModel.eliminated(rows, learnt.levels, learnt.deviations)
+    variances = learnt.levels.population[model.owner(model.grids)]
+    others = [eliminated.of_users(folds != fold).shared(variances).mean for fold in range(int(folds.max()) + 1)]
+    centre, size = units.target_centre, units.target_scale
+    left_out = tuple(centre + size * (phi @ others[k]) for phi, k in zip(designs, folds.tolist(), strict=True))
+    weights = size * eliminated.shared(variances).mean
+    straight = weights[: model.lines].copy()
+    straight[1 : 1 + d] /= units.scale
+    straight[0] += centre - straight[1 : 1 + d] @ units.centre
+    starts = model.lines + np.cumsum([0, *map(len, model.grids)])
+    curves = []
+    for j, grid in enumerate(model.grids):
+        places = (PLACES - units.centre[j]) / (units.scale[j] * learnt.levels.lengthscale[j])
+        curves.append(bumps_of_grid(places, grid) @ weights[starts[j] : starts[j + 1]])
+    return Estimate(replace(lines, weights=straight, curves=np.array(curves)), left_out)
 
 
-def by_mixed_model(sums: Sums, d: int, size: float) -> Estimate:
-    """The shared weights of the mixed model (35) in which users differ in every line and every curve.
-
-    Shared lines have one prior variance, those of the action another, and each curve its own; so have users' own lines
-    and curves, each one for itself.
-    """
-    q = sums.side.shape[1]
-    straight = q - d * BUMPS
-    actions = straight - 1 - d
-    curves = np.repeat(np.arange(d), BUMPS)
-    shared = np.r_[-1, np.zeros(d), np.ones(actions), (2 if actions else 1) + curves].astype(np.int64)
-    own = np.r_[np.arange(straight), straight + curves]
-    model = MixedModel.fit(sums, shared=shared, own=own, scale=size, quick=True)
-    return Estimate(model.mean, model.left_out(sums))
-
-
-def weighed(sums: Sums, first: Estimate, second: Estimate) -> Array:
+def weighed(users: Sequence[User], first: Estimate, second: Estimate) -> PopulationMean:
     """The average of two estimates that predicts users who are left out best (method (71))."""
-    apart = first.left_out - second.left_out
-    along = sums.products(apart)
-    above = float((apart * sums.side - along * second.left_out).sum())
-    below = float((apart * along).sum())
-    share = min(max(above / below, 0.0), 1.0) if below > 0.0 else 0.5
-    return share * first.weights + (1.0 - share) * second.weights
+    mine, other = np.concatenate(first.left_out), np.concatenate(second.left_out)
+    apart, left = mine - other, np.concatenate([user.y for user in users]) - other
+    below = float(apart @ apart)
+    share = min(max(float(apart @ left) / below, 0.0), 1.0) if below > 0.0 else 0.5
+    return first.mean.averaged(second.mean, share)
+
+
+def _design(lines: PopulationMean, user: User) -> Array:
+    return design(user.X, lines.covariates, lines.reward, user.assignment)
 
 
 def _straightened(mean: PopulationMean, rows: Array, size: float) -> PopulationMean:
     """The mean with lines in place of curves that hardly bend; `rows` are scaled."""
-    weights, d = mean.weights.copy(), len(mean.covariates)
-    for j in range(d):
-        part = slice(len(weights) - (d - j) * BUMPS, len(weights) - (d - j - 1) * BUMPS)
+    assert mean.curves is not None
+    weights, curves = mean.weights.copy(), mean.curves.copy()
+    for j, curve in enumerate(curves):
         line = np.column_stack([np.ones(len(rows)), rows[:, j]])
-        curve = bumps(rows[:, [j]], BUMPS) @ weights[part]
-        straight = np.linalg.lstsq(line, curve, rcond=None)[0]
-        if np.ptp(curve - line @ straight) < LEAST_CURVE * size:
+        values = np.interp(rows[:, j], PLACES, curve)
+        straight = np.linalg.lstsq(line, values, rcond=None)[0]
+        if np.ptp(values - line @ straight) < LEAST_CURVE * size:
             weights[[0, 1 + j]] += straight
-            weights[part] = 0.0
-    bent = weights[-d * BUMPS :].any()
-    return replace(mean, weights=weights) if bent else replace(mean, weights=weights[: -d * BUMPS], curves=0)
+            curves[j] = 0.0
+    return replace(mean, weights=weights, curves=curves if curves.any() else None)

@@ -74,6 +74,11 @@ class Levels:
         return cls(population, user, lengthscale, float(noise[0]))
 
     @property
+    def vector(self) -> Array:
+        """Their logarithms, in the order of the attributes."""
+        return np.log(np.concatenate([self.population, self.user, self.lengthscale, [self.noise]]))
+
+    @property
     def size(self) -> int:
         """How many hyperparameters there are."""
         return len(self.population) + len(self.user) + len(self.lengthscale) + 1
@@ -232,6 +237,10 @@ class Eliminated:
         pull = np.einsum("mjk,mj->mk", inverse, side)
         return cls(inverse, precision, pull, np.linalg.slogdet(inner)[1])
 
+    def of_users(self, kept: NDArray[np.bool_]) -> Eliminated:
+        """Some of the users."""
+        return Eliminated(self.inverse[kept], self.precision[kept], self.pull[kept], self.logdet[kept])
+
     def shared(self, variances: Array) -> SharedWeights:
         """The posterior of the shared function's weights, of these prior variances."""
         root = np.sqrt(variances)
@@ -272,16 +281,24 @@ class TwoLevelModel:
     @classmethod
     def train(cls, users: Sequence[LevelRows], levels: Levels, deviations: Array) -> TwoLevelModel:
         """Condition on the pilot users' rows, given how far each one's log noise is from the common one, (M,)."""
+        model, _, eliminated = cls.eliminated(users, levels, deviations)
+        owner = model.owner(model.grids)
+        shared = eliminated.shared(levels.population[owner])
+        return cls(levels, model.grids, shared.mean, shared.covariance + np.diag(levels.user[owner]))
+
+    @classmethod
+    def eliminated(
+        cls, users: Sequence[LevelRows], levels: Levels, deviations: Array
+    ) -> tuple[TwoLevelModel, list[Array], Eliminated]:
+        """A model that has seen no row yet, features of each user's rows, and what those rows say of shared weights."""
         X = np.concatenate([user.X for user in users])
         grids = tuple(grid_around(X[:, j] / scale) for j, scale in enumerate(levels.lengthscale.tolist()))
         model = cls(levels, grids, np.empty(0), np.empty((0, 0)))
         designs = [model.features(user.lines, user.X, grids) for user in users]
         gram = np.stack([phi.T @ phi for phi in designs])
         side = np.stack([phi.T @ user.y for phi, user in zip(designs, users, strict=True)])
-        owner = model.owner(grids)
         noise = levels.noise * np.exp(deviations)
-        shared = Eliminated.of(gram, side, levels.user[owner], noise).shared(levels.population[owner])
-        return cls(levels, grids, shared.mean, shared.covariance + np.diag(levels.user[owner]))
+        return model, designs, Eliminated.of(gram, side, levels.user[model.owner(grids)], noise)
 
     @property
     def lines(self) -> int:

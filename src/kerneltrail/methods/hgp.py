@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
@@ -12,54 +12,16 @@ from kerneltrail.data import Cohort, User
 from kerneltrail.errors import DataError, NumericalError
 from kerneltrail.gp import Prediction, Reward
 from kerneltrail.gp.prediction import refuse_overflow
-from kerneltrail.gp.quasi_newton import minimise
-from kerneltrail.gp.two_level import LevelRows, Levels, Slopes, TwoLevelEvidence, TwoLevelModel, TwoLevelPosterior
+from kerneltrail.gp.two_level import TwoLevelModel, TwoLevelPosterior
+from kerneltrail.gp.two_level_search import NoiseOf, Units, inputs_of, learn, level_rows
 from kerneltrail.kernels import Composition
 from kerneltrail.methods.pooled import additive
 from kerneltrail.methods.preprocessing import PreparedRows, PreprocessedLearner, group_preprocessor
 from kerneltrail.methods.protocol import Array, Fit
 from kerneltrail.methods.registry import register_learner
 
-NoiseOf = Literal["user", "shared"]
-
-PRIORS: Mapping[str, tuple[float, float]] = {
-    "population": (float(np.log(0.02)), 2.5),
-    "user": (float(np.log(0.01)), 2.5),
-    "lengthscale": (float(np.log(2.0)), 0.7),
-    "noise": (float(np.log(0.7)), 1.0),
-}
-"""Mean and standard deviation of the logarithm of each kind of hyperparameter, for covariates and a target of variance
-1: a line or a curve explains a hundredth of the variance, give or take a factor of ten, and bends once or twice over
-the range."""
-
-SPREAD = 0.4
-"""Standard deviation of users' log noise before it is learnt; it counts as one user's."""
-LEAST_SPREAD = 0.1
-"""However alike a few training users are, nobody's noise is sure to be theirs."""
-ROUNDS = 3
-"""Searches, each with the noises of users that the one before found."""
 NOISES = np.linspace(-3.0, 3.0, 13)
 """A new user's log noise is one of these many standard deviations from the common one."""
-
-
-@dataclass(frozen=True, eq=False)
-class Units:
-    """Mean and standard deviation over all training rows, of each covariate and of the target."""
-
-    centre: Array
-    scale: Array
-    target_centre: float
-    target_scale: float
-
-    @classmethod
-    def of(cls, users: Sequence[User]) -> Units:
-        """From training users; what does not vary keeps its size."""
-        X, y = np.concatenate([user.X for user in users]), np.concatenate([user.y for user in users])
-        scale, target = X.std(axis=0), float(y.std())
-        least = 1e-12 * max(float(np.abs(y).max()), 1e-300)
-        return cls(
-            X.mean(axis=0), np.where(scale > 0.0, scale, 1.0), float(y.mean()), target if target > least else 1.0
-        )
 
 
 @dataclass(frozen=True)
@@ -165,98 +127,6 @@ class HierarchicalGP(PreprocessedLearner):
     def restore(self, rows: User, stored: Mapping[str, Any]) -> HierarchicalFit:
         """The same from the rows."""
         return self.fit(rows, None)
-
-
-def inputs_of(
-    X: Array, covariates: tuple[str, ...], units: Units, reward: Reward | None, action: Array | None
-) -> tuple[Array, Array]:
-    """[1, z] and the action's features at scaled rows, and the standardised covariates z."""
-    z = (X - units.centre) / units.scale
-    parts = [np.ones((len(X), 1)), z]
-    if reward is not None and reward.acts:
-        parts.append(reward.coded(X, covariates, action))
-    return np.hstack(parts), z
-
-
-def level_rows(user: User, covariates: tuple[str, ...], units: Units, reward: Reward | None) -> LevelRows:
-    """A scaled user's rows in standardised units."""
-    action = user.action if user.rows else np.empty(0)
-    if reward is not None and reward.acts and action is None:
-        raise DataError(f"a reward model needs an action column, but user {user.name!r} has no actions")
-    lines, z = inputs_of(user.X, covariates, units, reward, action)
-    return LevelRows(lines, z, (user.y - units.target_centre) / units.target_scale)
-
-
-@dataclass(frozen=True, eq=False)
-class Learnt:
-    """Hyperparameters at their optimum, each user's deviation in log noise, and what `HierarchicalGP` has of noise."""
-
-    levels: Levels
-    deviations: Array
-    spread: float
-    worth: float
-    log_evidence: float
-
-
-def prior_of(lines: int, d: int) -> tuple[Array, Array]:
-    """Mean and standard deviation of all hyperparameters' logarithms, in the order of `Levels.from_vector`."""
-    kinds = ["population"] * (lines + d) + ["user"] * (lines + d) + ["lengthscale"] * d + ["noise"]
-    mean, sd = np.array([PRIORS[kind] for kind in kinds]).T
-    return mean, sd
-
-
-def learn(users: Sequence[LevelRows], *, noise: NoiseOf) -> Learnt:
-    """Hyperparameters that maximise log p(y|θ) + log p(θ) over all users together.
-
-    With a noise of everybody's own, searches alternate with `noises_of`.
-    """
-    evidence = TwoLevelEvidence(users)
-    q, d = users[0].lines.shape[1], users[0].X.shape[1]
-    mean, sd = prior_of(q, d)
-    deviations, spread, worth = np.zeros(len(users)), 0.0, 1.0
-    start = np.zeros((1, len(mean)))
-
-    def objective(points: Array) -> tuple[Array, Array]:
-        values, gradients = np.full(len(points), np.inf), np.zeros_like(points)
-        for i, point in enumerate(points):
-            try:
-                slopes = evidence(mean + sd * point, deviations)
-            except (NumericalError, np.linalg.LinAlgError):
-                continue
-            values[i] = 0.5 * float(point @ point) - slopes.log
-            gradients[i] = point - sd * slopes.gradient
-        return values, gradients
-
-    for _ in range(ROUNDS):
-        optimum = minimise(objective, start, gradient_tolerance=1e-2, value_tolerance=1e-6)
-        if not np.isfinite(optimum.value[0]):
-            raise NumericalError("the evidence of a function that users share, and one of each, is not finite")
-        start = optimum.point
-        theta = mean + sd * start[0]
-        slopes = evidence(theta, deviations)
-        if noise == "shared":
-            break
-        before = deviations
-        deviations, spread, worth = noises_of(slopes, deviations)
-        if np.abs(deviations - before).max() < 0.02:
-            break
-    levels = Levels.from_vector(theta, q)
-    return Learnt(levels, deviations, spread, worth, slopes.log)
-
-
-def noises_of(slopes: Slopes, deviations: Array) -> tuple[Array, float, float]:
-    """Users' deviations in log noise, their standard deviation s, and the worth of a row.
-
-    The log of a variance over n rows has the sampling variance (κ - 1)/n, where κ is the rows' kurtosis: 2/n for a
-    Normal. What users' log noises vary by beyond that is s² (the method of moments), and each is shrunk accordingly.
-    """
-    worth = min(2.0 / max(slopes.kurtosis - 1.0, 1e-3), 1.0)
-    sampling = 2.0 / (worth * np.maximum(slopes.freedom, 1.0))
-    asked = deviations + np.log(np.maximum(slopes.ratio, 1e-6))
-    asked -= np.average(asked, weights=1.0 / (sampling + SPREAD**2))
-    variance = (float(asked @ asked) + SPREAD**2) / len(asked) - float(sampling.mean())
-    variance = max(variance, LEAST_SPREAD**2)
-    return asked * (variance / (variance + sampling)), float(np.sqrt(variance)), worth
 
 
 register_learner("hgp", HierarchicalGP.train)

@@ -14,7 +14,7 @@ from kerneltrail.data import Schema
 from kerneltrail.data.schema import LATER
 from kerneltrail.errors import ModelFileError
 from kerneltrail.gp import Reward
-from kerneltrail.gp.population import PopulationMean
+from kerneltrail.gp.population import PLACES, PopulationMean
 from kerneltrail.gp.student import Drawing
 from kerneltrail.kernels import Composition, Pool, Prior, Priors, layout_of, parse
 from kerneltrail.store.container import Arrays, digest_of, pack, unpack
@@ -160,7 +160,9 @@ def _encode(model: LearntGraph) -> tuple[dict[str, Any], dict[str, NDArray[Any]]
         arrays["mean.weights"] = model.mean.weights
         if model.mean.between is not None:
             arrays["between"] = model.mean.between
-        content["mean"] = {"penalty": model.mean.penalty, "curves": model.mean.curves}
+        content["mean"] = {"penalty": model.mean.penalty}
+        if model.mean.curves is not None:
+            arrays["mean.curves"] = model.mean.curves
     if model.averaged is not None:
         arrays["averaged.counts"] = model.averaged.counts
         nodes = _encode_nodes(model.averaged.nodes, "averaged.nodes", index_of, arrays)
@@ -261,7 +263,8 @@ def _decode_mean(content: Mapping[str, Any], arrays: Arrays) -> PopulationMean |
     effect = None if reward is None else replace(Reward(**reward), variances=None, slopes=(), covariance=None)
     weights = array(arrays, "mean.weights", (None,), finite=True)
     between = array(arrays, "between", (len(names), 2), finite=True) if "between" in arrays else None
-    return PopulationMean(weights, names, effect, stored["penalty"], stored.get("curves", 0), between)
+    curves = array(arrays, "mean.curves", (len(names), len(PLACES)), finite=True) if "mean.curves" in arrays else None
+    return PopulationMean(weights, names, effect, stored["penalty"], curves, between)
 
 
 def _decode_drawing(stored: Any) -> Drawing | None:

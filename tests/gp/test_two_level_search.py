@@ -1,0 +1,48 @@
+"""Learning what users share on two levels: the optimum, and learning from some users for all."""
+
+import numpy as np
+import pytest
+
+from kerneltrail.gp import two_level_search
+from kerneltrail.gp.two_level import LevelRows, Levels, TwoLevelEvidence
+from kerneltrail.gp.two_level_search import learn, learn_from_some, prior_of
+
+
+def users(count=12, n=60, *, noises=None, seed=0):
+    """Slopes in a that differ between users, a curve in b that all share, in about standard units."""
+    rng = np.random.default_rng([3, seed])
+    noises = np.full(count, 0.5) if noises is None else noises
+    made = []
+    for noise in noises:
+        X = np.column_stack([rng.normal(size=n), rng.uniform(-1.7, 1.7, n)])
+        y = rng.normal(0.3, 0.6) * X[:, 0] + 0.7 * np.sin(2.0 * X[:, 1]) + noise * rng.normal(size=n)
+        made.append(LevelRows(np.column_stack([np.ones(n), X]), X, y))
+    return made
+
+
+def test_the_search_ends_where_the_gradient_vanishes():
+    learnt = learn(users(), noise="shared")
+    mean, sd = prior_of(3, 2)
+    theta = learnt.levels.vector
+    slopes = TwoLevelEvidence(users())(theta, learnt.deviations)
+    assert slopes.log == pytest.approx(learnt.log_evidence, abs=1e-6)
+    assert np.abs(sd * slopes.gradient - (theta - mean) / sd).max() < 0.3  # nats for a prior standard deviation
+
+
+def test_levels_are_their_vector():
+    levels = Levels.from_vector(np.linspace(-1.0, 1.0, 2 * 5 + 2 + 1), 3)
+    np.testing.assert_allclose(levels.vector, np.linspace(-1.0, 1.0, 13))
+
+
+def test_of_many_users_some_say_how_users_differ_and_all_have_a_noise(monkeypatch):
+    noises = np.r_[np.full(10, 0.3), np.full(2, 1.2)]
+    everybody = users(noises=noises)
+    monkeypatch.setattr(two_level_search, "MOST_USERS", 6)
+    some = learn_from_some(everybody)
+    np.testing.assert_allclose(some.levels.vector, learn(everybody[::2], noise="user").levels.vector)
+    assert some.deviations.shape == (12,)
+    assert some.deviations[-2:].min() > some.deviations[:10].max() + 1.0
+
+
+def test_two_users_have_one_noise():
+    assert not learn_from_some(users(2)).deviations.any()
