@@ -122,8 +122,6 @@ def test_outcomes_far_out_are_spoken_of():
     )
     unsure = replace(heavy, tails_interval=(0.0, 0.5))
     assert "90 % interval 4.9 upwards" in str(list(group_description(unsure))[-1])
-    drawn = replace(heavy, clip=3.0)
-    assert "more than 3 standard deviations off counts as if it lay there" in str(list(group_description(drawn))[-1])
     anew = replace(heavy, drawing=Drawing(4.0))
     assert "far from what a user's other rows say counts as if it lay nearer" in str(list(group_description(anew))[-1])
     assert len(group_description(replace(heavy, tails=0.05))) == 1

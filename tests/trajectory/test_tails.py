@@ -21,9 +21,6 @@ from kerneltrail.trajectory.tails import HEAVY, SCALES, Heaviness, Residuals, _a
 
 from . import tiny
 
-CLIP = 2.0
-"""Of models of before."""
-
 
 def people(count, freedom=None, seed=0, rows=40):
     """Straight lines with Normal noise, or a Student-t's of as much variance."""
@@ -150,7 +147,7 @@ def test_nobody_to_learn_from_is_a_normal():
 def test_heavy_tails_are_learnt_and_normal_ones_are_not_made_up():
     normal, heavy = learnt(None), learnt(3.0)
     assert normal.tails <= 0.1
-    assert (normal.clip, normal.drawing) == (None, None)
+    assert normal.drawing is None
     assert heavy.tails >= HEAVY
     user, rows = heavy.new_user(), people(1, 3.0, seed=12)[0]
     before = user.predict([[0.5]]).freedom[0]
@@ -187,39 +184,6 @@ def test_the_noise_is_known_better_with_rows():
         user.update(rows.batch(t).X, rows.batch(t).y)
     assert spreads[0] == model.nodes[0].group.variance[-1]
     assert (np.diff(spreads) < 0.0).all()
-
-
-def after_batches(model, first, second, at=0.5):
-    user = model.new_user()
-    user.update(first.X, first.y)
-    user.update(second.X, second.y)
-    return user, float(user.predict([[at]]).mean[0])
-
-
-def test_outcomes_far_out_are_drawn_in():
-    model = replace(learnt(None), clip=CLIP)
-    plain = replace(model, clip=None)
-    person = people(1, seed=10)[0]
-    first, second = person.batch(1), person.batch(2)
-    wild = second.y.copy()
-    wild[3] += 60.0
-    moved = {
-        name: abs(after_batches(kind, first, second.with_y(wild))[1] - after_batches(kind, first, second)[1])
-        for name, kind in (("drawn", model), ("plain", plain))
-    }
-    assert moved["drawn"] < 0.3 * moved["plain"]
-    user, _ = after_batches(model, first, second.with_y(wild))
-    kept = model.scaler.inverse_target(user.state.kept.y + model.mean.at(user.state.kept.X, None))
-    assert kept[first.rows + 3] < 20.0
-    np.testing.assert_allclose(np.delete(kept, first.rows + 3), np.delete(np.r_[first.y, second.y], first.rows + 3))
-
-
-def test_a_level_that_is_far_from_everybodys_is_no_outlier():
-    model = replace(learnt(None), clip=CLIP)
-    person = people(1, seed=11)[0]
-    far = person.with_y(person.y + 25.0)
-    _, predicted = after_batches(model, far.batch(1), far.batch(2))
-    assert predicted == pytest.approx(float(far.y.mean()), abs=2.5)
 
 
 def test_robust_is_taken_if_asked_for():

@@ -45,17 +45,12 @@ def group_description(model: LearntGraph) -> Description:
 
 def _tails(model: LearntGraph) -> list[str]:
     """What is done about outcomes far from their predictions, if pilot users have many."""
-    if model.tails < FAR_OUT and model.clip is None and model.drawing is None:
+    if model.tails < FAR_OUT and model.drawing is None:
         return []
     text = (
         f"Now and then a pilot user's {model.schema.label(model.schema.target)} lies much further from its prediction "
         f"than usual; intervals allow for that{_freedom(model)}."
     )
-    if model.clip is not None:
-        text += (
-            f" So that such rows do not mislead, one that lies more than {model.clip:g} standard deviations off counts "
-            "as if it lay there: the pilot users' next rows were predicted better so."
-        )
     if model.drawing is not None:
         text += (
             " So that such rows do not mislead, one that lies far from what a user's other rows say counts as if it "

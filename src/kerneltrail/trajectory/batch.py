@@ -11,7 +11,6 @@ from kerneltrail.data.arrays import read_numbers
 from kerneltrail.data.assignment import Assignment
 from kerneltrail.data.frames import NamedRows, check_same_index, positional_rows
 from kerneltrail.errors import DataError
-from kerneltrail.gp import Prediction
 from kerneltrail.kernels import Array
 from kerneltrail.trajectory.graph import LearntGraph
 
@@ -73,12 +72,3 @@ def assignment_of(
     if assignment is None:
         raise DataError(f"user {name!r}: this model has a reward model, so {asked} needs action=")
     return assignment.filled(reward.typical)
-
-
-def drawn_in(batch: User, ahead: Prediction, reach: float) -> User:
-    """A scaled batch whose outcomes lie no further out than so many standard deviations of what was predicted.
-
-    Huber's pseudo-values: around the prediction with its level corrected, since a level that has moved is no tail.
-    """
-    middle = ahead.mean + float(np.median(batch.y - ahead.mean))
-    return batch.with_y(np.clip(batch.y, middle - reach * ahead.sd, middle + reach * ahead.sd))

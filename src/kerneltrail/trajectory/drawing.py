@@ -18,7 +18,6 @@ from kerneltrail.errors import NumericalError
 from kerneltrail.gp import LinearBlock, Prediction
 from kerneltrail.gp.student import Drawing
 from kerneltrail.kernels import Array, Hyperparameters
-from kerneltrail.trajectory.batch import drawn_in
 from kerneltrail.trajectory.graph import LearntGraph
 from kerneltrail.trajectory.map_table import block_of
 from kerneltrail.trajectory.user_state import UserState, newest
@@ -54,8 +53,6 @@ class Intake(NamedTuple):
 
 def taken_in(model: LearntGraph, state: UserState, batch: User, ahead: Ahead) -> Intake:
     """A batch, scaled and centred, with outcomes drawn in as the model says."""
-    if model.clip is not None and state.batches:  # before the first batch nobody knows where the user lies
-        batch = drawn_in(batch, ahead(state, batch.X, batch.assignment), model.clip)
     drawing, outcomes = model.drawing, None
     if drawing is not None and state.rows <= state.refine:
         outcomes = batch.y if state.outcomes is None else np.concatenate([state.outcomes, batch.y])

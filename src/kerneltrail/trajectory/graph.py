@@ -129,8 +129,6 @@ class LearntGraph:
         tails: how much heavier than a Normal's the tails of observations are: the variance of the log of their
             variance from row to row, beyond what is not known of the noise (method (53)); `LIGHT` for a Normal's.
         tails_interval: its 90 % interval; None where nobody learnt it, and in models of before.
-        clip: standard deviations beyond which a new user's outcomes are drawn in, once, in models of before; None for
-            never.
         drawing: how outcomes are drawn in around what a user's rows say (method §8.7); None for never. The noise of
             groups is that of outcomes as they are.
         averaged: what all sampled structures say together; None where new users are followed by the chosen one.
@@ -149,7 +147,6 @@ class LearntGraph:
     mean: PopulationMean | None = None
     pilot_effects: tuple[Mapping[str, Any], ...] = ()
     tails: float = 0.0
-    clip: float | None = None
     averaged: Averaged | None = None
     tails_interval: tuple[float, float] | None = None
     drawing: Drawing | None = None

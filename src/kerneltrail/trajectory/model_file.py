@@ -109,8 +109,8 @@ def _fingerprint(model: LearntGraph) -> str:
     # What came later is left out where it is as before: a user followed on an older model's file still fits it.
     facts["settings"] = {k: v for k, v in content["settings"].items() if (k, v) not in _LATER}
     facts["reward"] = content["reward"] and {k: v for k, v in content["reward"].items() if (k, v) not in _LATER}
-    if model.tails or model.clip is not None:
-        facts["tails"] = {name: content["tails"][name] for name in ("spread", "clip")}
+    if model.tails:
+        facts["tails"] = model.tails
     if model.drawing is not None:
         facts["drawing"] = content["drawing"]
     if model.averaged is not None:
@@ -152,7 +152,7 @@ def _encode(model: LearntGraph) -> tuple[dict[str, Any], dict[str, NDArray[Any]]
         },
         "provenance": dict(model.provenance),
         "pilot_effects": [dict(row) for row in model.pilot_effects],
-        "tails": {"spread": model.tails, "clip": model.clip, "interval": model.tails_interval},
+        "tails": {"spread": model.tails, "interval": model.tails_interval},
     }
     if model.drawing is not None:
         content["drawing"] = {"freedom": model.drawing.freedom}
@@ -205,7 +205,7 @@ def _decode(content: Mapping[str, Any], arrays: Arrays, kind: type[Model]) -> Mo
     structures = _decode_structures(content, masks, arrays)
     reward, chains = content["reward"], content["diagnostics"]
     shape = (None, chains["sweeps"])
-    tails, clip, interval = _decode_tails(content.get("tails", {"spread": 0.0, "clip": None}))
+    tails, interval = _decode_tails(content.get("tails", {"spread": 0.0}))
     traces = {name: array(arrays, f"diagnostics.traces.{name}", shape) for name in chains["traces"]}
     model = kind(
         schema=Schema.from_json(content["schema"]),
@@ -223,7 +223,6 @@ def _decode(content: Mapping[str, Any], arrays: Arrays, kind: type[Model]) -> Mo
         mean=_decode_mean(content, arrays),
         pilot_effects=_decode_effects(content.get("pilot_effects", [])),
         tails=tails,
-        clip=clip,
         tails_interval=interval,
         drawing=_decode_drawing(content.get("drawing")),
         averaged=_decode_averaged(content.get("averaged"), len(nodes), compositions, masks, arrays),
@@ -277,20 +276,19 @@ def _decode_drawing(stored: Any) -> Drawing | None:
     return Drawing(stored["freedom"])
 
 
-def _decode_tails(stored: Any) -> tuple[float, float | None, tuple[float, float] | None]:
+def _decode_tails(stored: Any) -> tuple[float, tuple[float, float] | None]:
     """Files of before do not speak of them, or not of their interval."""
-    conform(stored, {"spread": float, "clip": float | None}, "its tails")
+    conform(stored, {"spread": float}, "its tails")
     interval = stored.get("interval")
     conform({"interval": interval}, {"interval": list[float] | None}, "its tails")
     values = [stored["spread"], *(interval or ())]
-    clip = stored["clip"]
-    if not all(LIGHT <= value < np.inf for value in values) or (clip is not None and not clip > 0.0):
+    if not all(LIGHT <= value < np.inf for value in values):
         raise Malformed("the heaviness of its tails is not a variance")
     if interval is None:
-        return stored["spread"], clip, None
+        return stored["spread"], None
     if len(interval) != 2 or interval[0] > interval[1]:
         raise Malformed("the interval of its tails is not a lower and an upper end")
-    return stored["spread"], clip, (interval[0], interval[1])
+    return stored["spread"], (interval[0], interval[1])
 
 
 def _decode_cut(stored: Mapping[str, Any]) -> dict[str, float]:
