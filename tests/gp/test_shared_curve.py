@@ -1,7 +1,5 @@
 """Curves that all users share: each estimate against rows left out in earnest, and their average."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 
@@ -9,7 +7,7 @@ from kerneltrail.data.user import User
 from kerneltrail.errors import NumericalError
 from kerneltrail.gp import Reward, shared_curve
 from kerneltrail.gp.population import BUMPS, PLACES, PopulationMean, bumps, design, ridge
-from kerneltrail.gp.shared_curve import FOLDS, Estimate, by_ridge, by_two_levels, weighed, with_curves
+from kerneltrail.gp.shared_curve import FOLDS, Estimate, apart, by_ridge, by_two_levels, weighed, with_curves
 from kerneltrail.gp.two_level import LevelRows
 from kerneltrail.gp.two_level_search import Units, learn_from_some
 
@@ -228,8 +226,7 @@ def test_the_average_is_the_one_that_predicts_users_who_are_left_out_best():
     truth = by_ridge(PopulationMean.train(everybody, None), everybody, np.arange(6))
 
     def blurred(size):
-        mean = replace(truth.mean, weights=truth.mean.weights + rng.standard_normal(3))
-        return Estimate(mean, tuple(said + size * rng.standard_normal(len(said)) for said in truth.left_out))
+        return Estimate(truth.mean, tuple(said + size * rng.standard_normal(len(said)) for said in truth.left_out))
 
     first, second = blurred(0.3), blurred(0.4)
 
@@ -239,18 +236,34 @@ def test_the_average_is_the_one_that_predicts_users_who_are_left_out_best():
 
     best = min(np.linspace(0.0, 1.0, 1001), key=error)
     assert 0.0 < best < 1.0
-    expected = best * first.mean.weights + (1.0 - best) * second.mean.weights
-    found = weighed(everybody, first, second)
-    np.testing.assert_allclose(
-        found.weights, expected, atol=2e-3 * np.abs(first.mean.weights - second.mean.weights).max()
-    )
-    np.testing.assert_allclose(found.curves, truth.mean.curves)
-    # A share beyond 1 would be best here, so the second does not count; two that are the same need no weight.
+    assert weighed(everybody, first, second) == pytest.approx(best, abs=1e-3)
+    # A share beyond 1 would be best here, so the second does not count; two that are the same need no first.
     steps = [rng.standard_normal(user.rows) for user in everybody]
     near, far = (
         Estimate(each.mean, tuple(user.y + size * step for user, step in zip(everybody, steps, strict=True)))
         for each, size in ((first, 1.0), (second, 2.0))
     )
-    np.testing.assert_array_equal(weighed(everybody, near, far).weights, first.mean.weights)
-    np.testing.assert_array_equal(weighed(everybody, far, near).weights, first.mean.weights)
-    np.testing.assert_allclose(weighed(everybody, truth, truth).weights, truth.mean.weights)
+    assert weighed(everybody, near, far) == 1.0
+    assert weighed(everybody, far, near) == 0.0
+    assert weighed(everybody, truth, truth) == 0.0
+
+
+def test_what_is_said_of_the_level_is_what_the_ridge_says_more():
+    everybody = []
+    for centre, user in zip(np.linspace(0.1, 0.9, 6), users(6, 30, seed=3, action=True), strict=True):
+        X = np.column_stack(
+            [user.X[:, 0], centre + 0.2 * (user.X[:, 1] - 0.5)]
+        )  # who lies higher in z lies higher in y
+        everybody.append(User(user.name, NAMES, X, user.y + 3.0 * centre, user.ends, action=user.action))
+    lines, folds = PopulationMean.train(everybody, Reward(())), np.arange(6)
+    ridge_alone, two = by_ridge(lines, everybody, folds), by_two_levels(lines, everybody, folds)
+    mean = with_curves(lines, everybody)
+    share = weighed(everybody, ridge_alone, two)
+    assert share > 0.3
+    rows, nobody = np.random.default_rng(1).uniform(0, 1, (20, 2)), np.zeros(20)
+    expected = share * (ridge_alone.mean.at(rows, nobody) - two.mean.at(rows, nobody))
+    np.testing.assert_allclose(mean.level_at(rows), expected, atol=1e-12)
+    np.testing.assert_allclose(mean.at(rows, nobody), two.mean.at(rows, nobody), atol=0.02)  # hardly bent is straight
+    assert apart(ridge_alone.mean, two.mean, 0.0) is None
+    user = everybody[0]
+    np.testing.assert_allclose(mean.levelled(user).y, mean.centred(user).y - mean.level_at(user.X).mean())

@@ -169,7 +169,7 @@ def test_past_the_rows_that_are_kept_a_batch_is_drawn_in_once(heavy):
 
 
 def test_of_very_many_rows_that_are_kept_the_newest_alone_are_drawn_in(heavy, monkeypatch):
-    monkeypatch.setattr("kerneltrail.trajectory.drawing.MOST_ROWS", 15)
+    monkeypatch.setattr("kerneltrail.trajectory.intake.MOST_ROWS", 15)
     person = people(1, 3.0, seed=13)[0]
     user = heavy.new_user()
     for t in (1, 2):

@@ -7,7 +7,7 @@ import pytest
 from safetensors.numpy import save as save_arrays
 
 from kerneltrail.errors import KerneltrailError, ModelFileError
-from kerneltrail.gp.population import PLACES
+from kerneltrail.gp.population import PLACES, PopulationMean
 from kerneltrail.kernels import Pool
 from kerneltrail.store import container
 from kerneltrail.trajectory.model import TrajectoryModel, from_bytes, load, save
@@ -31,10 +31,12 @@ MODELS = {
 
 
 def curved_model():
-    """The model of `mean_model` with a curve of every covariate."""
-    model = mean_model()
-    values = np.random.default_rng(5).standard_normal((len(model.covariates), len(PLACES)))
-    return replace(model, mean=replace(model.mean, curves=values))
+    """The model of `mean_model` with a curve of every covariate, which say something of a user's level too."""
+    model, rng = mean_model(), np.random.default_rng(5)
+    d = len(model.covariates)
+    curves, others = rng.standard_normal((2, d, len(PLACES)))
+    level = PopulationMean(rng.standard_normal(1 + d), model.covariates, None, model.mean.penalty, others)
+    return replace(model, mean=replace(model.mean, curves=curves, level=level, scatter=0.3))
 
 
 def follow(user, seen, batches):

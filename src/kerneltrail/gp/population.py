@@ -51,6 +51,10 @@ class PopulationMean:
         between: variance between users, around this mean, of a covariate's slope and of the weight of each of its
             bumps, (d, 2); None where nobody learnt it. It changes no prediction: it says how sure a statement about one
             user is that rests on the others alone.
+        level: what a user's covariates say of how high the user's rows lie, lines and curves without an action; None
+            for nothing. Who walks more may be somebody who lives elsewhere: what differs between users is not what
+            changes for one of them, so it is no part of the rest (method (73)).
+        scatter: variance, within a user, of what single rows say of the level.
     """
 
     weights: Array
@@ -59,6 +63,8 @@ class PopulationMean:
     penalty: float
     curves: Array | None = None
     between: Array | None = None
+    level: PopulationMean | None = None
+    scatter: float = 0.0
 
     @classmethod
     def train(cls, users: Sequence[User], reward: Reward | None) -> PopulationMean:
@@ -101,16 +107,6 @@ class PopulationMean:
         """Whether covariate j has a curve besides its line."""
         return self.curves is not None and bool(self.curves[j].any())
 
-    def averaged(self, other: PopulationMean, share: float) -> PopulationMean:
-        """The average with another mean of the same features, in which this one has that share; both have curves."""
-        assert self.curves is not None
-        assert other.curves is not None
-        return replace(
-            self,
-            weights=share * self.weights + (1.0 - share) * other.weights,
-            curves=share * self.curves + (1.0 - share) * other.curves,
-        )
-
     def difference(self, j: int, x: Array, z: Array) -> Array:
         """Prior covariance of how far a user's effect of covariate j is from the mean's, between values x and z."""
         if self.between is None:
@@ -132,9 +128,18 @@ class PopulationMean:
                 actions += 1
         return replace(self, weights=moved)
 
+    def level_at(self, X: Array) -> Array:
+        """What the covariates of each scaled row say of its user's level, (n,)."""
+        return np.zeros(len(X)) if self.level is None else self.level.at(X, None)
+
     def centred(self, user: User) -> User:
-        """A scaled user with the mean subtracted from the target."""
+        """A scaled user with the mean subtracted from the target, but not what is said of the level."""
         return user.with_y(user.y - self.at(user.X, user.assignment)) if user.rows else user
+
+    def levelled(self, user: User) -> User:
+        """A scaled user with the mean subtracted, and what all rows together say of the level."""
+        centred = self.centred(user)
+        return centred.with_y(centred.y - self.level_at(user.X).mean()) if user.rows and self.level else centred
 
     def advantage(self, X: Array) -> Array:
         """What the action adds to the mean at scaled rows; 0 where there is no action."""

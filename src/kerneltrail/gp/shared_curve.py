@@ -1,8 +1,8 @@
-"""Curves that all users share, beside the lines of a population mean (method (44), (71)).
+"""Curves that all users share, beside lines, and what covariates say of a user's level (method (44), (71), (73)).
 
-There are two estimates. A ridge takes all rows alike, and asks of each curve whether it helps to predict users who are
-left out. A Gaussian process of two levels knows that users differ, by how much, and how smooth curves are. Which one
-predicts new users better is another for every set of users, so they are averaged, weighed by leaving users out.
+There are two estimates. A Gaussian process of two levels knows that users differ, by how much, and how smooth curves
+are: it is what changes for one user. A ridge takes all rows alike, so what differs between users is in it as well. How
+much of that predicts users who are left out is said of a new user's level.
 """
 
 from __future__ import annotations
@@ -74,12 +74,15 @@ def with_curves(lines: PopulationMean, users: Sequence[User]) -> PopulationMean:
 def _estimated(lines: PopulationMean, users: Sequence[User], folds: Numbers) -> PopulationMean:
     ridge = by_ridge(lines, users, folds)
     try:
-        return weighed(users, ridge, by_two_levels(lines, users, folds))
+        two = by_two_levels(lines, users, folds)
     except (NumericalError, np.linalg.LinAlgError) as problem:  # a fit is worth more than the better of two means
         warnings.warn(
             f"what users share could not be learnt on two levels: {problem}; it is the ridge's alone", stacklevel=2
         )
         return ridge.mean
+    level = apart(ridge.mean, two.mean, weighed(users, ridge, two))
+    mean = replace(two.mean, level=level)
+    return replace(mean, scatter=float(np.mean([mean.level_at(user.X).var() for user in users])))
 
 
 def by_ridge(lines: PopulationMean, users: Sequence[User], folds: Numbers) -> Estimate:
@@ -183,13 +186,23 @@ def by_two_levels(lines: PopulationMean, users: Sequence[User], folds: Numbers) 
     return Estimate(replace(lines, weights=straight, curves=np.array(curves)), left_out)
 
 
-def weighed(users: Sequence[User], first: Estimate, second: Estimate) -> PopulationMean:
-    """The average of two estimates that predicts users who are left out best (method (71))."""
+def weighed(users: Sequence[User], first: Estimate, second: Estimate) -> float:
+    """The share of the first in the average of two estimates that predicts users left out best (method (71))."""
     mine, other = np.concatenate(first.left_out), np.concatenate(second.left_out)
     apart, left = mine - other, np.concatenate([user.y for user in users]) - other
     below = float(apart @ apart)
-    share = min(max(float(apart @ left) / below, 0.0), 1.0) if below > 0.0 else 0.5
-    return first.mean.averaged(second.mean, share)
+    return min(max(float(apart @ left) / below, 0.0), 1.0) if below > 0.0 else 0.0
+
+
+def apart(first: PopulationMean, second: PopulationMean, share: float) -> PopulationMean | None:
+    """So much of how far the first lies above the second, without the action; None for nothing. Both have curves."""
+    assert first.curves is not None
+    assert second.curves is not None
+    if share == 0.0:
+        return None
+    straight = 1 + len(first.covariates)
+    weights = share * (first.weights - second.weights)[:straight]
+    return PopulationMean(weights, first.covariates, None, first.penalty, share * (first.curves - second.curves))
 
 
 def _design(lines: PopulationMean, user: User) -> Array:

@@ -23,7 +23,7 @@ def union(cohort: Cohort, model: TrajectoryModel) -> TrajectoryModel:
     mask = reduce(or_, (node.mask for node in model.nodes))
     users = [model.scaler.apply(user) for user in cohort.raw if user.rows]
     if model.mean is not None:
-        users = [model.mean.centred(user) for user in users]
+        users = [model.mean.levelled(user) for user in users]
     whole = [user.with_ends((user.rows,)) for user in users]
     table = MapTable(whole, model.pool, model.priors, model.settings.maps, model.reward)
     everybody = [(m, 0) for m in range(len(whole))]

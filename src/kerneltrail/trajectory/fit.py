@@ -142,7 +142,7 @@ def fit(
         chains = run_chains(target, runner, tell, keeper)
     if mean is not None and cohort.schema.scaling == "group":
         mean = what_all_share(mean, cohort.users, curves=settings.mean == "smooth")
-        users = tuple(mean.centred(user) for user in cohort.users)
+        users = tuple(mean.levelled(user) for user in cohort.users)
     model = replace(_conclude(cohort, target, priors, reward, chains, found), mean=mean)
     pilots = Pilots(
         users,

@@ -151,6 +151,15 @@ class LearntGraph:
     tails_interval: tuple[float, float] | None = None
     drawing: Drawing | None = None
 
+    def reward_after(self, rows: int) -> Reward | None:
+        """The reward model of a user of whom so many rows are known: fewer say less of the level (method (73))."""
+        reward, mean = self.reward, self.mean
+        if reward is None or mean is None or not mean.scatter or reward.constant_variance == 0.0:
+            return reward
+        covariance = reward.weight_covariance.copy()
+        covariance[0, 0] += mean.scatter / max(rows, 1)
+        return replace(reward, covariance=tuple(map(tuple, covariance)))
+
     def __repr__(self) -> str:
         kernels = [node.composition.text or NOTHING for node in self.nodes]
         return (

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from itertools import pairwise
 from typing import Any, TypeVar, get_type_hints
 
@@ -14,7 +14,6 @@ from kerneltrail.data import Schema
 from kerneltrail.data.schema import LATER
 from kerneltrail.errors import ModelFileError
 from kerneltrail.gp import Reward
-from kerneltrail.gp.population import PLACES, PopulationMean
 from kerneltrail.gp.student import Drawing
 from kerneltrail.kernels import Composition, Pool, Prior, Priors, layout_of, parse
 from kerneltrail.store.container import Arrays, digest_of, pack, unpack
@@ -23,6 +22,7 @@ from kerneltrail.store.validate import Malformed, array, conform, reading
 from kerneltrail.trajectory.effects import PILOT_ROW
 from kerneltrail.trajectory.graph import LIGHT, Averaged, Diagnostics, LearntGraph, Node
 from kerneltrail.trajectory.map_table import Group
+from kerneltrail.trajectory.mean_file import arrays_of_mean, decode_mean
 from kerneltrail.trajectory.sampler.joint import Structure
 from kerneltrail.trajectory.settings import CANDIDATES, Settings
 
@@ -157,12 +157,8 @@ def _encode(model: LearntGraph) -> tuple[dict[str, Any], dict[str, NDArray[Any]]
     if model.drawing is not None:
         content["drawing"] = {"freedom": model.drawing.freedom}
     if model.mean is not None:
-        arrays["mean.weights"] = model.mean.weights
-        if model.mean.between is not None:
-            arrays["between"] = model.mean.between
         content["mean"] = {"penalty": model.mean.penalty}
-        if model.mean.curves is not None:
-            arrays["mean.curves"] = model.mean.curves
+        arrays |= arrays_of_mean(model.mean)
     if model.averaged is not None:
         arrays["averaged.counts"] = model.averaged.counts
         nodes = _encode_nodes(model.averaged.nodes, "averaged.nodes", index_of, arrays)
@@ -220,7 +216,7 @@ def _decode(content: Mapping[str, Any], arrays: Arrays, kind: type[Model]) -> Mo
             **{**{key: chains[key] for key in LAYOUT["diagnostics"]}, "traces": traces}, cut=_decode_cut(chains)
         ),
         provenance=content["provenance"],
-        mean=_decode_mean(content, arrays),
+        mean=decode_mean(content, arrays),
         pilot_effects=_decode_effects(content.get("pilot_effects", [])),
         tails=tails,
         tails_interval=interval,
@@ -249,21 +245,6 @@ def _check(model: LearntGraph) -> None:
             raise Malformed("the reward model has a variance that is not finite")
     if model.mean is not None:
         model.mean.at(rows, action)  # refuses weights of other columns
-
-
-def _decode_mean(content: Mapping[str, Any], arrays: Arrays) -> PopulationMean | None:
-    """Files written before there was a population mean do not speak of one."""
-    stored = content.get("mean")
-    if stored is None:
-        return None
-    conform(stored, {"penalty": float}, "its mean")
-    reward = content["reward"]
-    names = Schema.from_json(content["schema"]).covariates
-    effect = None if reward is None else replace(Reward(**reward), variances=None, slopes=(), covariance=None)
-    weights = array(arrays, "mean.weights", (None,), finite=True)
-    between = array(arrays, "between", (len(names), 2), finite=True) if "between" in arrays else None
-    curves = array(arrays, "mean.curves", (len(names), len(PLACES)), finite=True) if "mean.curves" in arrays else None
-    return PopulationMean(weights, names, effect, stored["penalty"], curves, between)
 
 
 def _decode_drawing(stored: Any) -> Drawing | None:

@@ -28,10 +28,10 @@ from kerneltrail.names import nearest
 from kerneltrail.store.atomic import write
 from kerneltrail.trajectory.advantage import Advantage
 from kerneltrail.trajectory.batch import assignment_of, covariate_rows, read_batch
-from kerneltrail.trajectory.drawing import taken_in
 from kerneltrail.trajectory.effect_search import KernelPosterior, effects_of
 from kerneltrail.trajectory.effects import Effects
 from kerneltrail.trajectory.graph import LearntGraph
+from kerneltrail.trajectory.intake import taken_in
 from kerneltrail.trajectory.level import posteriors, with_level
 from kerneltrail.trajectory.map_table import block_of
 from kerneltrail.trajectory.node_fit import BUDGET, NodeFit, NodePosterior, followed
@@ -222,7 +222,7 @@ class NewUser:
 
     def _after(self, state: UserState, batch: User) -> UserState:
         """The state after one batch more."""
-        batch, grown, recent, outcomes = taken_in(self.model, state, batch, self._ahead)
+        batch, grown, recent, outcomes, level = taken_in(self.model, state, batch, self._ahead)
         rows, batches = state.rows + batch.rows, state.batches + 1
         candidates = self._candidates(state)
         fits = self._refitted(state, batch, grown, candidates)
@@ -249,6 +249,7 @@ class NewUser:
             first=state.first or step,
             recent=recent,
             selected=tuple(n + (i == current) for i, n in enumerate(state.selected)),
+            level=level,
         )
 
     def _refitted(self, state: UserState, batch: User, grown: User, candidates: tuple[int, ...]) -> tuple[NodeFit, ...]:
@@ -256,7 +257,7 @@ class NewUser:
         model, enough = self.model, state.rows + batch.rows > state.refine
         if state.rows > state.refine:
             return followed(state.fits, batch, state.recent, model.reward)
-        block, budget = block_of(grown, model.reward), BUDGET / max(len(state.fits), 1)
+        block, budget = block_of(grown, model.reward_after(grown.rows)), BUDGET / max(len(state.fits), 1)
         fits = list(state.fits)
         for i, fit in enumerate(fits):
             if i in candidates or enough:
@@ -303,11 +304,8 @@ class NewUser:
         scaled = self._scaler.transform(rows)
         assignment = assignment_of(self.model, self.name, named, (action, probability, None), "predict")
         prediction = self._ahead(self._state, scaled, assignment)
-        mean = prediction.mean
-        if self.model.mean is not None:
-            mean = mean + self.model.mean.at(scaled, assignment)
         return Prediction(
-            self._scaler.inverse_target(mean),
+            self._scaler.inverse_target(prediction.mean + self._state.shared(self.model, scaled, assignment)),
             self._scaler.inverse_variance(prediction.variance),
             float(self._scaler.inverse_variance(np.array([prediction.noise]))[0]),
             None if named is None else named.given,
@@ -388,7 +386,7 @@ class NewUser:
     def _all_posteriors(self, state: UserState) -> tuple[NodePosterior, ...]:
         cached = self._posteriors
         if cached is None or cached[0] is not state:
-            covariates, reward = self.model.covariates, self.model.reward
+            covariates, reward = self.model.covariates, self.model.reward_after(state.rows)
             block: LinearBlock | None = None
             seen = state.kept if state.kept is not None else state.recent
             if seen is not None:

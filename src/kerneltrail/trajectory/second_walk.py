@@ -126,7 +126,7 @@ def walked_again(model: TrajectoryModel, users: Sequence[User], table: MapTable,
     """
     if all(len(set(path)) == 1 for path in model.paths):
         return model.paths
-    centred = list(users) if model.mean is None else [model.mean.centred(user) for user in users]
+    centred = list(users) if model.mean is None else [model.mean.levelled(user) for user in users]
     try:
         judge = Judge.of(model, centred, table)
         jobs = ((m, (m, user)) for m, user in enumerate(centred))

@@ -142,7 +142,7 @@ def _fitted(model: TrajectoryModel, members: Mapping[int, Sequence[Member]]) -> 
 
 
 def _centred(users: Sequence[User], mean: PopulationMean | None) -> list[User]:
-    return list(users) if mean is None else [mean.centred(user) for user in users]
+    return list(users) if mean is None else [mean.levelled(user) for user in users]
 
 
 def _drawn(

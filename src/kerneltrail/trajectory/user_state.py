@@ -89,6 +89,7 @@ class UserState:
         selected: after how many batches each node was the selected one, in the model's order.
         recent: the newest rows, at most `CONTEXTS`, scaled and less the population mean; None before any batch.
         outcomes: of the rows that are kept, as they are, (n,), where fits read them drawn in; None where they do not.
+        level: what the covariates of the rows say of how high these lie, which is subtracted from all of them.
     """
 
     name: str
@@ -107,12 +108,19 @@ class UserState:
     selected: tuple[int, ...]
     recent: User | None = None
     outcomes: Array | None = None
+    level: float = 0.0
 
     @classmethod
     def start(cls, name: str, settings: Settings, fits: tuple[NodeFit, ...], prior: Array) -> UserState:
         """Before any row."""
         how = (settings.selection, settings.memory, settings.refine)
         return cls(name, *how, 0, 0, (), fits, None, prior, prior, None, None, (0,) * len(fits))
+
+    def shared(self, model: LearntGraph, scaled: Array, assignment: Assignment | None) -> Array:
+        """What the user varies around at scaled rows: the population mean, with what is said of the user's level."""
+        if model.mean is None:
+            return np.zeros(len(scaled))
+        return model.mean.at(scaled, assignment) + (self.level if self.rows else model.mean.level_at(scaled))
 
     @property
     def steps(self) -> tuple[SelectionStep, ...]:
@@ -136,6 +144,8 @@ class UserState:
         }
         if self.outcomes is not None:
             arrays["outcomes"] = self.outcomes
+        if self.level:
+            content["level"] = self.level
         return pack("user", content, arrays)
 
     @classmethod
@@ -168,7 +178,14 @@ class UserState:
                 selected=_decode_selected(content.get("selected"), steps, model),
                 recent=recent,
                 outcomes=None if kept is None or model.drawing is None else array(arrays, "outcomes", (kept.rows,)),
+                level=_level(content.get("level", 0.0)),
             )
+
+
+def _level(stored: Any) -> float:
+    """Models that say nothing of a user's level do not speak of it."""
+    conform(stored, float, "the user's level")
+    return float(stored)
 
 
 def _shares(arrays: Arrays, name: str, count: int) -> NDArray[Any]:

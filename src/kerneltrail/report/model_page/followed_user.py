@@ -20,7 +20,7 @@ from kerneltrail.progress import Progress, Tell
 from kerneltrail.report.description import describe_by_schema, noun_of
 from kerneltrail.report.explanation import best_description
 from kerneltrail.report.figures import Curve
-from kerneltrail.report.model_page.parts import POINTS, PartView, design_of, parts_of, shared_of
+from kerneltrail.report.model_page.parts import POINTS, PartView, design_of, parts_of
 from kerneltrail.trajectory.effects import Effects
 from kerneltrail.trajectory.model import TrajectoryModel
 from kerneltrail.trajectory.new_user import NewUser
@@ -213,7 +213,8 @@ def _population(model: TrajectoryModel, user: User) -> Array | None:
     """What the population mean expects at a user's rows, in data units; None for a model without one."""
     if model.mean is None:
         return None
-    return model.scaler.inverse_target(shared_of(model, model.scaler.transform(user.X), user.assignment))
+    X = model.scaler.transform(user.X)
+    return model.scaler.inverse_target(model.mean.at(X, user.assignment) + model.mean.level_at(X))
 
 
 def _pilot_path(model: TrajectoryModel, user: User) -> tuple[int, ...] | None:
@@ -229,7 +230,9 @@ def _step(
 ) -> StepView:
     model, view = state.model, state.node_posterior(composition)
     scaler = model.scaler
-    shares, parts = parts_of(model, scaler, seen, view)
+    shares, parts = parts_of(
+        model, scaler, seen, view, state.state.shared(model, scaler.transform(seen.X), seen.assignment)
+    )
     words = describe_by_schema(model.of_outcomes(view.fit.hyperparameters), model.schema, scaler, shares)
     at = seen.X if by_row else _grid(seen.X[:, 0])[:, None]
     assignment = seen.assignment if model.takes_action else None
@@ -240,7 +243,7 @@ def _step(
         X = scaler.transform(at)
         acted = assignment if by_row else None
         prediction = view.predict(X, design_of(model, X, acted))
-        mean = scaler.inverse_target(prediction.mean + shared_of(model, X, acted))
+        mean = scaler.inverse_target(prediction.mean + state.state.shared(model, X, acted))
         prediction = replace(prediction, noise=prediction.noise * model.widening)
         variance, total = scaler.inverse_variance(prediction.variance), scaler.inverse_variance(prediction.total)
     x = np.arange(1.0, seen.rows + 1.0) if by_row else at[:, 0]

@@ -42,15 +42,17 @@ class PartView:
 
 
 def parts_of(
-    model: LearntGraph, scaler: Scaler, seen: User, view: NodePosterior
+    model: LearntGraph, scaler: Scaler, seen: User, view: NodePosterior, shared: Array
 ) -> tuple[list[float], tuple[PartView, ...]]:
-    """Shares of the products in the composition's order, and every part against its first covariate, largest first."""
+    """Shares of the products in the composition's order, and every part against its first covariate, largest first.
+
+    `shared` is what the user varies around at the rows seen, scaled.
+    """
     posterior = view.posterior
     X = scaler.transform(seen.X)
     design = design_of(model, X, seen.assignment)
     here = posterior.components(X, linear=design)
-    level = shared_of(model, X, seen.assignment)
-    rest = scaler.transform_target(seen.y) - level - np.sum([part.mean for part in here], axis=0)
+    rest = scaler.transform_target(seen.y) - shared - np.sum([part.mean for part in here], axis=0)
     noise = float(view.fit.hyperparameters.values_array[-1]) * model.widening
     sizes = [float(np.var(part.mean)) for part in here]
     shares = [size / (sum(sizes) + noise) for size in sizes]
@@ -71,11 +73,6 @@ def parts_of(
 def design_of(model: LearntGraph, X: Array, assignment: Assignment | None) -> Array | None:
     """The features of the reward model's linear block at scaled rows; None where there is none."""
     return None if model.reward is None else model.reward.design(X, model.covariates, assignment)
-
-
-def shared_of(model: LearntGraph, X: Array, assignment: Assignment | None) -> Array:
-    """What all users vary around, at scaled rows: the population mean where the model has one, else 0."""
-    return np.zeros(len(X)) if model.mean is None else model.mean.at(X, assignment)
 
 
 def _along(X: Array, seen: User, name: str) -> tuple[Array, Array]:

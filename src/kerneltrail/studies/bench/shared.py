@@ -117,7 +117,7 @@ def _spread(made: MixedSimulation, model: TrajectoryModel, unit: float) -> Itera
     """Variances between users of the level and the slopes, in the target's units for a unit of the covariate."""
     assert model.mean is not None  # the target is standardised
     assert model.reward is not None
-    users, fitted = [model.mean.centred(user) for user in made.train.users], []
+    users, fitted = [model.mean.levelled(user) for user in made.train.users], []
     for user in made.train.raw:
         followed = model.new_user(user.name)
         followed.update(user.X, user.y)
