@@ -9,6 +9,7 @@ from scipy import stats
 from scipy.special import polygamma
 
 from kerneltrail.data import Cohort, User
+from kerneltrail.errors import ModelFileError
 from kerneltrail.gp import Prediction
 from kerneltrail.gp.prediction import averaged, freedom_of
 from kerneltrail.kernels import Pool
@@ -17,7 +18,17 @@ from kerneltrail.trajectory.fit import fit
 from kerneltrail.trajectory.graph import LIGHT
 from kerneltrail.trajectory.model import from_bytes
 from kerneltrail.trajectory.model_file import fingerprint, to_bytes
-from kerneltrail.trajectory.tails import HEAVY, SCALES, Heaviness, Residuals, _alike, _densities, _residuals, heaviness
+from kerneltrail.trajectory.tails import (
+    HEAVY,
+    SCALES,
+    Heaviness,
+    Residuals,
+    _alike,
+    _densities,
+    _residuals,
+    heaviness,
+    stretch_of,
+)
 
 from . import tiny
 
@@ -142,6 +153,70 @@ def test_densities_are_those_of_the_student_at_every_scale():
 
 def test_nobody_to_learn_from_is_a_normal():
     assert heaviness([of(np.empty(0))]) == Heaviness()
+    assert stretch_of(of(np.empty(0)), 0.0) == (1.0, 0.0)
+
+
+@pytest.mark.parametrize("freedom", [None, 5.0])
+def test_predictions_that_are_too_narrow_are_stretched_and_no_others(freedom):
+    rng = np.random.default_rng(7)
+    z = rng.standard_normal(4000) if freedom is None else rng.standard_t(freedom, 4000) * np.sqrt(3.0 / 5.0)
+    spread = 0.0 if freedom is None else float(polygamma(1, freedom / 2.0))
+    factor, gain = stretch_of(of(1.2 * z), spread)
+    assert factor == pytest.approx(1.2, abs=0.04)
+    scale = np.sqrt(3.0 / 5.0)
+    law = stats.norm() if freedom is None else stats.t(freedom, scale=scale)
+    expected = (law.logpdf(1.2 * z / factor) - np.log(factor) - law.logpdf(1.2 * z)).sum()
+    assert gain == pytest.approx(expected, rel=0.005)  # a parabola between scales
+    assert stretch_of(of(0.8 * z), spread) == (1.0, 0.0)  # of pilot users, who are predicted by what they said
+    assert stretch_of(of(1.2 * z[:10]), spread) == (1.0, 0.0)  # that may be chance
+
+
+def test_later_predictions_are_as_much_wider_and_the_first_is_not():
+    model, person = learnt(3.0, tails="student"), people(1, 3.0, seed=12)[0]
+    wider = replace(model, stretch=1.5 * model.stretch)
+    one, other = model.new_user(), wider.new_user()
+    at = [[0.2], [0.7]]
+    np.testing.assert_array_equal(other.predict(at).sd, one.predict(at).sd)
+    for user in (one, other):
+        user.update(person.batch(1).X, person.batch(1).y)
+    np.testing.assert_array_equal(other.predict(at).mean, one.predict(at).mean)
+    np.testing.assert_allclose(other.predict(at).sd, 1.5 * one.predict(at).sd)
+    np.testing.assert_array_equal(other.predict(at).freedom, one.predict(at).freedom)
+
+
+def test_how_much_wider_predictions_are_is_in_files():
+    model = replace(learnt(3.0, tails="student"), stretch=1.25)
+    assert from_bytes(to_bytes(model)).stretch == 1.25
+    assert fingerprint(model) != fingerprint(replace(model, stretch=1.0))
+    with pytest.raises(ModelFileError, match="narrower"):
+        from_bytes(to_bytes(replace(model, stretch=0.5)))
+
+
+def changing(count, seed=0):
+    """People who lie elsewhere in every batch, which no covariate tells."""
+    rng, users = np.random.default_rng(seed), []
+    for m in range(count):
+        y = 2.0 * rng.standard_normal() + np.repeat(rng.standard_normal(4), 10) + 0.7 * rng.standard_normal(40)
+        users.append(User(f"user {m}", ("x",), rng.uniform(0.0, 1.0, (40, 1)), y, (10, 20, 30, 40)))
+    return users
+
+
+def test_intervals_of_people_who_change_from_batch_to_batch_hold_their_share():
+    """60 people in three later batches each: by chance a share of 90 % would be off by 6 points once in 200."""
+    model = fitted(changing(20), tails="student")
+    assert model.stretch > 1.1
+    held = {1.0: [], model.stretch: []}
+    for stretch, shares in held.items():
+        for person in changing(60, seed=1):
+            user = replace(model, stretch=stretch).new_user()
+            for t in range(1, 5):
+                batch = person.batch(t)
+                low, high = user.predict(batch.X).interval(0.9)
+                if t > 1:
+                    shares.append(np.mean((low <= batch.y) & (batch.y <= high)))
+                user.update(batch.X, batch.y)
+    assert np.mean(held[model.stretch]) > np.mean(held[1.0]) + 0.02
+    assert 0.84 <= np.mean(held[model.stretch]) <= 0.96
 
 
 def test_heavy_tails_are_learnt_and_normal_ones_are_not_made_up():
@@ -199,7 +274,7 @@ def test_the_density_by_which_models_are_compared_is_that_of_the_rows():
     found = heaviness(residuals)
     judged, squares = [], []
     for user in users:
-        followed = replace(model, tails=found.spread).new_user()
+        followed = replace(model, tails=found.spread, stretch=1.0).new_user()
         for t in range(1, user.batches + 1):
             batch = user.batch(t)
             ahead = followed.predict(batch.X)

@@ -129,6 +129,7 @@ class LearntGraph:
         tails: how much heavier than a Normal's the tails of observations are: the variance of the log of their
             variance from row to row, beyond what is not known of the noise (method (53)); `LIGHT` for a Normal's.
         tails_interval: its 90 % interval; None where nobody learnt it, and in models of before.
+        stretch: factor of the standard deviation of predictions after the first batch (method (74)).
         drawing: how outcomes are drawn in around what a user's rows say (method §8.7); None for never. The noise of
             groups is that of outcomes as they are.
         averaged: what all sampled structures say together; None where new users are followed by the chosen one.
@@ -149,6 +150,7 @@ class LearntGraph:
     tails: float = 0.0
     averaged: Averaged | None = None
     tails_interval: tuple[float, float] | None = None
+    stretch: float = 1.0
     drawing: Drawing | None = None
 
     def reward_after(self, rows: int) -> Reward | None:

@@ -111,6 +111,8 @@ def _fingerprint(model: LearntGraph) -> str:
     facts["reward"] = content["reward"] and {k: v for k, v in content["reward"].items() if (k, v) not in _LATER}
     if model.tails:
         facts["tails"] = model.tails
+    if model.stretch != 1.0:
+        facts["stretch"] = model.stretch
     if model.drawing is not None:
         facts["drawing"] = content["drawing"]
     if model.averaged is not None:
@@ -152,7 +154,7 @@ def _encode(model: LearntGraph) -> tuple[dict[str, Any], dict[str, NDArray[Any]]
         },
         "provenance": dict(model.provenance),
         "pilot_effects": [dict(row) for row in model.pilot_effects],
-        "tails": {"spread": model.tails, "interval": model.tails_interval},
+        "tails": {"spread": model.tails, "interval": model.tails_interval, "stretch": model.stretch},
     }
     if model.drawing is not None:
         content["drawing"] = {"freedom": model.drawing.freedom}
@@ -201,7 +203,7 @@ def _decode(content: Mapping[str, Any], arrays: Arrays, kind: type[Model]) -> Mo
     structures = _decode_structures(content, masks, arrays)
     reward, chains = content["reward"], content["diagnostics"]
     shape = (None, chains["sweeps"])
-    tails, interval = _decode_tails(content.get("tails", {"spread": 0.0}))
+    tails, interval, stretch = _decode_tails(content.get("tails", {"spread": 0.0}))
     traces = {name: array(arrays, f"diagnostics.traces.{name}", shape) for name in chains["traces"]}
     model = kind(
         schema=Schema.from_json(content["schema"]),
@@ -220,6 +222,7 @@ def _decode(content: Mapping[str, Any], arrays: Arrays, kind: type[Model]) -> Mo
         pilot_effects=_decode_effects(content.get("pilot_effects", [])),
         tails=tails,
         tails_interval=interval,
+        stretch=stretch,
         drawing=_decode_drawing(content.get("drawing")),
         averaged=_decode_averaged(content.get("averaged"), len(nodes), compositions, masks, arrays),
     )
@@ -257,19 +260,22 @@ def _decode_drawing(stored: Any) -> Drawing | None:
     return Drawing(stored["freedom"])
 
 
-def _decode_tails(stored: Any) -> tuple[float, tuple[float, float] | None]:
+def _decode_tails(stored: Any) -> tuple[float, tuple[float, float] | None, float]:
     """Files of before do not speak of them, or not of their interval."""
     conform(stored, {"spread": float}, "its tails")
     interval = stored.get("interval")
-    conform({"interval": interval}, {"interval": list[float] | None}, "its tails")
+    stretch = stored.get("stretch", 1.0)
+    conform({"interval": interval, "stretch": stretch}, {"interval": list[float] | None, "stretch": float}, "its tails")
+    if not 1.0 <= stretch < np.inf:
+        raise Malformed("its tails make predictions narrower, or endlessly wide")
     values = [stored["spread"], *(interval or ())]
     if not all(LIGHT <= value < np.inf for value in values):
         raise Malformed("the heaviness of its tails is not a variance")
     if interval is None:
-        return stored["spread"], None
+        return stored["spread"], None, stretch
     if len(interval) != 2 or interval[0] > interval[1]:
         raise Malformed("the interval of its tails is not a lower and an upper end")
-    return stored["spread"], (interval[0], interval[1])
+    return stored["spread"], (interval[0], interval[1]), stretch
 
 
 def _decode_cut(stored: Mapping[str, Any]) -> dict[str, float]:

@@ -322,6 +322,8 @@ class NewUser:
             parts = [replace(part, noise=part.noise * self.model.widening) for part in parts]
         if self.model.settings.tails == "normal":
             return averaged(weights, parts)
+        if state.rows and (wider := self.model.stretch**2) != 1.0:
+            parts = [replace(each, variance=wider * each.variance, noise=wider * each.noise) for each in parts]
         spreads = np.array([posterior.fit.noise_spread(state.rows) for posterior in posteriors])
         return averaged(weights, parts, spreads, self.model.tails)
 

@@ -1,8 +1,8 @@
 """Tails of observations: how far out pilot users' outcomes lie of what is predicted for them, batch by batch.
 
 Each pilot user is followed as a new one would be. What is learnt is one number, the tails' heaviness beyond what is not
-known of the noise (method (53)), or that there are none, and whether drawing in outcomes far out predicts the next ones
-better.
+known of the noise (method (53)), or that there are none, by how much predictions are too narrow after the first batch,
+and whether drawing in outcomes far out predicts the next ones better.
 """
 
 from __future__ import annotations
@@ -101,8 +101,10 @@ def with_tails(
 
     def learnt(start: TrajectoryModel) -> tuple[float, float, TrajectoryModel]:
         residuals, error, width = _residuals(replace(start, tails=0.0), users)
-        found = heaviness(residuals)
-        return found.density - width, error, replace(start, tails=found.spread, tails_interval=found.interval)
+        found = heaviness([group for group in residuals if len(group.z)])
+        stretch, gain = stretch_of(residuals[1], found.spread)
+        density = found.density - width + gain / max(sum(len(group.z) for group in residuals), 1)
+        return density, error, replace(start, tails=found.spread, tails_interval=found.interval, stretch=stretch)
 
     with one_blas_thread():
         density, error, plain = learnt(model)
@@ -151,28 +153,46 @@ def heaviness(residuals: Sequence[Residuals]) -> Heaviness:
     return Heaviness(SPREADS[best], (min(low, SPREADS[best]), high), float(stated[best]) / rows)
 
 
+def stretch_of(later: Residuals, spread: float) -> tuple[float, float]:
+    """Factor by which predictions of later batches are too narrow (method (74)), and what is gained by it, in nats.
+
+    Nothing is ever made narrower: pilot users are predicted by what was learnt from them.
+    """
+    if not len(later.z):
+        return 1.0, 0.0
+    values = _by_scale(later, spread)
+    place, top = _top(np.log(SCALES), values)
+    gain = top - float(values[SCALES.index(1.0)])
+    return (float(np.exp(place)), gain) if place > 0.0 and gain > INTERVAL else (1.0, 0.0)
+
+
 def _densities(groups: Sequence[Residuals], spread: float) -> tuple[float, float]:
     """Summed log density of residuals with tails so heavy: each group on the scale that is best, and as stated."""
-    best = stated = 0.0
-    for z, known, share in groups:
-        spreads, which = np.unique(known + share**2 * spread, return_inverse=True)
-        freedom = freedom_of(spreads)[which]
-        # A Student-t with the variance 1: of its density, only the last term changes with the scale.
-        fixed = float(np.sum(student_log_density(np.zeros_like(z), freedom) + 0.5 * np.log(freedom / (freedom - 2.0))))
-        squares, power = z**2 / (freedom - 2.0), 0.5 * (freedom + 1.0)
-        each = [fixed - len(z) * np.log(scale) - float(power @ np.log1p(squares / scale**2)) for scale in SCALES]
-        best += _top(np.log(SCALES), np.array(each))
-        stated += each[SCALES.index(1.0)]
-    return best, stated
+    every = [_by_scale(group, spread) for group in groups]
+    best = sum(_top(np.log(SCALES), values)[1] for values in every)
+    return best, sum(float(values[SCALES.index(1.0)]) for values in every)
 
 
-def _top(x: Array, values: Array) -> float:
-    """The highest of some values, by a parabola through it and its neighbours."""
+def _by_scale(group: Residuals, spread: float) -> Array:
+    """Summed log density of residuals with tails so heavy, on each of the `SCALES`."""
+    z, known, share = group
+    spreads, which = np.unique(known + share**2 * spread, return_inverse=True)
+    freedom = freedom_of(spreads)[which]
+    # A Student-t with the variance 1: of its density, only the last term changes with the scale.
+    fixed = float(np.sum(student_log_density(np.zeros_like(z), freedom) + 0.5 * np.log(freedom / (freedom - 2.0))))
+    squares, power = z**2 / (freedom - 2.0), 0.5 * (freedom + 1.0)
+    return np.array([fixed - len(z) * np.log(scale) - float(power @ np.log1p(squares / scale**2)) for scale in SCALES])
+
+
+def _top(x: Array, values: Array) -> tuple[float, float]:
+    """Where some values are highest, and how high, by a parabola through the highest and its neighbours."""
     best = int(np.argmax(values))
     if not 0 < best < len(x) - 1:
-        return float(values[best])
+        return float(x[best]), float(values[best])
     a, b, c = np.polyfit(x[best - 1 : best + 2] - x[best], values[best - 1 : best + 2], 2)
-    return float(c - 0.25 * b * b / a) if a < 0.0 else float(values[best])
+    if a >= 0.0:
+        return float(x[best]), float(values[best])
+    return float(x[best] - 0.5 * b / a), float(c - 0.25 * b * b / a)
 
 
 def _crossing(excess: Array, last: int, step: int) -> float:
@@ -210,4 +230,5 @@ def _residuals(model: TrajectoryModel, users: Sequence[User]) -> tuple[list[Resi
             groups[t > 1].append(Residuals((batch.y - ahead.mean) / ahead.sd, known, ahead.noise / ahead.total))
     every = np.concatenate(errors)
     means = (float(np.mean(every**2)), float(np.mean(np.concatenate(widths)))) if len(every) else (0.0, 0.0)
-    return [Residuals(*map(np.concatenate, zip(*group, strict=True))) for group in groups if group], *means
+    nobody = Residuals(np.zeros(0), np.zeros(0), np.zeros(0))
+    return [Residuals(*map(np.concatenate, zip(nobody, *group, strict=True))) for group in groups], *means
