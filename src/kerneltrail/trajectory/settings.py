@@ -74,9 +74,9 @@ class Settings:
         mean: what users vary around: ``automatic``, ``smooth`` where the target is standardised, else ``none``;
             ``none``, zero; ``population``, a ridge regression on all pilot users' rows, with
             the spread of a reward model's constant and advantage between users learnt too; or ``smooth``, the same, and
-            once the graph is chosen, a curve for each covariate as far as that predicts pilot users who are left out
-            better; covariates must be scaled for the group. So a new user has a prediction before the first batch
-            (method §8.3).
+            once the graph is chosen, a curve for each covariate, and what a user's covariates say of the user's level;
+            covariates must be scaled for the group. So a new user has a prediction before the first batch (method
+            §8.3).
         constant: prior variance of a constant mean of each user's own, where there is no reward model, which has one;
             0 for none. Around the population mean its variance between users is learnt, whatever is stated. None
             stands for `CONSTANT` with a mean, and for none without.
