@@ -210,11 +210,10 @@ def _follow(
 
 
 def _population(model: TrajectoryModel, user: User) -> Array | None:
-    """What the population mean expects at a user's rows, in data units; None for a model without one."""
+    """What users share at a user's rows, in data units, whatever the user's level; None for a model without it."""
     if model.mean is None:
         return None
-    X = model.scaler.transform(user.X)
-    return model.scaler.inverse_target(model.mean.at(X, user.assignment) + model.mean.level_at(X))
+    return model.scaler.inverse_target(model.mean.at(model.scaler.transform(user.X), user.assignment))
 
 
 def _pilot_path(model: TrajectoryModel, user: User) -> tuple[int, ...] | None:
