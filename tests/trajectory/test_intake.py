@@ -8,6 +8,7 @@ import pytest
 
 from kerneltrail.data import Cohort, User
 from kerneltrail.errors import ModelFileError
+from kerneltrail.gp.student import Drawing
 from kerneltrail.kernels import Pool
 from kerneltrail.store import container
 from kerneltrail.trajectory.fit import fit
@@ -125,3 +126,14 @@ def test_intervals_are_as_wide_as_the_level_is_unknown(rows):
         low, high = user.predict(someone.X[5:]).interval(0.9)
         inside.append(np.mean((low <= someone.y[5:]) & (someone.y[5:] <= high)))
     assert 0.82 <= np.mean(inside) <= 0.97
+
+
+def test_a_batch_is_drawn_in_by_what_fits_say_however_wide_predictions_are(monkeypatch):
+    """Past the rows that are drawn in anew; a wider prediction is for who reads it."""
+    monkeypatch.setattr("kerneltrail.trajectory.intake.MOST_ROWS", 15)
+    rows = person(55, 0.5, ends=(20, 40))
+    rows = rows.with_y(rows.y + np.where(np.arange(40) == 30, 8.0, 0.0))  # one is far out
+    models = [replace(learnt(), drawing=Drawing(4.0), stretch=stretch) for stretch in (1.0, 1.5)]
+    kept = [followed(rows, 2, model).state.kept.y for model in models]
+    assert kept[0][30] < learnt().scaler.transform_target(rows.y)[30] - learnt().mean.at(rows.X[30:31], None)[0] - 1.0
+    np.testing.assert_allclose(kept[0], kept[1], atol=0.02)

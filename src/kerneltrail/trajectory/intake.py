@@ -51,7 +51,8 @@ def taken_in(model: LearntGraph, state: UserState, batch: User, ahead: Ahead) ->
     anew = state.rows <= min(state.refine, MOST_ROWS)
     if drawing is not None and not anew:
         prediction = ahead(state, batch.X, batch.assignment)
-        shift = drawing.drawn(batch.y - prediction.mean, prediction.total / drawing.widening)
+        stated = prediction.total / (drawing.widening * model.stretch**2)  # a stretch is for who reads, not for fits
+        shift = drawing.drawn(batch.y - prediction.mean, stated)
         batch = batch.with_y(prediction.mean + shift)
     kept = batch if state.kept is None else state.kept.extend(batch)
     if drawing is not None and outcomes is not None and anew:
