@@ -202,6 +202,11 @@ def test_the_model_is_kept_in_files_and_refused_if_crafted(heavy):
     assert fingerprint(replace(heavy, drawing=None)) != fingerprint(heavy)
     with pytest.raises(ModelFileError, match="not a number above 2"):
         from_bytes(to_bytes(replace(heavy, drawing=Drawing(1.5))))
+    narrow = replace(heavy, drawing=replace(heavy.drawing, alike=0.5))
+    assert from_bytes(to_bytes(narrow)).drawing == narrow.drawing
+    assert fingerprint(narrow) != fingerprint(replace(heavy, drawing=replace(heavy.drawing, alike=1.0)))
+    with pytest.raises(ModelFileError, match="share of the variance of noises between users"):
+        from_bytes(to_bytes(replace(heavy, drawing=replace(heavy.drawing, alike=1.5))))
 
 
 def test_normal_rows_are_read_as_they_are():

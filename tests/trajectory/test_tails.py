@@ -12,6 +12,7 @@ from kerneltrail.data import Cohort, User
 from kerneltrail.errors import ModelFileError
 from kerneltrail.gp import Prediction
 from kerneltrail.gp.prediction import averaged, freedom_of
+from kerneltrail.gp.student import Drawing
 from kerneltrail.kernels import Pool
 from kerneltrail.report.group_words import group_description
 from kerneltrail.trajectory.fit import fit
@@ -23,9 +24,9 @@ from kerneltrail.trajectory.tails import (
     SCALES,
     Heaviness,
     Residuals,
-    _alike,
     _densities,
     _residuals,
+    alike,
     heaviness,
     stretch_of,
 )
@@ -241,10 +242,13 @@ def test_the_interval_is_in_files_and_decides_nothing():
 
 
 def test_users_hardly_differ_in_their_noise_where_they_are_alike():
-    model = learnt(None)
-    for before, after in zip(model.nodes, _alike(model).nodes, strict=True):
+    model = replace(learnt(None), drawing=Drawing(4.0))
+    narrow = alike(model)
+    assert narrow.nodes == model.nodes  # what is said of users is what was learnt
+    for before, after in zip(model.followed, narrow.followed, strict=True):
         assert after.group.variance[-1] == pytest.approx(0.1 * before.group.variance[-1])
         np.testing.assert_array_equal(after.group.variance[:-1], before.group.variance[:-1])
+        np.testing.assert_array_equal(after.group.mean, before.group.mean)
 
 
 def test_normal_tails_can_be_had():

@@ -28,9 +28,12 @@ class Drawing:
 
     Attributes:
         freedom: its degrees of freedom ν, more than 2.
+        alike: share of the variance of noises between users with which a user is followed. One user's rows say less of
+            that user's noise than Normal rows would; a narrower group has the effect of likelihoods that count less.
     """
 
     freedom: float
+    alike: float = 1.0
 
     @cached_property
     def inside(self) -> float:

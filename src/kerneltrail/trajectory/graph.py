@@ -241,9 +241,13 @@ class LearntGraph:
     @cached_property
     def followed(self) -> tuple[Node, ...]:
         """`selectable` as users are fitted to them: with the noise of outcomes that are drawn in, if they are."""
-        if self.drawing is None:
+        drawing = self.drawing
+        if drawing is None:
             return self.selectable
-        return tuple(replace(node, group=node.group.widened(1.0 / self.widening)) for node in self.selectable)
+        return tuple(
+            replace(node, group=node.group.widened(1.0 / drawing.widening).alike(drawing.alike))
+            for node in self.selectable
+        )
 
     def of_outcomes(self, fitted: Hyperparameters) -> Hyperparameters:
         """A user's hyperparameters with the noise of outcomes as they are."""

@@ -164,6 +164,10 @@ class Group:
         """The group with so many times the variance of the noise."""
         return replace(self, mean=np.r_[self.mean[:-1], self.mean[-1] + np.log(ratio)])
 
+    def alike(self, share: float) -> Group:
+        """The group with so much of the variance of noises between users."""
+        return replace(self, variance=np.r_[self.variance[:-1], share * self.variance[-1]])
+
 
 def group_of(composition: Composition, thetas: Sequence[Array], prior: gp.map.Prior) -> Group:
     """The group of users whose MAP hyperparameters are given, one vector each.

@@ -157,7 +157,8 @@ def _encode(model: LearntGraph) -> tuple[dict[str, Any], dict[str, NDArray[Any]]
         "tails": {"spread": model.tails, "interval": model.tails_interval, "stretch": model.stretch},
     }
     if model.drawing is not None:
-        content["drawing"] = {"freedom": model.drawing.freedom}
+        drawing = model.drawing
+        content["drawing"] = {"freedom": drawing.freedom} | ({"alike": drawing.alike} if drawing.alike != 1.0 else {})
     if model.mean is not None:
         content["mean"] = {"penalty": model.mean.penalty}
         arrays |= arrays_of_mean(model.mean)
@@ -257,7 +258,11 @@ def _decode_drawing(stored: Any) -> Drawing | None:
     conform(stored, {"freedom": float}, "its drawing in of outcomes")
     if not 2.0 < stored["freedom"] < np.inf:
         raise Malformed("the degrees of freedom by which it draws outcomes in are not a number above 2")
-    return Drawing(stored["freedom"])
+    alike = stored.get("alike", 1.0)  # of files of before
+    conform(alike, float, "how alike users' noises are to it")
+    if not 0.0 < alike <= 1.0:
+        raise Malformed("the share of the variance of noises between users is not a number above 0 and up to 1")
+    return Drawing(stored["freedom"], alike)
 
 
 def _decode_tails(stored: Any) -> tuple[float, tuple[float, float] | None, float]:

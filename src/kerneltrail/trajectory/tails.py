@@ -45,7 +45,7 @@ HEAVY = 0.2
 """Heaviness from which drawing in is tried at all."""
 
 ALIKE = 0.1
-"""Share of the variance of noises between users that is left where tails are heavy."""
+"""Share of the variance of noises between users with which users are followed where tails are heavy."""
 
 GAIN = 0.002
 """Nats a row by which drawing in must predict better."""
@@ -113,24 +113,16 @@ def with_tails(
         drawn, others = replace(model, drawing=Drawing(float(freedom_of(max(plain.tails, HEAVY))))), pilots
         if model.settings.sharing == "joint":
             drawn, others = learn_together(drawn, cohort.users, table)
-        gained, lost, drawn = max((learnt(start) for start in (drawn, _alike(drawn))), key=lambda found: found[0])
+        gained, lost, drawn = max((learnt(start) for start in (drawn, alike(drawn))), key=lambda found: found[0])
     if kind == "automatic" and (gained < density + GAIN or lost > (1.0 + LOSS) * error):
         return plain, pilots
     return drawn, others
 
 
-def _alike(model: TrajectoryModel) -> TrajectoryModel:
-    """The model whose users hardly differ in their noise.
-
-    Where tails are heavy, the rows of one user say less of that user's noise than Normal rows would. A narrower group
-    has the same effect as likelihoods that count less.
-    """
-    nodes = []
-    for node in model.nodes:
-        variance = node.group.variance.copy()
-        variance[-1] *= ALIKE
-        nodes.append(replace(node, group=replace(node.group, variance=variance)))
-    return replace(model, nodes=tuple(nodes))
+def alike(model: TrajectoryModel) -> TrajectoryModel:
+    """The model on which users who are followed hardly differ in their noise; its groups stay as they were learnt."""
+    assert model.drawing is not None
+    return replace(model, drawing=replace(model.drawing, alike=ALIKE))
 
 
 def heaviness(residuals: Sequence[Residuals]) -> Heaviness:
