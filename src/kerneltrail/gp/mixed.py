@@ -262,15 +262,14 @@ class _Restricted:
         """Mean and 90 % interval of one variance given the others at their optimum, on a grid of its deviation."""
         top = 4.0 * self.scale
         grid = top * (np.arange(GRID) + 0.5) ** 2 / GRID**2  # finer near 0
-        widths = np.diff(top * np.arange(GRID + 1) ** 2 / GRID**2)
+        edges = top * np.arange(GRID + 1) ** 2 / GRID**2
         logs = []
         for deviation in grid:
             each = np.where(inside, deviation, own)
             logs.append(self.value(each, prior, noise, self.moments(each, prior, noise)))
-        weights = np.exp(np.array(logs) - max(logs)) * widths
+        weights = np.exp(np.array(logs) - max(logs)) * np.diff(edges)
         weights /= weights.sum()
-        cumulated = np.cumsum(weights)
-        low, high = (float(grid[min(int(np.searchsorted(cumulated, level)), GRID - 1)]) for level in (0.05, 0.95))
+        low, high = np.interp((0.05, 0.95), np.r_[0.0, np.cumsum(weights)], edges).tolist()
         return float(weights @ grid**2), low**2, high**2
 
 

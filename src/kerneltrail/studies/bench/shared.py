@@ -44,7 +44,7 @@ class SharedBenchmark(Benchmark):
         batches: rows of each batch.
     """
 
-    cohorts: int = 60
+    cohorts: int = 200
     pilots: int = 15
     new: int = 5
     batches: tuple[int, ...] = (20, 20, 20, 20)
