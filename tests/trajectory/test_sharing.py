@@ -32,7 +32,7 @@ def penalised(mean, variance, centres, precision, mean0, variance0):
     total = stats.norm(mean0, np.sqrt(variance0)).logpdf(mean)
     total -= 0.5 * (np.log(variance) + TYPICAL * variance0 / variance)
     for centre in centres:
-        theta = np.linspace(centre - 6.0, centre + 6.0, 4001)
+        theta = np.linspace(centre - 6.0, centre + 6.0, 601)
         density = np.exp(-0.5 * precision * (theta - centre) ** 2) * stats.norm(mean, np.sqrt(variance)).pdf(theta)
         total += np.log(density.sum() * (theta[1] - theta[0]))
     return total
@@ -50,6 +50,18 @@ def test_a_group_maximises_the_penalised_likelihood(centres, precision):
     best = grid_variance[j]
     unknown = 1.0 / (len(centres) / (best + 1.0 / precision) + 0.5)
     assert group.variance[0] == pytest.approx(min(best + unknown, 2.0), rel=0.12)
+
+
+def test_a_new_user_lies_in_the_groups_interval_as_often_as_it_says():
+    """Shares of 300 groups of 15 users with a new one each: below 84 or above 95 % in about one run of a thousand."""
+    rng, inside = np.random.default_rng(1), []
+    for _ in range(300):
+        *users, new = 0.4 * rng.standard_normal(16)
+        seen = np.array(users) + 0.16 * rng.standard_normal(15)
+        group = maximise_group(LINE, quadratics(seen, 1.0 / 0.16**2), np.array([0.3]), np.array([0.75]))
+        low, high = group.interval(0.9)
+        inside.append(low[0] <= new <= high[0])
+    assert 0.84 <= np.mean(inside) <= 0.95
 
 
 def test_many_users_outweigh_the_prior_and_few_keep_a_spread():

@@ -16,6 +16,7 @@ from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
+import scipy
 
 from kerneltrail import gp
 from kerneltrail.data import User
@@ -163,6 +164,16 @@ class Group:
     def widened(self, ratio: float) -> Group:
         """The group with so many times the variance of the noise."""
         return replace(self, mean=np.r_[self.mean[:-1], self.mean[-1] + np.log(ratio)])
+
+    def interval(self, level: float) -> tuple[Array, Array]:
+        """Ends between which a new user's hyperparameters lie with a probability, (k,) each.
+
+        How far users differ is learnt from few, around a mean that was found among the same users (method (52a)).
+        """
+        tail, M = 0.5 * (1.0 + level), self.users
+        reach = np.sqrt((M + 1.0) / M) * scipy.special.stdtrit(M + 1, tail) if M else scipy.special.ndtri(tail)
+        away = float(reach) * np.sqrt(self.variance)
+        return self.mean - away, self.mean + away
 
     def alike(self, share: float) -> Group:
         """The group with so much of the variance of noises between users."""

@@ -37,9 +37,10 @@ class TestFacts:
     def test_the_spread_holds_ninety_percent_of_the_group(self):
         model = small_model()
         node, fact = model.nodes[0], facts(model, ())[1]
-        draws = np.random.default_rng(0).normal(
-            node.group.mean, np.sqrt(node.group.variance), (4000, len(node.group.mean))
-        )
+        # How far users differ is known from few of them.
+        M = node.group.users
+        far = np.random.default_rng(0).standard_t(M + 1, (4000, len(node.group.mean)))
+        draws = node.group.mean + np.sqrt(node.group.variance * (M + 1) / M) * far
         names = Hyperparameters(node.composition, tuple(node.group.mean)).layout.names
         place = names.index("SE[hour].lengthscale")
         low, high = map(float, fact.values[place].spread.split(" to "))

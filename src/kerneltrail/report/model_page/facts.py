@@ -6,13 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import sqrt
 
-import numpy as np
-
 from kerneltrail.data import in_data_units
 from kerneltrail.kernels import Hyperparameters
 from kerneltrail.kernels.hyperparameters import Slot
 from kerneltrail.kernels.phrases import number, quantity, singular
-from kerneltrail.report.figures import WITHIN_90
 from kerneltrail.report.graph import name_of
 from kerneltrail.report.model_text import common_scaler, describe_node, node_noun
 from kerneltrail.trajectory.graph import Node
@@ -98,10 +95,9 @@ def _ways(model: TrajectoryModel, mask: int) -> tuple[Way, ...]:
 
 def _values(model: TrajectoryModel, node: Node) -> tuple[Value, ...]:
     group, scaler = node.group, common_scaler(model)
-    sd = np.sqrt(group.variance)
     centre, low, high = (
-        in_data_units(Hyperparameters(node.composition, tuple(group.mean + side * sd)), scaler)
-        for side in (0.0, -WITHIN_90, WITHIN_90)
+        in_data_units(Hyperparameters(node.composition, tuple(theta)), scaler)
+        for theta in (group.mean, *group.interval(0.9))
     )
     return tuple(
         _value(model, node, slot, *(values[slot.name] for values in (centre, low, high)))
