@@ -8,8 +8,8 @@ from kerneltrail.errors import NumericalError
 from kerneltrail.gp import Reward, shared_curve
 from kerneltrail.gp.population import BUMPS, PLACES, PopulationMean, bumps, design, ridge
 from kerneltrail.gp.shared_curve import FOLDS, Estimate, apart, by_ridge, by_two_levels, weighed, with_curves
-from kerneltrail.gp.two_level import LevelRows
-from kerneltrail.gp.two_level_search import Units, learn_from_some
+from kerneltrail.gp.two_level import LevelRows, TwoLevelModel
+from kerneltrail.gp.two_level_search import Units, learn_from_some, level_rows
 
 NAMES = ("x", "z")
 
@@ -267,3 +267,46 @@ def test_what_is_said_of_the_level_is_what_the_ridge_says_more():
     assert apart(ridge_alone.mean, two.mean, 0.0) is None
     user = everybody[0]
     np.testing.assert_allclose(mean.levelled(user).y, mean.centred(user).y - mean.level_at(user.X).mean())
+
+
+@pytest.mark.parametrize("action", [False, True])
+def test_a_new_users_own_lines_are_as_the_process_of_two_levels_has_them(action):
+    """Covariance of lines at rows, in the target's units, whatever the units inside."""
+    everybody = users(slope=1.5, action=action)
+    reward = Reward(()) if action else None
+    two = by_two_levels(PopulationMean.train(everybody, reward), everybody, np.arange(len(everybody)))
+    rows = [level_rows(user, NAMES, two.units, reward) for user in everybody]
+    model = TwoLevelModel.train(rows, two.learnt.levels, two.learnt.deviations)
+    straight = model.covariance[: model.lines, : model.lines]
+    expected = two.units.target_scale**2 * rows[0].lines @ straight @ rows[0].lines.T
+    features = design(everybody[0].X, NAMES, reward, everybody[0].assignment)
+    np.testing.assert_allclose(features @ two.mean.own @ features.T, expected, atol=1e-9)
+    # In a reward model the same, with its features in their order.
+    block = two.mean.own_of(reward or Reward.constant(10.0)).block(
+        everybody[0].X, NAMES, everybody[0].assignment if action else None
+    )
+    np.testing.assert_allclose(block.features @ block.covariance @ block.features.T, expected, atol=1e-9)
+    assert block.covariance[-1, -1] == pytest.approx(1.5**2, rel=0.8)  # of eight users' slopes in z
+
+
+def test_without_a_constant_of_ones_own_the_rest_is_the_same():
+    everybody = users(slope=1.5, action=True)
+    mean = with_curves(PopulationMean.train(everybody, Reward(())), everybody)
+    without = mean.own_of(Reward((), constant_variance=0.0))
+    assert without.names == ("action", "slope×x", "slope×z")
+    np.testing.assert_array_equal(without.weight_covariance, mean.own_of(Reward(())).weight_covariance[1:, 1:])
+    assert mean.own_of(Reward(("x",))) is None  # another advantage than the mean has
+    assert PopulationMean.train(everybody, Reward(())).own_of(Reward(())) is None
+
+
+def test_levels_differ_by_what_covariates_do_not_say_of_them():
+    everybody = users(slope=0.5)
+    levels = np.random.default_rng(6).standard_normal(len(everybody))
+    apart_by = [user.with_y(user.y + level) for user, level in zip(everybody, levels, strict=True)]
+    two = by_two_levels(PopulationMean.train(apart_by, None), apart_by, np.arange(len(apart_by)))
+    middle = np.array([1.0, 0.5, 0.5])
+    known = two.around(levels)
+    assert middle @ two.mean.own @ middle > 0.4
+    assert middle @ known.own @ middle < 0.2
+    np.testing.assert_array_equal(known.own[1:], two.mean.own[1:])
+    assert np.linalg.eigvalsh(known.own).min() > 0.0

@@ -55,6 +55,8 @@ class PopulationMean:
             for nothing. Who walks more may be somebody who lives elsewhere: what differs between users is not what
             changes for one of them, so it is no part of the rest (method (73)).
         scatter: variance, within a user, of what single rows say of the level.
+        own: prior covariance of a new user's weights around these, (q, q); None where nobody learnt it with them. A
+            reward model takes it over (`own_of`), and files have it there.
     """
 
     weights: Array
@@ -65,6 +67,7 @@ class PopulationMean:
     between: Array | None = None
     level: PopulationMean | None = None
     scatter: float = 0.0
+    own: Array | None = None
 
     @classmethod
     def train(cls, users: Sequence[User], reward: Reward | None) -> PopulationMean:
@@ -113,6 +116,17 @@ class PopulationMean:
             return np.zeros((len(x), len(z)))
         shapes = bumps(x[:, None], BUMPS) @ bumps(z[:, None], BUMPS).T
         return self.between[j, 0] * np.multiply.outer(x, z) + self.between[j, 1] * shapes
+
+    def own_of(self, reward: Reward) -> Reward | None:
+        """The reward model with slopes of all covariates, whose weights differ as `own` says; None where it cannot."""
+        slopes = replace(reward, slopes=self.covariates, variances=None, covariance=None)
+        d, actions = len(self.covariates), len(self.weights) - 1 - len(self.covariates)
+        order = [*range(1 + d, 1 + d + actions), *range(1, 1 + d)]
+        order = [0, *order] if slopes.constant_variance > 0 else order
+        if self.own is None or len(order) != len(slopes.names):
+            return None
+        covariance = self.own[np.ix_(order, order)]
+        return replace(slopes, covariance=tuple(map(tuple, 0.5 * (covariance + covariance.T))))
 
     def moved(self, reward: Reward, weights: Array) -> PopulationMean:
         """The mean with weights of a reward model's features, slopes among them, added to its own."""

@@ -30,7 +30,7 @@ from kerneltrail.gp.population import (
 )
 from kerneltrail.gp.two_level import LevelRows, TwoLevelModel
 from kerneltrail.gp.two_level import bumps as bumps_of_grid
-from kerneltrail.gp.two_level_search import Units, learn_from_some
+from kerneltrail.gp.two_level_search import Learnt, Units, learn_from_some, level_variance
 
 Array = NDArray[np.float64]
 Numbers = NDArray[np.int64]
@@ -51,6 +51,27 @@ class Estimate:
 
     mean: PopulationMean
     left_out: tuple[Array, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class TwoLevels(Estimate):
+    """The shared function of a Gaussian process of two levels, with what it was learnt from."""
+
+    units: Units
+    rows: tuple[LevelRows, ...]
+    learnt: Learnt
+
+    def around(self, levels: Array) -> PopulationMean:
+        """The mean, with how users differ once so much is known of the level of each, (M,).
+
+        Of all that differs between users, that is the level alone; so its variance is what is learnt anew.
+        """
+        assert self.mean.own is not None
+        size = self.units.target_scale
+        left = [replace(user, y=user.y - level / size) for user, level in zip(self.rows, levels.tolist(), strict=True)]
+        own = self.mean.own.copy()
+        own[0, 0] += size**2 * (level_variance(left, self.learnt) - float(self.learnt.levels.user[0]))
+        return replace(self.mean, own=own)
 
 
 def with_curves(lines: PopulationMean, users: Sequence[User]) -> PopulationMean:
@@ -81,8 +102,11 @@ def _estimated(lines: PopulationMean, users: Sequence[User], folds: Numbers) -> 
         )
         return ridge.mean
     level = apart(ridge.mean, two.mean, weighed(users, ridge, two))
-    mean = replace(two.mean, level=level)
-    return replace(mean, scatter=float(np.mean([mean.level_at(user.X).var() for user in users])))
+    if level is None:
+        return two.mean
+    said = [level.at(user.X, None) for user in users]
+    mean = two.around(np.array([each.mean() for each in said]))
+    return replace(mean, level=level, scatter=float(np.mean([each.var() for each in said])))
 
 
 def by_ridge(lines: PopulationMean, users: Sequence[User], folds: Numbers) -> Estimate:
@@ -152,7 +176,7 @@ class _Ridge:
         return min(tried, key=lambda ridge: ridge.error)
 
 
-def by_two_levels(lines: PopulationMean, users: Sequence[User], folds: Numbers) -> Estimate:
+def by_two_levels(lines: PopulationMean, users: Sequence[User], folds: Numbers) -> TwoLevels:
     """The shared function of a Gaussian process in which every user has one more (method §10.3).
 
     Args:
@@ -174,16 +198,23 @@ def by_two_levels(lines: PopulationMean, users: Sequence[User], folds: Numbers) 
     others = [eliminated.of_users(folds != fold).shared(variances).mean for fold in range(int(folds.max()) + 1)]
     centre, size = units.target_centre, units.target_scale
     left_out = tuple(centre + size * (phi @ others[k]) for phi, k in zip(designs, folds.tolist(), strict=True))
-    weights = size * eliminated.shared(variances).mean
-    straight = weights[: model.lines].copy()
-    straight[1 : 1 + d] /= units.scale
-    straight[0] += centre - straight[1 : 1 + d] @ units.centre
+    shared = eliminated.shared(variances)
+    weights = size * shared.mean
+    turn = np.eye(model.lines)  # lines of standardised covariates, in weights of the scaled ones
+    turn[1 : 1 + d, 1 : 1 + d] /= units.scale
+    turn[0, 1 : 1 + d] = -units.centre / units.scale
+    straight = turn @ weights[: model.lines]
+    straight[0] += centre
+    # A new user's lines are off by how users differ, and by what is not known of the shared ones (method (75)).
+    off = shared.covariance[: model.lines, : model.lines] + np.diag(learnt.levels.user[: model.lines])
+    own = size**2 * turn @ off @ turn.T
     starts = model.lines + np.cumsum([0, *map(len, model.grids)])
     curves = []
     for j, grid in enumerate(model.grids):
         places = (PLACES - units.centre[j]) / (units.scale[j] * learnt.levels.lengthscale[j])
         curves.append(bumps_of_grid(places, grid) @ weights[starts[j] : starts[j + 1]])
-    return Estimate(replace(lines, weights=straight, curves=np.array(curves)), left_out)
+    mean = replace(lines, weights=straight, curves=np.array(curves), own=own)
+    return TwoLevels(mean, left_out, units, tuple(rows), learnt)
 
 
 def weighed(users: Sequence[User], first: Estimate, second: Estimate) -> float:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
 
 from kerneltrail.data import User
@@ -35,6 +36,10 @@ LEAST_SPREAD = 0.1
 """However alike a few training users are, nobody's noise is sure to be theirs."""
 ROUNDS = 3
 """Searches, each with the noises of users that the one before found."""
+VARIANCES = (float(np.log(1e-5)), float(np.log(10.0)))
+"""Bounds of the log of a variance between users where it is learnt by itself, for a target of variance 1."""
+GRID = 57
+"""Values between these at which its posterior is computed, some 0.25 apart."""
 MOST_USERS = 30
 """Users from whom `learn_from_some` learns hyperparameters; a search takes as long as there are users."""
 
@@ -134,6 +139,36 @@ def learn(users: Sequence[LevelRows], *, noise: NoiseOf) -> Learnt:
             break
     levels = Levels.from_vector(theta, q)
     return Learnt(levels, deviations, spread, worth, slopes.log)
+
+
+def level_variance(users: Sequence[LevelRows], learnt: Learnt) -> float:
+    """Variance of users' levels, the first line, that these rows ask for if all else is as it was learnt."""
+    posterior = _posterior_of(users, learnt, 0)
+    found = scipy.optimize.minimize_scalar(lambda log: -posterior(log), bounds=VARIANCES, options={"xatol": 0.05})
+    return float(np.exp(found.x))
+
+
+def variance_interval(users: Sequence[LevelRows], learnt: Learnt, line: int) -> tuple[float, float, float]:
+    """Variance between users of a line's weight as it was learnt, and its 90 % interval, all else being as learnt."""
+    posterior, grid = _posterior_of(users, learnt, line), np.linspace(*VARIANCES, GRID)
+    logs = np.array([posterior(log) for log in grid.tolist()])
+    heights = np.exp(logs - logs.max())
+    below = np.r_[0.0, np.cumsum(0.5 * (heights[1:] + heights[:-1]))]
+    low, high = np.interp((0.05, 0.95), below / below[-1], grid).tolist()
+    return float(learnt.levels.user[line]), float(np.exp(low)), float(np.exp(high))
+
+
+def _posterior_of(users: Sequence[LevelRows], learnt: Learnt, line: int) -> Callable[[float], float]:
+    """Log posterior density of the log variance between users of a line's weight, all else being as learnt."""
+    step = max(-(-len(users) // MOST_USERS), 1)
+    evidence, theta = TwoLevelEvidence(users[::step]), learnt.levels.vector
+    mean, sd = PRIORS["user"]
+
+    def log_density(log_variance: float) -> float:
+        theta[len(learnt.levels.population) + line] = log_variance
+        return evidence(theta, learnt.deviations[::step]).log - 0.5 * ((log_variance - mean) / sd) ** 2
+
+    return log_density
 
 
 def learn_from_some(users: Sequence[LevelRows]) -> Learnt:

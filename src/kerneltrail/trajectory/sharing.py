@@ -108,7 +108,7 @@ def learn_together(model: TrajectoryModel, users: Sequence[User], table: MapTabl
                         mean = what_all_share(mean, seen, curves=model.settings.mean == "smooth")
                 centred = _centred(seen, mean)
             if mean is not None and reward is not None:
-                mean, reward = learn_weights(centred, fitted, mean, reward)
+                mean, reward = known_weights(mean, reward) or learn_weights(centred, fitted, mean, reward)
                 centred = _centred(seen, mean)
             for node in model.nodes:
                 try:
@@ -125,7 +125,7 @@ def learn_together(model: TrajectoryModel, users: Sequence[User], table: MapTabl
                 members[node.mask] = [
                     replace(each, theta=theta) for each, theta in zip(members[node.mask], thetas, strict=True)
                 ]
-            if (mean is None or reward is None) and drawing is None:
+            if (mean is None or reward is None or mean.own is not None) and drawing is None:
                 break
     nodes = tuple(replace(node, group=groups[node.mask]) for node in model.nodes)
     pilots = Pilots(tuple(centred), tuple(_fitted(model, members)))
@@ -160,6 +160,12 @@ def _drawn(
     return drawn
 
 
+def known_weights(mean: PopulationMean, reward: Reward) -> tuple[PopulationMean, Reward] | None:
+    """The mean, and the reward model's prior as it was learnt with it (method (75)); None where it was not."""
+    known = mean.own_of(reward)
+    return None if known is None else (_without_slopes(mean), known)
+
+
 def learn_weights(
     users: Sequence[User], fitted: Sequence[Hyperparameters], mean: PopulationMean, reward: Reward
 ) -> tuple[PopulationMean, Reward]:
@@ -175,10 +181,14 @@ def learn_weights(
     model, turn, slopes = weights_between(users, fitted, reward)
     covariance = turn @ model.covariance @ turn.T
     learnt = replace(slopes, covariance=tuple(map(tuple, 0.5 * (covariance + covariance.T))))
-    between = mean.between
-    if between is not None:  # slopes are the reward model's from now on; of curves it has none
-        between = np.column_stack([np.zeros(len(between)), between[:, 1]])
-    return replace(mean.moved(slopes, turn @ model.mean), between=between), learnt
+    return _without_slopes(mean.moved(slopes, turn @ model.mean)), learnt
+
+
+def _without_slopes(mean: PopulationMean) -> PopulationMean:
+    """Slopes in which users differ are the reward model's from now on; of curves it has none."""
+    if mean.between is None:
+        return mean
+    return replace(mean, between=np.column_stack([np.zeros(len(mean.between)), mean.between[:, 1]]))
 
 
 def weights_between(

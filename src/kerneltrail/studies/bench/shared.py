@@ -12,11 +12,12 @@ import numpy as np
 from kerneltrail.data import simulate
 from kerneltrail.data.simulate import MixedSimulation, MixedTruth
 from kerneltrail.gp.prediction import freedom_of
+from kerneltrail.gp.shared_curve import by_two_levels
+from kerneltrail.gp.two_level_search import variance_interval
 from kerneltrail.kernels import Pool
 from kerneltrail.studies.bench.benchmark import Benchmark, Row, Tick, number, silent, text
 from kerneltrail.trajectory.fit import fit
 from kerneltrail.trajectory.model import TrajectoryModel
-from kerneltrail.trajectory.sharing import reach_of, weights_between
 
 CASES = {
     "Normal noise": MixedTruth(noise_spread=0.4),
@@ -102,11 +103,9 @@ def recovered(made: MixedSimulation) -> Iterator[tuple[str, float, Found]]:
     unit = float(model.scaler.inverse_variance(np.ones(1))[0])
     yield from _spread(made, model, unit)
     group = model.nodes[0].group
-    reach = 1.645 * float(np.sqrt(group.variance[-1]))
-    noise = float(group.mean[-1]) + np.log(unit)
+    noise, low, high = (unit * float(np.exp(theta[-1])) for theta in (group.mean, *group.interval(0.9)))
     for user in made.test.raw:
-        ends = (np.exp(noise + side) for side in (0.0, -reach, reach))
-        yield "noise of a new user", made.noises[user.name], (next(ends), next(ends), next(ends))
+        yield "noise of a new user", made.noises[user.name], (noise, low, high)
     assert model.tails_interval is not None  # its tails are not Normal
     # No tails at all are an infinite number of degrees of freedom.
     freedoms = [float(freedom_of(each)) if each > 0.0 else np.inf for each in (model.tails, *model.tails_interval)]
@@ -114,20 +113,23 @@ def recovered(made: MixedSimulation) -> Iterator[tuple[str, float, Found]]:
 
 
 def _spread(made: MixedSimulation, model: TrajectoryModel, unit: float) -> Iterator[tuple[str, float, Found]]:
-    """Variances between users of the level and the slopes, in the target's units for a unit of the covariate."""
+    """Variances between users of the level and the slopes, in the target's units for a unit of the covariate.
+
+    They are learnt as the model's are, from pilot users as it reads them, with outcomes drawn in where tails are heavy.
+    """
     assert model.mean is not None  # the target is standardised
-    assert model.reward is not None
-    users, fitted = [model.mean.levelled(user) for user in made.train.users], []
+    users = []
     for user in made.train.raw:
         followed = model.new_user(user.name)
         followed.update(user.X, user.y)
-        assert followed.hyperparameters is not None
-        fitted.append(followed.hyperparameters)
-    between, _, _ = weights_between(users, fitted, model.reward)
-    rows = np.concatenate([user.X for user in made.train.raw])
+        kept = followed.state.kept
+        assert kept is not None  # there are few rows
+        users.append(kept.with_y(kept.y + followed.state.shared(model, kept.X, None)))
+    two = by_two_levels(model.mean, users, np.arange(len(users)))
+    reach = np.concatenate([user.X for user in made.train.raw]).std(axis=0)
     for j, true in enumerate(made.truth.between):
-        factor = unit / (1.0 if j == 0 else reach_of(rows[:, j - 1]) ** 2)
+        factor = unit * two.units.target_scale**2 / (1.0 if j == 0 else float(reach[j - 1]) ** 2)
         if true > 0.0:
             what = "variance of levels" if j == 0 else f"variance of slopes along x{j}"
-            values = (between.between[j], between.low[j], between.high[j])
-            yield what, true, (factor * values[0], factor * values[1], factor * values[2])
+            estimate, low, high = variance_interval(two.rows, two.learnt, j)
+            yield what, true, (factor * estimate, factor * low, factor * high)
