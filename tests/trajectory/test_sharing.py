@@ -1,5 +1,7 @@
 """What pilot users share, learnt jointly: against numerical integrals, dense formulas and simulated truth."""
 
+from typing import NamedTuple
+
 import numpy as np
 import pytest
 from scipy import stats
@@ -52,6 +54,24 @@ def test_a_group_maximises_the_penalised_likelihood(centres, precision):
     assert group.variance[0] == pytest.approx(min(best + unknown, 2.0), rel=0.12)
 
 
+class Stated(NamedTuple):
+    """A prior with these moments."""
+
+    mean: np.ndarray
+    variance: np.ndarray
+
+    def moments(self, composition):
+        return self.mean, self.variance
+
+
+def test_nobody_is_said_to_differ_by_more_than_may_be():
+    prior = Stated(np.array([0.3]), np.array([0.75]))
+    one = maximise_group(LINE, quadratics([2.0], 1.0 / 0.16**2), prior.mean, prior.variance)
+    low, high = one.interval(0.9, prior)
+    assert (high - low)[0] == pytest.approx(2.0 * 1.644854 * np.sqrt(0.75))
+    assert 0.5 * (low + high)[0] == pytest.approx(one.mean[0])
+
+
 def test_a_new_user_lies_in_the_groups_interval_as_often_as_it_says():
     """Shares of 300 groups of 15 users with a new one each: below 84 or above 95 % in about one run of a thousand."""
     rng, inside = np.random.default_rng(1), []
@@ -59,7 +79,7 @@ def test_a_new_user_lies_in_the_groups_interval_as_often_as_it_says():
         *users, new = 0.4 * rng.standard_normal(16)
         seen = np.array(users) + 0.16 * rng.standard_normal(15)
         group = maximise_group(LINE, quadratics(seen, 1.0 / 0.16**2), np.array([0.3]), np.array([0.75]))
-        low, high = group.interval(0.9)
+        low, high = group.interval(0.9, Stated(np.array([0.3]), np.array([0.75])))
         inside.append(low[0] <= new <= high[0])
     assert 0.84 <= np.mean(inside) <= 0.95
 

@@ -165,14 +165,16 @@ class Group:
         """The group with so many times the variance of the noise."""
         return replace(self, mean=np.r_[self.mean[:-1], self.mean[-1] + np.log(ratio)])
 
-    def interval(self, level: float) -> tuple[Array, Array]:
+    def interval(self, level: float, prior: gp.map.Prior) -> tuple[Array, Array]:
         """Ends between which a new user's hyperparameters lie with a probability, (k,) each.
 
-        How far users differ is learnt from few, around a mean that was found among the same users (method (52a)).
+        How far users differ is learnt from few, around a mean that was found among the same users (method (52a)). It is
+        never wider than what may be at all.
         """
         tail, M = 0.5 * (1.0 + level), self.users
         reach = np.sqrt((M + 1.0) / M) * scipy.special.stdtrit(M + 1, tail) if M else scipy.special.ndtri(tail)
-        away = float(reach) * np.sqrt(self.variance)
+        _, most = prior.moments(self.composition)
+        away = np.minimum(float(reach) * np.sqrt(self.variance), float(scipy.special.ndtri(tail)) * np.sqrt(most))
         return self.mean - away, self.mean + away
 
     def alike(self, share: float) -> Group:

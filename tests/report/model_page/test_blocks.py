@@ -34,18 +34,15 @@ class TestFacts:
         assert found["noise", "typical size"] == f"±{centre['noise'] ** 0.5:.3g}"
         assert fact.key
 
-    def test_the_spread_holds_ninety_percent_of_the_group(self):
+    def test_the_spread_is_the_groups_interval_in_data_units(self):
         model = small_model()
         node, fact = model.nodes[0], facts(model, ())[1]
-        # How far users differ is known from few of them.
-        M = node.group.users
-        far = np.random.default_rng(0).standard_t(M + 1, (4000, len(node.group.mean)))
-        draws = node.group.mean + np.sqrt(node.group.variance * (M + 1) / M) * far
         names = Hyperparameters(node.composition, tuple(node.group.mean)).layout.names
         place = names.index("SE[hour].lengthscale")
-        low, high = map(float, fact.values[place].spread.split(" to "))
-        hours = np.exp(draws[:, place]) * model.scaler.length("hour", 1.0)
-        assert np.mean((low <= hours) & (hours <= high)) == pytest.approx(0.9, abs=0.025)  # five standard errors
+        hours = [
+            np.exp(end[place]) * model.scaler.length("hour", 1.0) for end in node.group.interval(0.9, model.priors)
+        ]
+        assert list(map(float, fact.values[place].spread.split(" to "))) == pytest.approx(hours, rel=0.05)  # two digits
 
     def test_who_passed_and_where_they_went(self):
         model = small_model()

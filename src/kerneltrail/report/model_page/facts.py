@@ -97,7 +97,7 @@ def _values(model: TrajectoryModel, node: Node) -> tuple[Value, ...]:
     group, scaler = node.group, common_scaler(model)
     centre, low, high = (
         in_data_units(Hyperparameters(node.composition, tuple(theta)), scaler)
-        for theta in (group.mean, *group.interval(0.9))
+        for theta in (group.mean, *group.interval(0.9, model.priors))
     )
     return tuple(
         _value(model, node, slot, *(values[slot.name] for values in (centre, low, high)))

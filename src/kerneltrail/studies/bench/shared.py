@@ -103,7 +103,7 @@ def recovered(made: MixedSimulation) -> Iterator[tuple[str, float, Found]]:
     unit = float(model.scaler.inverse_variance(np.ones(1))[0])
     yield from _spread(made, model, unit)
     group = model.nodes[0].group
-    noise, low, high = (unit * float(np.exp(theta[-1])) for theta in (group.mean, *group.interval(0.9)))
+    noise, low, high = (unit * float(np.exp(theta[-1])) for theta in (group.mean, *group.interval(0.9, model.priors)))
     for user in made.test.raw:
         yield "noise of a new user", made.noises[user.name], (noise, low, high)
     assert model.tails_interval is not None  # its tails are not Normal
