@@ -175,7 +175,7 @@ def test_the_function_on_two_levels_is_that_of_a_dense_gaussian_process():
             LevelRows(np.column_stack([np.ones(len(z)), z]), z, (user.y - units.target_centre) / units.target_scale)
         )
     learnt = learn_from_some(rows)
-    at = np.random.default_rng(1).uniform(0, 1, (20, 2))
+    at = np.random.default_rng(1).uniform(-0.4, 1.4, (20, 2))  # somewhat beyond the rows too
     expected = dense_shared(everybody, np.arange(6), at, learnt, units)
     np.testing.assert_allclose(estimate.mean.at(at, None), expected, atol=0.01)  # straight between places
     for user, fold, said in zip(everybody, folds, estimate.left_out, strict=True):
@@ -192,12 +192,19 @@ def test_the_function_on_two_levels_has_the_action():
     assert mean.advantage(np.zeros((1, 2)))[0] == pytest.approx(0.5, abs=0.15)
 
 
-def test_beyond_the_pilot_users_range_a_curve_stays_and_its_line_goes_on():
+def test_far_beyond_the_pilot_users_range_a_curve_stays_and_its_line_goes_on():
     everybody = users(slope=0.0)
     mean = with_curves(PopulationMean.train(everybody, None), everybody)
-    far = np.array([1.0, 1.5, 2.0])
+    far = np.array([1.5, 2.0, 2.5])
     np.testing.assert_allclose(mean.curve(0, far), mean.curve(0, far[:1])[0])
     np.testing.assert_allclose(np.diff(mean.along(0, far)), 0.5 * mean.weights[1])
+
+
+def test_the_ridge_stays_as_it_is_beyond_the_range():
+    everybody = users(slope=0.0)
+    mean = by_ridge(PopulationMean.train(everybody, None), everybody, np.arange(len(everybody))).mean
+    np.testing.assert_allclose(mean.curve(0, np.array([1.1, 1.4])), mean.curve(0, np.ones(1))[0])
+    np.testing.assert_allclose(mean.curve(0, np.array([-0.4, -0.1])), mean.curve(0, np.zeros(1))[0])
 
 
 def test_many_users_are_left_out_in_groups():

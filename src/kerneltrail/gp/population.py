@@ -26,8 +26,9 @@ PENALTIES = tuple(float(p) for p in np.logspace(-2, 5, 15))
 BUMPS = 6
 """Gaussian bumps of which the curve of one covariate is made where it is learnt by linear weights."""
 
-PLACES = np.linspace(0.0, 1.0, 33)
-"""Places in the pilot users' range at which the curve of a covariate is known; between them it is straight."""
+PLACES = np.linspace(-0.5, 1.5, 65)
+"""Places at which the curve of a covariate is known, over the pilot users' range and half of it on either side; between
+them it is straight."""
 
 MOST_USERS = 120
 """Users from whom it is learnt how much effects differ, and the shape of what they share; a variance is then known to
@@ -46,8 +47,8 @@ class PopulationMean:
         covariates: columns of X.
         reward: whose expert features multiply the action, if it has one; or None.
         penalty: ridge penalty, on everything but the constant and the curves.
-        curves: values of the curve s_j of each covariate at `PLACES`, (d, 33); None for straight lines alone. Beyond
-            the pilot users' range a curve stays as it is at its end, and its line goes on.
+        curves: values of the curve s_j of each covariate at `PLACES`, (d, 65); None for straight lines alone. Beyond
+            them a curve stays as it is at its end, and its line goes on.
         between: variance between users, around this mean, of a covariate's slope and of the weight of each of its
             bumps, (d, 2); None where nobody learnt it. It changes no prediction: it says how sure a statement about one
             user is that rests on the others alone.

@@ -130,7 +130,7 @@ def by_ridge(lines: PopulationMean, users: Sequence[User], folds: Numbers) -> Es
     left_out = tuple(each @ others[fold] for each, fold in zip(features, folds.tolist(), strict=True))
     weights = ridge_weights(sums, lines.penalty, len(lines.covariates))
     straight = designs[0].shape[1]
-    shapes = bumps(PLACES[:, None], BUMPS)
+    shapes = bumps(np.clip(PLACES, 0.0, 1.0)[:, None], BUMPS)  # beyond the range bumps would vanish
     curves = weights[straight:].reshape(-1, BUMPS) @ shapes.T
     return Estimate(replace(lines, weights=weights[:straight], curves=curves), left_out)
 
