@@ -7,7 +7,7 @@ import pytest
 
 from kerneltrail.gp import two_level_search
 from kerneltrail.gp.two_level import LevelRows, Levels, TwoLevelEvidence
-from kerneltrail.gp.two_level_search import learn, learn_from_some, level_variance, prior_of, variance_interval
+from kerneltrail.gp.two_level_search import factor_interval, learn, learn_from_some, level_variance, prior_of
 
 
 def users(count=12, n=60, *, noises=None, seed=0):
@@ -76,7 +76,8 @@ def test_intervals_of_a_variance_hold_the_truth():
     inside = []
     for seed in range(40):
         everybody = users(n=30, seed=seed)
-        estimate, low, high = variance_interval(everybody, learn(everybody, noise="shared"), 1)
-        assert low < estimate < high
-        inside.append(low <= 0.36 <= high)
+        learnt = learn(everybody, noise="shared")
+        low, high = factor_interval(everybody, learnt, [1])
+        assert low < 1.0 < high
+        inside.append(low <= 0.36 / learnt.levels.user[1] <= high)
     assert np.mean(inside) >= 0.75

@@ -38,8 +38,8 @@ ROUNDS = 3
 """Searches, each with the noises of users that the one before found."""
 VARIANCES = (float(np.log(1e-5)), float(np.log(10.0)))
 """Bounds of the log of a variance between users where it is learnt by itself, for a target of variance 1."""
-GRID = 57
-"""Values between these at which its posterior is computed, some 0.25 apart."""
+FACTOR, GRID = 6.0, 49
+"""Logarithm of the most by which such variances may be larger or smaller in an interval, and the places tried."""
 MOST_USERS = 30
 """Users from whom `learn_from_some` learns hyperparameters; a search takes as long as there are users."""
 
@@ -143,30 +143,34 @@ def learn(users: Sequence[LevelRows], *, noise: NoiseOf) -> Learnt:
 
 def level_variance(users: Sequence[LevelRows], learnt: Learnt) -> float:
     """Variance of users' levels, the first line, that these rows ask for if all else is as it was learnt."""
-    posterior = _posterior_of(users, learnt, 0)
-    found = scipy.optimize.minimize_scalar(lambda log: -posterior(log), bounds=VARIANCES, options={"xatol": 0.05})
-    return float(np.exp(found.x))
+    posterior, mode = _posterior_of(users, learnt, [0]), float(np.log(learnt.levels.user[0]))
+    least, most = (end - mode for end in VARIANCES)
+    found = scipy.optimize.minimize_scalar(lambda log: -posterior(log), bounds=(least, most), options={"xatol": 0.05})
+    return float(np.exp(mode + found.x))
 
 
-def variance_interval(users: Sequence[LevelRows], learnt: Learnt, line: int) -> tuple[float, float, float]:
-    """Variance between users of a line's weight as it was learnt, and its 90 % interval, all else being as learnt."""
-    posterior, grid = _posterior_of(users, learnt, line), np.linspace(*VARIANCES, GRID)
+def factor_interval(users: Sequence[LevelRows], learnt: Learnt, groups: Sequence[int]) -> tuple[float, float]:
+    """Ends of the 90 % interval of a factor of the variances between users of some groups, all else being as learnt."""
+    posterior, grid = _posterior_of(users, learnt, groups), np.linspace(-FACTOR, FACTOR, GRID)
     logs = np.array([posterior(log) for log in grid.tolist()])
     heights = np.exp(logs - logs.max())
     below = np.r_[0.0, np.cumsum(0.5 * (heights[1:] + heights[:-1]))]
     low, high = np.interp((0.05, 0.95), below / below[-1], grid).tolist()
-    return float(learnt.levels.user[line]), float(np.exp(low)), float(np.exp(high))
+    return float(np.exp(low)), float(np.exp(high))
 
 
-def _posterior_of(users: Sequence[LevelRows], learnt: Learnt, line: int) -> Callable[[float], float]:
-    """Log posterior density of the log variance between users of a line's weight, all else being as learnt."""
+def _posterior_of(users: Sequence[LevelRows], learnt: Learnt, groups: Sequence[int]) -> Callable[[float], float]:
+    """Log posterior density of the log factor of some groups' variances between users, all else being as learnt."""
     step = max(-(-len(users) // MOST_USERS), 1)
     evidence, theta = TwoLevelEvidence(users[::step]), learnt.levels.vector
+    chosen = len(learnt.levels.population) + np.asarray(groups)
     mean, sd = PRIORS["user"]
 
-    def log_density(log_variance: float) -> float:
-        theta[len(learnt.levels.population) + line] = log_variance
-        return evidence(theta, learnt.deviations[::step]).log - 0.5 * ((log_variance - mean) / sd) ** 2
+    def log_density(log: float) -> float:
+        moved = theta.copy()
+        moved[chosen] += log
+        prior = float((((moved[chosen] - mean) / sd) ** 2).sum())
+        return evidence(moved, learnt.deviations[::step]).log - 0.5 * prior
 
     return log_density
 

@@ -12,9 +12,10 @@ import numpy as np
 from kerneltrail.data import simulate
 from kerneltrail.data.simulate import MixedSimulation, MixedTruth
 from kerneltrail.gp.prediction import freedom_of
-from kerneltrail.gp.shared_curve import by_two_levels
-from kerneltrail.gp.two_level_search import variance_interval
-from kerneltrail.kernels import Pool
+from kerneltrail.gp.shared_curve import TwoLevels, by_two_levels
+from kerneltrail.gp.two_level import TwoLevelModel
+from kerneltrail.gp.two_level_search import factor_interval
+from kerneltrail.kernels import Array, Pool
 from kerneltrail.studies.bench.benchmark import Benchmark, Row, Tick, number, silent, text
 from kerneltrail.trajectory.fit import fit
 from kerneltrail.trajectory.model import TrajectoryModel
@@ -126,10 +127,25 @@ def _spread(made: MixedSimulation, model: TrajectoryModel, unit: float) -> Itera
         assert kept is not None  # there are few rows
         users.append(kept.with_y(kept.y + followed.state.shared(model, kept.X, None)))
     two = by_two_levels(model.mean, users, np.arange(len(users)))
+    own, d = _between(two), len(two.units.scale)
     reach = np.concatenate([user.X for user in made.train.raw]).std(axis=0)
     for j, true in enumerate(made.truth.between):
-        factor = unit * two.units.target_scale**2 / (1.0 if j == 0 else float(reach[j - 1]) ** 2)
-        if true > 0.0:
-            what = "variance of levels" if j == 0 else f"variance of slopes along x{j}"
-            estimate, low, high = variance_interval(two.rows, two.learnt, j)
-            yield what, true, (factor * estimate, factor * low, factor * high)
+        if true == 0.0:
+            continue
+        what = "variance of levels" if j == 0 else f"variance of slopes along x{j}"
+        curves = range(1 + d, 1 + 2 * d) if j == 0 else [d + j]
+        estimate = unit * float(own[j, j]) / (1.0 if j == 0 else float(reach[j - 1]) ** 2)
+        low, high = factor_interval(two.rows, two.learnt, [j, *curves])
+        yield what, true, (estimate, low * estimate, high * estimate)
+
+
+def _between(two: TwoLevels) -> Array:
+    """Covariance between users of level and slopes, per standard deviation, of lines and curves together.
+
+    A user's level is that of the constant and of all curves: which of them has it, few rows do not say.
+    """
+    model, designs, _ = TwoLevelModel.eliminated(two.rows, two.learnt.levels, two.learnt.deviations)
+    features, lines = np.concatenate(designs), 1 + len(two.units.scale)
+    straight = np.linalg.lstsq(features[:, :lines], features, rcond=None)[0]
+    between = two.learnt.levels.user[model.owner(model.grids)]
+    return np.asarray(two.units.target_scale**2 * (straight * between) @ straight.T)
