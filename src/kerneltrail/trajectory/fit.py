@@ -155,6 +155,8 @@ def fit(
         if settings.sharing == "joint":
             model, pilots = _shared(model, cohort.users, table, target, chains, runner)
         model, pilots = with_tails(model, pilots, cohort, table)
+    if model.mean is not None:  # the reward model has it by now
+        model = replace(model, mean=replace(model.mean, own=None))
     thetas = [each.vector for each in pilots.fitted]
     seconds = {"fits": fitted - began, "chains": time.perf_counter() - fitted}
     model = replace(model, diagnostics=replace(model.diagnostics, seconds=seconds))
