@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from kerneltrail.errors import NumericalError
 from kerneltrail.gp import two_level_search
 from kerneltrail.gp.two_level import LevelRows, Levels, TwoLevelEvidence
 from kerneltrail.gp.two_level_search import factor_interval, learn, learn_from_some, level_variance, prior_of
@@ -61,6 +62,20 @@ def test_the_variance_of_levels_is_that_of_the_search_and_falls_with_what_is_kno
     assert level_variance(everybody, learnt) == pytest.approx(learnt.levels.user[0], rel=0.1)
     assert level_variance(everybody, learnt) == pytest.approx(levels.var(), rel=0.4)
     assert level_variance(users(), learnt) < 0.05 * levels.var()
+
+
+def test_a_variance_that_cannot_be_computed_is_not_the_best(monkeypatch):
+    everybody = apart(users(), np.linspace(-1.0, 1.0, 12))
+    learnt = learn(everybody, noise="shared")
+    expected, plain = level_variance(everybody, learnt), TwoLevelEvidence.__call__
+
+    def fails(evidence, theta, deviations):
+        if theta[5] > np.log(2.0):  # the first variance between users, after five shared ones
+            raise NumericalError("too large")
+        return plain(evidence, theta, deviations)
+
+    monkeypatch.setattr(TwoLevelEvidence, "__call__", fails)
+    assert level_variance(everybody, learnt) == pytest.approx(expected, rel=0.2)
 
 
 def test_of_many_users_some_say_how_levels_differ(monkeypatch):

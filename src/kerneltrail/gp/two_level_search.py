@@ -170,7 +170,10 @@ def _posterior_of(users: Sequence[LevelRows], learnt: Learnt, groups: Sequence[i
         moved = theta.copy()
         moved[chosen] += log
         prior = float((((moved[chosen] - mean) / sd) ** 2).sum())
-        return evidence(moved, learnt.deviations[::step]).log - 0.5 * prior
+        try:
+            return evidence(moved, learnt.deviations[::step]).log - 0.5 * prior
+        except (NumericalError, np.linalg.LinAlgError):  # as in a search: such variances are not the best ones
+            return -np.inf
 
     return log_density
 

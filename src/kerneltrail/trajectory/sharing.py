@@ -108,7 +108,8 @@ def learn_together(model: TrajectoryModel, users: Sequence[User], table: MapTabl
                         mean = what_all_share(mean, seen, curves=model.settings.mean == "smooth")
                 centred = _centred(seen, mean)
             if mean is not None and reward is not None:
-                mean, reward = known_weights(mean, reward) or learn_weights(centred, fitted, mean, reward)
+                known = known_weights(mean, reward)
+                mean, reward = known or learn_weights(centred, fitted, mean, reward)
                 centred = _centred(seen, mean)
             for node in model.nodes:
                 try:
@@ -125,7 +126,7 @@ def learn_together(model: TrajectoryModel, users: Sequence[User], table: MapTabl
                 members[node.mask] = [
                     replace(each, theta=theta) for each, theta in zip(members[node.mask], thetas, strict=True)
                 ]
-            if (mean is None or reward is None or mean.own is not None) and drawing is None:
+            if (mean is None or reward is None or known is not None) and drawing is None:
                 break
     nodes = tuple(replace(node, group=groups[node.mask]) for node in model.nodes)
     pilots = Pilots(tuple(centred), tuple(_fitted(model, members)))
