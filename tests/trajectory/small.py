@@ -44,6 +44,7 @@ def small_model(*, reward=None, allow_empty=False, settings=None, scaling="group
         sharing="separate",
         walk="once",
         tails="normal",
+        shape="none",
         alpha=0.7,
         keep=0.9,
         refine=100,

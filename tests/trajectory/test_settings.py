@@ -34,6 +34,7 @@ OTHER = Settings(
     sharing="separate",
     walk="once",
     tails="robust",
+    shape="none",
     refine=10,
     seed=4,
     maps=MapSettings(3, 5, 1e-5, 1e-4),

@@ -39,7 +39,7 @@ def table(count=3, ends=(3, 7), pool=POOL, **others):
 
 def settings(**changes):
     """Small ones; what users share from each one's own fit, and Normal tails, unless `changes` say otherwise."""
-    plain = {"evidence": "laplace", "sharing": "separate", "tails": "normal"}
+    plain = {"evidence": "laplace", "sharing": "separate", "tails": "normal", "shape": "none"}
     return Settings(**{"chains": 2, "sweeps": 32, "check": 8, "largest": 2, "maps": QUICK, **plain, **changes})
 
 

@@ -25,10 +25,10 @@ from kerneltrail.evaluation.predicted import (
     PREDICTED,
     TABLE_ROW,
     acted_columns,
+    before_draw,
     predicted_columns,
     under_both,
 )
-from kerneltrail.gp import Prediction
 from kerneltrail.kernels import Array
 from kerneltrail.methods.trajectory import TrajectoryMethod
 from kerneltrail.names import nearest, unused
@@ -232,7 +232,7 @@ def _predict(model: TrajectoryModel, user: NewUser, rows: UnlabelledRows) -> _Pr
     if model.takes_action:
         assignment, chance = _assignment(model, rows)
         both = under_both(user, rows.X, assignment)
-        numbers = predicted_columns(_averaged(both, chance))
+        numbers = predicted_columns(before_draw(both, chance))
         numbers |= acted_columns(both, user.advantage(rows.X), assignment.available)
         undrawn = int(np.sum(np.isnan(assignment.action) & (assignment.available != 0.0)))
     else:
@@ -254,18 +254,6 @@ def _assignment(model: TrajectoryModel, rows: UnlabelledRows) -> tuple[Assignmen
         probability = np.where(np.isnan(probability), typical, probability)
     chance = np.where(available == 0.0, 0.0, np.where(np.isnan(action), probability, action))
     return Assignment(action, None if typical is None else probability, available), chance
-
-
-def _averaged(both: tuple[Prediction, Prediction], chance: Array) -> Prediction:
-    """The prediction where the action is taken with that chance, by its mean and variance."""
-    without, acted = both
-    mean = (1.0 - chance) * without.mean + chance * acted.mean
-    within = (1.0 - chance) * without.variance + chance * acted.variance
-    variance = within + chance * (1.0 - chance) * (acted.mean - without.mean) ** 2
-    freedom = without.freedom
-    if freedom is not None and acted.freedom is not None:
-        freedom = (1.0 - chance) * freedom + chance * acted.freedom
-    return Prediction(mean, variance, without.noise, freedom=freedom)
 
 
 def _gathered(

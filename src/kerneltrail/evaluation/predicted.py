@@ -15,7 +15,7 @@ from kerneltrail.trajectory.advantage import Advantage
 from kerneltrail.trajectory.new_user import NewUser
 
 PREDICTED = ("mean", "sd", "lower_50", "upper_50", "lower_90", "upper_90")
-"""Columns of a prediction: mean and standard deviation of a new observation, its central 50 % and 90 % intervals."""
+"""Columns of a prediction: mean and standard deviation of a new observation, its 50 % and 90 % intervals."""
 
 ACTED = (
     "mean_action_0", "mean_action_1", "advantage", "advantage_lower_90", "advantage_upper_90", "advantage_positive",
@@ -46,6 +46,18 @@ def under_both(user: NewUser, X: Array, assignment: Assignment) -> tuple[Predict
         user.predict(X, action=replace(assignment, action=nothing)),
         user.predict(X, action=replace(assignment, action=everything)),
     )
+
+
+def before_draw(both: tuple[Prediction, Prediction], chance: Array) -> Prediction:
+    """The prediction where the action is taken with that chance, by its mean and variance."""
+    without, acted = both
+    mean = (1.0 - chance) * without.mean + chance * acted.mean
+    within = (1.0 - chance) * without.variance + chance * acted.variance
+    variance = within + chance * (1.0 - chance) * (acted.mean - without.mean) ** 2
+    freedom = without.freedom
+    if freedom is not None and acted.freedom is not None:
+        freedom = (1.0 - chance) * freedom + chance * acted.freedom
+    return Prediction(mean, variance, without.noise, freedom=freedom, shape=without.shape)
 
 
 def acted_columns(

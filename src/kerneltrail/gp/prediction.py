@@ -13,11 +13,16 @@ from numpy.typing import ArrayLike, NDArray
 from kerneltrail.data.arrays import finite_numbers, real_numbers
 from kerneltrail.data.frames import frame_like
 from kerneltrail.errors import DataError, NumericalError
+from kerneltrail.gp.bell import Bell
 from kerneltrail.gp.mixture import NormalMixture
+from kerneltrail.gp.outcome_shape import OutcomeShape
 from kerneltrail.kernels.composition import Product
 from kerneltrail.kernels.phrases import counted, number
 
 Array = NDArray[np.float64]
+
+TINY = 1e-15
+"""Least probability below an outcome, and above it, of which a Normal score is told where outcomes have a shape."""
 
 
 @dataclass(frozen=True)
@@ -31,6 +36,8 @@ class Prediction:
         given: the frame that the rows came in, if they did; `to_frame` answers in its kind.
         freedom: degrees of freedom of a new observation, (m,), more than 2: a Student-t of the stated mean and
             variance, where the noise is not known for certain or observations have heavy tails. None: a Normal.
+        shape: which outcomes there are, where that is no Normal's or Student-t's: intervals, densities and draws of
+            new observations have it (method (76)); `mean` and `sd` are those without it.
     """
 
     mean: Array
@@ -38,6 +45,7 @@ class Prediction:
     noise: float
     given: Any = field(default=None, compare=False, repr=False)
     freedom: Array | None = None
+    shape: OutcomeShape | None = None
 
     def __len__(self) -> int:
         return len(self.mean)
@@ -58,8 +66,15 @@ class Prediction:
         """Standard deviation of a new observation, (m,)."""
         return np.sqrt(self.total)
 
+    @property
+    def bell(self) -> Bell:
+        """The distribution of a new observation without its shape: a Student-t of the stated variance, or a Normal."""
+        if self.freedom is None:
+            return Bell(self.mean, self.sd, np.full(len(self), np.inf))
+        return Bell(self.mean, np.sqrt(self.total * (self.freedom - 2.0) / self.freedom), self.freedom)
+
     def interval(self, level: float = 0.9, *, noise: bool = True) -> tuple[Array, Array]:
-        """The central interval that holds a new observation with probability `level`: (lower, upper), each (m,).
+        """The shortest interval that holds a new observation with probability `level`: (lower, upper), each (m,).
 
         Without `noise`, that of the function.
 
@@ -68,22 +83,20 @@ class Prediction:
         """
         if not 0.0 < level < 1.0:
             raise DataError(f"the level of an interval lies between 0 and 1, got {level}")
+        if noise and self.shape is not None:
+            return self.shape.interval(self.bell, level)
         if noise and self.freedom is not None:
-            half = scipy.special.stdtrit(self.freedom, 0.5 + 0.5 * level) * self._scale
+            half = scipy.special.stdtrit(self.freedom, 0.5 + 0.5 * level) * self.bell.scale
         else:
             half = float(scipy.special.ndtri(0.5 + 0.5 * level)) * np.sqrt(self.total if noise else self.variance)
         return self.mean - half, self.mean + half
 
-    @property
-    def _scale(self) -> Array:
-        """Of the Student-t of a new observation: its variance is ν/(ν-2) times the square."""
-        assert self.freedom is not None
-        return np.sqrt(self.total * (self.freedom - 2.0) / self.freedom)
-
     def draws(self, size: int, rng: np.random.Generator, *, noise: bool = True) -> Array:
         """Draws of new observations, row by row, (size, m); without `noise`, of the function at each row by itself."""
+        if noise and self.shape is not None:
+            return self.shape.draws(self.bell, size, rng)
         if noise and self.freedom is not None:
-            return self.mean + self._scale * rng.standard_t(self.freedom, (size, len(self.mean)))
+            return self.mean + self.bell.scale * rng.standard_t(self.freedom, (size, len(self.mean)))
         spread = np.sqrt(self.total if noise else self.variance)
         return self.mean + spread * rng.standard_normal((size, len(self.mean)))
 
@@ -101,11 +114,14 @@ class Prediction:
         >>> Prediction(np.array([5.0]), np.array([3.0]), 1.0).normal_scores([8.0])
         array([1.5])
         """
-        residual = np.asarray(y, dtype=np.float64) - self.mean
+        target = np.asarray(y, dtype=np.float64)
+        if self.shape is not None:
+            return np.asarray(scipy.special.ndtri(np.clip(self.shape.below(self.bell, target), TINY, 1.0 - TINY)))
+        residual = target - self.mean
         if self.freedom is None:
             return residual / np.sqrt(self.total)
         # By the lower tail, which does not round to 1.
-        below = scipy.special.stdtr(self.freedom, -np.abs(residual) / self._scale)
+        below = scipy.special.stdtr(self.freedom, -np.abs(residual) / self.bell.scale)
         return np.asarray(-np.sign(residual) * scipy.special.ndtri(below))
 
     def log_density(self, y: ArrayLike) -> Array:
@@ -113,10 +129,9 @@ class Prediction:
         target = finite_numbers(y, "targets")
         if target.shape != self.mean.shape:
             raise DataError(f"a prediction at {len(self.mean)} rows needs as many targets, got shape {target.shape}")
-        residual = target - self.mean
-        if self.freedom is not None:
-            return student_log_density(residual / self._scale, self.freedom) - np.log(self._scale)
-        return -0.5 * (np.log(2.0 * np.pi * self.total) + residual**2 / self.total)
+        if self.shape is not None:
+            return self.shape.log_density(self.bell, target)
+        return self.bell.log_density(target)
 
 
 def averaged(
@@ -143,17 +158,6 @@ def averaged(
 
 FEWEST = 3.0
 """Least degrees of freedom of a prediction: with fewer, its variance is hardly finite."""
-
-
-def student_log_density(z: Array, freedom: ArrayLike) -> Array:
-    """Log density of a Student-t at z.
-
-    >>> float(np.round(student_log_density(np.array([0.0]), 1.0)[0], 6)) == round(float(-np.log(np.pi)), 6)
-    True
-    """
-    nu = np.asarray(freedom, dtype=np.float64)
-    constant = scipy.special.gammaln(0.5 * (nu + 1.0)) - scipy.special.gammaln(0.5 * nu) - 0.5 * np.log(np.pi * nu)
-    return np.asarray(constant - 0.5 * (nu + 1.0) * np.log1p(z**2 / nu))
 
 
 def freedom_of(spread: ArrayLike) -> Array:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from kerneltrail.gp.prediction import freedom_of
-from kerneltrail.kernels.phrases import capitalised
+from kerneltrail.kernels.phrases import capitalised, number, with_unit
 from kerneltrail.report.description import Description, Sentence
 from kerneltrail.report.terms import Terms
 from kerneltrail.trajectory.graph import LearntGraph
@@ -30,7 +30,7 @@ NEAR = 0.1
 
 
 def group_description(model: LearntGraph) -> Description:
-    """A sentence for each covariate, the largest effects first, and one for outcomes far out, if there are such.
+    """A sentence for each covariate, the largest effects first, and one for outcomes that are no bell, if they are not.
 
     There are none for models that keep no pilot users' effects.
     """
@@ -40,7 +40,7 @@ def group_description(model: LearntGraph) -> Description:
     order = sorted(by_covariate, key=lambda name: (-_weight(by_covariate[name]), name))
     terms = Terms(model.schema)
     found = [Sentence(_sentence(name, by_covariate[name], terms), covariates=(name,)) for name in order]
-    return Description((*found, *map(Sentence, _tails(model) if found else ())))
+    return Description((*found, *map(Sentence, (*_tails(model), *_shape(model, terms)) if found else ())))
 
 
 def _tails(model: LearntGraph) -> list[str]:
@@ -57,6 +57,21 @@ def _tails(model: LearntGraph) -> list[str]:
             "lay nearer: the pilot users' next rows were predicted better so."
         )
     return [text]
+
+
+def _shape(model: LearntGraph, terms: Terms) -> list[str]:
+    """How outcomes are spread, if not like a bell."""
+    shape = model.shape
+    if shape is None:
+        return []
+    unit = model.schema.unit(model.schema.target)
+    ends = (("lowest", shape.floor), ("highest", shape.ceiling))
+    many = [f"the {word}, {with_unit(number(end), unit)}" for word, end in ends if end is not None]
+    found = f"in many rows it is exactly {' or '.join(many)}" if many else "some values are rarer than others near them"
+    return [
+        f"{terms.subject} is not spread evenly around what is predicted: {found}. Intervals of new rows are learnt "
+        "from that; the effects above are on the mean."
+    ]
 
 
 def _freedom(model: LearntGraph) -> str:

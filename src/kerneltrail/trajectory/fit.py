@@ -33,6 +33,7 @@ from kerneltrail.trajectory.graph import Diagnostics
 from kerneltrail.trajectory.learnt_nodes import average_of, nodes_of
 from kerneltrail.trajectory.map_table import MapTable, block_of
 from kerneltrail.trajectory.model import TrajectoryModel
+from kerneltrail.trajectory.outcomes import with_shape
 from kerneltrail.trajectory.pilot_effects import pilot_effects
 from kerneltrail.trajectory.sampler.chains import SAMPLING, Chain, ChainTarget, FitProgress, run_chains
 from kerneltrail.trajectory.sampler.checkpoint import Checkpoint
@@ -155,6 +156,7 @@ def fit(
         if settings.sharing == "joint":
             model, pilots = _shared(model, cohort.users, table, target, chains, runner)
         model, pilots = with_tails(model, pilots, cohort, table)
+        model = with_shape(model, cohort)
     if model.mean is not None:  # the reward model has it by now
         model = replace(model, mean=replace(model.mean, own=None))
     thetas = [each.vector for each in pilots.fitted]

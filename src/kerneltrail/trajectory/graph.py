@@ -12,6 +12,7 @@ import numpy as np
 from kerneltrail.data import PilotSummary, Scaler, Schema
 from kerneltrail.errors import DataError
 from kerneltrail.gp import Reward
+from kerneltrail.gp.outcome_shape import OutcomeShape
 from kerneltrail.gp.population import PopulationMean
 from kerneltrail.gp.student import Drawing
 from kerneltrail.kernels import Array, Composition, Hyperparameters, Pool, Priors
@@ -132,6 +133,7 @@ class LearntGraph:
         stretch: factor of the standard deviation of predictions after the first batch (method (74)).
         drawing: how outcomes are drawn in around what a user's rows say (method §8.7); None for never. The noise of
             groups is that of outcomes as they are.
+        shape: which outcomes there are, where that is no bell (method (76)); None for a Normal or a Student-t.
         averaged: what all sampled structures say together; None where new users are followed by the chosen one.
     """
 
@@ -152,6 +154,7 @@ class LearntGraph:
     tails_interval: tuple[float, float] | None = None
     stretch: float = 1.0
     drawing: Drawing | None = None
+    shape: OutcomeShape | None = None
 
     def reward_after(self, rows: int) -> Reward | None:
         """The reward model of a user of whom so many rows are known: fewer say less of the level (method (73))."""

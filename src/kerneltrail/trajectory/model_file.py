@@ -14,15 +14,15 @@ from kerneltrail.data import Schema
 from kerneltrail.data.schema import LATER
 from kerneltrail.errors import ModelFileError
 from kerneltrail.gp import Reward
-from kerneltrail.gp.student import Drawing
 from kerneltrail.kernels import Composition, Pool, Prior, Priors, layout_of, parse
 from kerneltrail.store.container import Arrays, digest_of, pack, unpack
 from kerneltrail.store.digest import described
 from kerneltrail.store.validate import Malformed, array, conform, reading
 from kerneltrail.trajectory.effects import PILOT_ROW
-from kerneltrail.trajectory.graph import LIGHT, Averaged, Diagnostics, LearntGraph, Node
+from kerneltrail.trajectory.graph import Averaged, Diagnostics, LearntGraph, Node
 from kerneltrail.trajectory.map_table import Group
 from kerneltrail.trajectory.mean_file import arrays_of_mean, decode_mean
+from kerneltrail.trajectory.outcome_file import decode_drawing, decode_shape, decode_tails
 from kerneltrail.trajectory.sampler.joint import Structure
 from kerneltrail.trajectory.settings import CANDIDATES, Settings
 
@@ -40,6 +40,7 @@ _LATER = (
     ("sharing", "separate"),
     ("walk", "once"),
     ("tails", "normal"),
+    ("shape", "none"),
     ("slopes", ()),
     ("covariance", None),
     ("paths", "overlapping"),
@@ -113,8 +114,7 @@ def _fingerprint(model: LearntGraph) -> str:
         facts["tails"] = model.tails
     if model.stretch != 1.0:
         facts["stretch"] = model.stretch
-    if model.drawing is not None:
-        facts["drawing"] = content["drawing"]
+    facts |= {name: content[name] for name in ("drawing", "shape") if name in content}
     if model.averaged is not None:
         facts["averaged"] = [node.composition.text for node in model.averaged.nodes]
     used = {name: array for name, array in arrays.items() if name.startswith(("nodes.", "mean.", "averaged."))}
@@ -159,6 +159,8 @@ def _encode(model: LearntGraph) -> tuple[dict[str, Any], dict[str, NDArray[Any]]
     if model.drawing is not None:
         drawing = model.drawing
         content["drawing"] = {"freedom": drawing.freedom} | ({"alike": drawing.alike} if drawing.alike != 1.0 else {})
+    if model.shape is not None:
+        content["shape"] = asdict(model.shape)
     if model.mean is not None:
         content["mean"] = {"penalty": model.mean.penalty}
         arrays |= arrays_of_mean(model.mean)
@@ -204,7 +206,7 @@ def _decode(content: Mapping[str, Any], arrays: Arrays, kind: type[Model]) -> Mo
     structures = _decode_structures(content, masks, arrays)
     reward, chains = content["reward"], content["diagnostics"]
     shape = (None, chains["sweeps"])
-    tails, interval, stretch = _decode_tails(content.get("tails", {"spread": 0.0}))
+    tails, interval, stretch = decode_tails(content.get("tails", {"spread": 0.0}))
     traces = {name: array(arrays, f"diagnostics.traces.{name}", shape) for name in chains["traces"]}
     model = kind(
         schema=Schema.from_json(content["schema"]),
@@ -224,7 +226,8 @@ def _decode(content: Mapping[str, Any], arrays: Arrays, kind: type[Model]) -> Mo
         tails=tails,
         tails_interval=interval,
         stretch=stretch,
-        drawing=_decode_drawing(content.get("drawing")),
+        drawing=decode_drawing(content.get("drawing")),
+        shape=decode_shape(content.get("shape")),
         averaged=_decode_averaged(content.get("averaged"), len(nodes), compositions, masks, arrays),
     )
     _check(model)
@@ -249,38 +252,6 @@ def _check(model: LearntGraph) -> None:
             raise Malformed("the reward model has a variance that is not finite")
     if model.mean is not None:
         model.mean.at(rows, action)  # refuses weights of other columns
-
-
-def _decode_drawing(stored: Any) -> Drawing | None:
-    """Models whose outcomes are not drawn in do not speak of it."""
-    if stored is None:
-        return None
-    conform(stored, {"freedom": float}, "its drawing in of outcomes")
-    if not 2.0 < stored["freedom"] < np.inf:
-        raise Malformed("the degrees of freedom by which it draws outcomes in are not a number above 2")
-    alike = stored.get("alike", 1.0)  # of files of before
-    conform(alike, float, "how alike users' noises are to it")
-    if not 0.0 < alike <= 1.0:
-        raise Malformed("the share of the variance of noises between users is not a number above 0 and up to 1")
-    return Drawing(stored["freedom"], alike)
-
-
-def _decode_tails(stored: Any) -> tuple[float, tuple[float, float] | None, float]:
-    """Files of before do not speak of them, or not of their interval."""
-    conform(stored, {"spread": float}, "its tails")
-    interval = stored.get("interval")
-    stretch = stored.get("stretch", 1.0)
-    conform({"interval": interval, "stretch": stretch}, {"interval": list[float] | None, "stretch": float}, "its tails")
-    if not 1.0 <= stretch < np.inf:
-        raise Malformed("its tails make predictions narrower, or endlessly wide")
-    values = [stored["spread"], *(interval or ())]
-    if not all(LIGHT <= value < np.inf for value in values):
-        raise Malformed("the heaviness of its tails is not a variance")
-    if interval is None:
-        return stored["spread"], None, stretch
-    if len(interval) != 2 or interval[0] > interval[1]:
-        raise Malformed("the interval of its tails is not a lower and an upper end")
-    return stored["spread"], (interval[0], interval[1]), stretch
 
 
 def _decode_cut(stored: Mapping[str, Any]) -> dict[str, float]:

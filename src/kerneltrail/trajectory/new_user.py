@@ -1,7 +1,6 @@
 """Selection for a new user (method §7; paper, Algorithm 1): a walk on the learnt graph, batch by batch, not retrained.
 
-`greedy` takes, of the current composition and its children, the one with the largest evidence: a wrong turn is for
-ever.
+`greedy` takes, of the current composition and its children, the one with the largest evidence, wrong turns for ever.
 `filter` keeps probabilities over all nodes, can come back, says how sure it is, and averages predictions.
 """
 
@@ -52,8 +51,8 @@ CHANGEABLE = ("selection", "memory", "refine")
 class NewUser:
     """Somebody followed online. `update` with each batch; ask for `composition`, `probabilities`, `predict`.
 
-    Covariates and targets are in data units throughout. Unlike the values of this
-    package a user changes; `copy` is independent.
+    Covariates and targets are in data units throughout. Unlike the values of this package a user changes; `copy` is
+    independent.
     An update replaces the immutable state as its last act: one that fails changes nothing, and answers given while
     another thread updates are those before it or those after it. Updates from several threads come one after the other.
     """
@@ -310,6 +309,7 @@ class NewUser:
             float(self._scaler.inverse_variance(np.array([prediction.noise]))[0]),
             None if named is None else named.given,
             prediction.freedom,
+            self.model.shape,
         )
 
     def _ahead(self, state: UserState, scaled: Array, assignment: Assignment | None) -> Prediction:

@@ -27,6 +27,7 @@ StructureUse = Literal["chosen", "averaged"]
 Mean = Literal["automatic", "none", "population", "smooth"]
 Sharing = Literal["joint", "separate"]
 Tails = Literal["automatic", "normal", "student", "robust"]
+ShapeOf = Literal["automatic", "none"]
 Walk = Literal["once", "again"]
 
 CANDIDATES = 128
@@ -89,6 +90,8 @@ class Settings:
             pilot users' heavy tails in it (method (53)), or a Normal where theirs are lighter; ``robust``, the same
             with outcomes far out drawn in; or ``automatic``, ``student``, and ``robust`` where that predicts
             heavy-tailed pilot users better.
+        shape: of outcomes: ``automatic``, as pilot users' lie in their predictions, where users who are left out are
+            predicted better so (method (76)); or ``none``.
         refine: rows up to which a new user's hyperparameters are refined; later rows use what was found.
         seed: of the chains.
         maps: settings of the MAP searches.
@@ -120,6 +123,7 @@ class Settings:
     sharing: Sharing = "joint"
     walk: Walk = "again"
     tails: Tails = "automatic"
+    shape: ShapeOf = "automatic"
     refine: int = 400
     seed: int = 0
     maps: MapSettings = field(default_factory=MapSettings)
@@ -147,7 +151,7 @@ class Settings:
         hints = get_type_hints(Settings)
         named = (
             "selection", "memory", "start", "margin_of", "choice", "scope", "mean", "paths", "structure", "sharing",
-            "walk", "tails",
+            "walk", "tails", "shape",
         )  # fmt: skip
         choices = {name: get_args(hints[name]) for name in named}
         for name, allowed in {"evidence": tuple(EVIDENCES), **choices}.items():
@@ -189,6 +193,7 @@ class Settings:
             sharing="separate",
             walk="once",
             tails="normal",
+            shape="none",
             sweeps=300,
             rhat=1.0001,  # never early: its chains do not agree, and R-hat of a moving target says little
         )
@@ -237,6 +242,7 @@ class Settings:
             "sharing": "separate",
             "walk": "once",
             "tails": "normal",
+            "shape": "none",
         }  # of files that do not state them
         return cls(**{**before, **dict(stored), "maps": maps})
 

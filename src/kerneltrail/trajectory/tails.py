@@ -16,17 +16,15 @@ import scipy
 
 from kerneltrail.data import Cohort, User
 from kerneltrail.engines import one_blas_thread
-from kerneltrail.errors import KerneltrailError
-from kerneltrail.gp.prediction import freedom_of, student_log_density
+from kerneltrail.gp.bell import student_log_density
+from kerneltrail.gp.prediction import freedom_of
 from kerneltrail.gp.student import Drawing
 from kerneltrail.kernels import Array
 from kerneltrail.trajectory.graph import LIGHT
 from kerneltrail.trajectory.map_table import MapTable
 from kerneltrail.trajectory.model import TrajectoryModel
+from kerneltrail.trajectory.pilot_predictions import predicted_batches, some_of
 from kerneltrail.trajectory.sharing import Pilots, learn_together
-
-MOST_USERS = 40
-"""Pilot users who are followed: one number needs no more."""
 
 SPREADS = tuple(0.95 * (i / 32) ** 2 for i in range(33))
 """Values of the heaviness that are tried: 0.2 is about 11 degrees of freedom, 0.75 about 3½, 0.95 three."""
@@ -97,7 +95,7 @@ def with_tails(
     kind = model.settings.tails
     if kind == "normal":
         return model, pilots
-    users = cohort.raw[:: max(-(-len(cohort.raw) // MOST_USERS), 1)]
+    users = some_of(cohort.raw)
 
     def learnt(start: TrajectoryModel) -> tuple[float, float, TrajectoryModel]:
         residuals, error, width = _residuals(replace(start, tails=0.0), users)
@@ -201,20 +199,7 @@ def _residuals(model: TrajectoryModel, users: Sequence[User]) -> tuple[list[Resi
     groups: list[list[Residuals]] = [[], []]
     errors, widths = [np.zeros(0)], [np.zeros(0)]
     for user in users:
-        followed = model.new_user(user.name)
-        for t in range(1, user.batches + 1):
-            batch = user.batch(t)
-            action = batch.assignment if model.takes_action else None
-            try:
-                ahead = followed.predict(batch.X, action=action)
-                if t < user.batches:
-                    followed.update(batch.X, batch.y, action=action)
-            except (
-                KerneltrailError,
-                ArithmeticError,
-                ValueError,
-            ):  # a finished fit is worth more than one user's tails
-                break
+        for t, batch, ahead in predicted_batches(model, user):
             assert ahead.freedom is not None  # its tails are not Normal
             errors.append(batch.y - ahead.mean)
             widths.append(np.log(ahead.sd))

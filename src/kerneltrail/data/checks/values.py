@@ -230,9 +230,9 @@ def piles(data: Inspection) -> Iterator[Finding]:
 
 
 _ZEROS = (
-    "Two things are mixed: whether there is anything at all, and how much. One bell curve follows neither well: its "
-    "intervals reach below the smallest value. Either fit twice, on a column of 0 and 1 for whether there is anything "
-    "and on the other rows for how much; or keep it as it is and read the intervals with care."
+    "Two things are mixed: whether there is anything at all, and how much. Intervals are learnt as outcomes lie, so "
+    "they do not reach below the smallest value; but effects are on the mean of both. To tell the two apart, fit "
+    "twice: on a column of 0 and 1 for whether there is anything, and on the other rows for how much."
 )
 _CEILING = (
     "It looks like the end of a scale, or a device's limit: values beyond it were cut off, which a model cannot know. "

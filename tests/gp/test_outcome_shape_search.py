@@ -1,0 +1,120 @@
+"""The shape of outcomes learnt: against a general optimiser, and against shapes that are known."""
+
+import numpy as np
+import pytest
+from scipy import optimize, special
+
+from kerneltrail.gp.bell import Bell
+from kerneltrail.gp.outcome_shape import OutcomeShape
+from kerneltrail.gp.outcome_shape_search import PENALTY, Predicted, _edges, _left_out, _Rows, _weights, learn_shape
+
+TRUTH = OutcomeShape((-1.5, 0.1, 1.5, 2.9, 4.3, 5.8), (-6.0, 2.9, -3.0, 1.3, 2.0, 0.7, -4.0), floor=-0.7)
+
+
+def bells(count, rows, rng, heavy=np.inf):
+    mean = 3.0 + rng.standard_normal(count)[:, None] + rng.standard_normal((count, rows))
+    return [Bell(each, np.full(rows, 2.0), np.full(rows, heavy)) for each in mean]
+
+
+def shaped(count, rows, seed=0):
+    """Users whose outcomes have a known shape: those in the stretch of zeros are exactly that."""
+    rng = np.random.default_rng(seed)
+    users = []
+    for bell in bells(count, rows, rng):
+        y = TRUTH.draws(bell, 1, rng)[0]
+        users.append(Predicted(bell, np.where(y < 0.1, -0.7, y)))
+    return users
+
+
+def unshaped(count, rows, seed=0, heavy=np.inf):
+    rng = np.random.default_rng(seed)
+    noise = rng.standard_normal if np.isinf(heavy) else lambda size: rng.standard_t(heavy, size)
+    return [Predicted(bell, bell.mean + bell.scale * noise(rows)) for bell in bells(count, rows, rng, heavy)]
+
+
+def test_weights_are_those_of_a_general_optimiser():
+    users = shaped(8, 30)
+    y = np.concatenate([user.y for user in users])
+    bell = Bell(*map(np.concatenate, zip(*(user.bell for user in users), strict=True)))
+    rows = _Rows.of(bell, y, _edges(y))
+
+    def loss(weights):
+        total = special.logsumexp(rows.log + weights, axis=1)
+        return float(np.sum(total - weights[rows.place]) + 0.5 * PENALTY * weights @ weights)
+
+    expected = optimize.minimize(loss, np.zeros(rows.log.shape[1]), method="BFGS", options={"gtol": 1e-6})
+    np.testing.assert_allclose(_weights(rows), expected.x, atol=1e-4)
+
+
+def test_weights_are_found_from_few_rows_far_out():
+    """Newton's first step would be far too long: all outcomes where hardly any was predicted."""
+    bell = Bell(np.zeros(50), np.full(50, 0.1), np.full(50, np.inf))
+    rows = _Rows.of(bell, np.full(50, 5.0), np.array([1.0, 2.0, 3.0]))
+    weights = _weights(rows)
+    shares = special.softmax(rows.log + weights, axis=1).sum(axis=0)
+    np.testing.assert_allclose(np.bincount(rows.place, minlength=4) - shares - PENALTY * weights, 0.0, atol=1e-5)
+
+
+def test_a_shape_that_is_there_is_found():
+    users = shaped(20, 100)
+    found = learn_shape(users)
+    assert found is not None
+    assert found.floor == -0.7
+    assert found.ceiling is None
+    fresh = shaped(20, 100, seed=1)
+    gap, plain = ([], [])
+    for user in fresh:
+        gap.append(TRUTH.log_density(user.bell, user.y) - found.log_density(user.bell, user.y))
+        plain.append(TRUTH.log_density(user.bell, user.y) - user.bell.log_density(user.y))
+    assert np.mean(plain) > 0.4
+    assert abs(np.mean(gap)) < 0.15  # stretches are not where the truth has them
+    ends = [(user.y, *found.interval(user.bell, 0.9)) for user in fresh]
+    assert 0.87 <= np.mean([np.mean((low <= y) & (y <= high)) for y, low, high in ends]) <= 0.95
+
+
+@pytest.mark.parametrize("heavy", [np.inf, 4.0])
+def test_outcomes_that_are_the_bell_have_no_shape(heavy):
+    """Twenty sets of users whose outcomes are as predicted: none may have a shape (the rule asks for two standard
+    errors and a hundredth of a nat of users who were left out, which is rarer than one in a thousand)."""
+    assert [learn_shape(unshaped(10, 40, seed, heavy)) for seed in range(20)] == [None] * 20
+
+
+def test_predictions_that_are_too_narrow_are_widened_with_the_shape():
+    users = [Predicted(user.bell.wider(0.7), user.y) for user in shaped(20, 60)]
+    found = learn_shape(users)
+    assert found is not None
+    assert found.width > 1.2
+
+
+def test_users_who_are_left_out_say_nothing_of_their_own_weights():
+    users = shaped(5, 30)
+    y = np.concatenate([user.y for user in users])
+    bell = Bell(*map(np.concatenate, zip(*(user.bell for user in users), strict=True)))
+    groups = np.repeat(np.arange(5), 30)
+    edges = _edges(y)
+    moved = y.copy()
+    moved[:30] = -0.7
+    before, after = (_left_out(bell, each, edges, groups) for each in (y, moved))
+    rest = _weights(_Rows(np.log(bell.stretches(edges))[30:], np.searchsorted(edges, y[30:]).astype(np.int64)))
+    shape = OutcomeShape(tuple(edges), tuple(rest))
+    first = Bell(*(part[:30] for part in bell))
+    np.testing.assert_allclose(before[:30], shape.log_density(first, y[:30]), rtol=1e-9)
+    np.testing.assert_allclose(after[:30], shape.log_density(first, moved[:30]), rtol=1e-9)
+
+
+def test_the_lowest_and_the_highest_outcome_of_many_are_inside_stretches_of_their_own():
+    y = np.concatenate([np.zeros(40), np.random.default_rng(0).uniform(0.0, 10.0, 60), np.full(20, 10.0)])
+    edges = _edges(y)
+    assert edges[0] < 0.0 < edges[1]
+    assert edges[-2] < 10.0 < edges[-1]
+
+
+@pytest.mark.parametrize("users", [[], shaped(2, 50), [Predicted(user.bell, np.ones(50)) for user in shaped(5, 50)]])
+def test_few_users_and_constant_outcomes_have_no_shape(users):
+    assert learn_shape(users) is None
+
+
+def test_a_user_without_rows_changes_nothing():
+    nobody = Predicted(Bell(np.zeros(0), np.zeros(0), np.zeros(0)), np.zeros(0))
+    users = shaped(6, 40)
+    assert learn_shape([*users, nobody]) == learn_shape(users)
