@@ -20,7 +20,10 @@ NEXT, _, NEXT_A = rows(6, seed=3)
 GREEDY = "trajectory, greedy"
 """The trajectory model with another selection than the model's own."""
 
-IN_PIECES = ("mean", "linear", "lmm", "se-ard", "pooled", "pooled-mean", "hgp", "final", "memoryless", "cks")
+IN_PIECES = (
+    "mean", "linear", "lmm", "lmm-shaped", "se-ard", "pooled", "pooled-mean", "hgp", "hgp-shaped", "final",
+    "memoryless", "cks",
+)  # fmt: skip
 """Methods that promise that only the rows matter, not where the batches end."""
 
 
@@ -72,7 +75,7 @@ def test_probabilities_are_of_the_composition_selected_or_none_are_said(made):
         assert sum(said.values()) == pytest.approx(1.0)
         assert said[user.composition] == max(said.values())
     else:
-        assert made.method in ("mean", "linear", "lmm", "cks", "shrinkage")
+        assert made.method in ("mean", "linear", "lmm", "lmm-shaped", "cks", "shrinkage")
     assert hyperparameter_count(user) >= 1
 
 

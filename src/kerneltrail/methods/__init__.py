@@ -12,6 +12,7 @@ from kerneltrail.methods import linear as _linear  # noqa: F401
 from kerneltrail.methods import ard as _ard  # noqa: F401
 from kerneltrail.methods import pooled as _pooled  # noqa: F401
 from kerneltrail.methods import hgp as _hgp  # noqa: F401
+from kerneltrail.methods import shaped as _shaped  # noqa: F401
 from kerneltrail.methods import final as _final  # noqa: F401
 from kerneltrail.methods import stratified as _stratified  # noqa: F401
 from kerneltrail.methods import memoryless as _memoryless  # noqa: F401
