@@ -7,7 +7,7 @@ from kerneltrail.report import figures
 from kerneltrail.report.figures import Curve, Dots, Panel
 
 X = np.linspace(0.0, 10.0, 30)
-CURVE = Curve(X, np.sin(X), np.full(30, 0.2), np.full(30, 0.5))
+CURVE = Curve(X, np.sin(X), np.full(30, 0.2), (np.sin(X) - 1.959964 * 0.5, np.sin(X) + 1.959964 * 0.5))
 
 
 def panel(title="a", **others):

@@ -59,14 +59,14 @@ class Curve:
     Attributes:
         x: where it is known.
         mean, sd: of the function.
-        total_sd: of a new observation, if shown.
+        total: the interval of a new observation, low and high, if shown.
         ends: of the band of the function, low and high, where it is not as wide on either side.
     """
 
     x: Array
     mean: Array
     sd: Array
-    total_sd: Array | None = None
+    total: tuple[Array, Array] | None = None
     ends: tuple[Array, Array] | None = None
 
 
@@ -163,12 +163,11 @@ def _draw(panel: Panel, ax: Axes) -> None:
     curve, colour = panel.curve, panel.colour
     # Levels are few and their intervals matter most; rows are many, and their observations do.
     wide, size = (3.0, 6.5) if panel.names else (1.6, 2.4)
-    for sd, alpha, label in ((curve.total_sd, 0.12, panel.total_label), (curve.sd, 0.30, panel.band_label)):
-        if sd is None:
+    band = curve.ends or (curve.mean - panel.reach * curve.sd, curve.mean + panel.reach * curve.sd)
+    for ends, alpha, label in ((curve.total, 0.12, panel.total_label), (band, 0.30, panel.band_label)):
+        if ends is None:
             continue
-        low, high = curve.mean - panel.reach * sd, curve.mean + panel.reach * sd
-        if sd is curve.sd and curve.ends is not None:
-            low, high = curve.ends
+        low, high = ends
         if panel.apart:
             ax.plot(*_bars(curve.x, low, high), color=colour, alpha=1.5 * alpha, linewidth=wide, label=label)
         else:

@@ -33,7 +33,7 @@ def test_coverage_is_counted_row_by_row(followed):
         for one in followed:
             if t < len(one.ahead):
                 ahead = one.ahead[t]
-                for mean, sd, y in zip(ahead.mean, ahead.sd, ahead.y, strict=True):
+                for mean, sd, y in zip(ahead.mean, ahead.prediction.sd, ahead.y, strict=True):
                     inside.append(mean - 1.6448536 * sd <= y <= mean + 1.6448536 * sd)
                     errors.append((y - mean) ** 2)
                     logs.append(-((y - mean) ** 2) / (2 * sd**2) - np.log(sd * np.sqrt(2 * np.pi)))

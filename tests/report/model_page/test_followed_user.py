@@ -48,11 +48,14 @@ def test_a_new_user_is_what_the_selector_says(rewarded):
         batch, seen = new.user.batch(t), new.user.upto(t)
         ahead = state.predict(batch.X, action=batch.action)
         assert np.array_equal(new.ahead[t - 1].mean, ahead.mean)
-        assert np.allclose(new.ahead[t - 1].sd ** 2, ahead.total)
+        assert np.allclose(new.ahead[t - 1].prediction.total, ahead.total)
+        low, high = ahead.interval(0.9)
+        assert np.array_equal(new.ahead[t - 1].inside(0.9), (low <= batch.y) & (batch.y <= high))
         state.update(batch.X, batch.y, action=batch.action)
         fit = state.predict(seen.X, action=seen.action)
         assert step.composition == state.composition
         assert np.array_equal(step.fit.mean, fit.mean)
+        assert np.array_equal(step.fit.total, fit.interval(0.9))
         assert step.probabilities == pytest.approx([state.probabilities[node.composition] for node in model.nodes])
         assert new.sure[t - 1] == max(step.probabilities)
         for found, wanted in zip(step.findings.effects, state.effects(), strict=True):

@@ -7,6 +7,7 @@ from datetime import timedelta
 import numpy as np
 import pytest
 
+from kerneltrail.gp.outcome_shape import OutcomeShape
 from kerneltrail.kernels import parse
 from kerneltrail.trajectory.graph import NOTHING
 from kerneltrail.trial.alarms import WAIT
@@ -129,6 +130,19 @@ def test_a_prediction_does_not_know_the_draw(state):
     flipped = [replace(row, action=1.0 - row.action) for row in batch]
     user = model.new_user("p01")
     assert foresee(user, batch) == foresee(user, flipped)
+
+
+def test_one_outcome_has_the_interval_of_its_shape_and_several_have_that_of_their_mean(state):
+    shape = OutcomeShape((0.0, 0.5, 1.0), (-4.0, 3.0, 0.0, -4.0), floor=0.2)
+    model, known, versions = replace(centred_model(), shape=shape), state.participants["p01"], Versions(state)
+    batch = rows_of(known, versions.batches(versions.active.version, "p01"))[0]
+    shaped, plain = (foresee(each.new_user("p01"), batch) for each in (model, replace(model, shape=None)))
+    assert {key: replace(each, ends=None) for key, each in shaped.items()} == plain
+    several = list(shaped.values())
+    for each in several:
+        assert each.ends[0] >= 0.2
+        assert interval([each])[1:] == each.ends
+    assert interval(several) == interval(list(plain.values()))
 
 
 def test_descriptions_are_those_of_the_policy_that_serves(life, state):

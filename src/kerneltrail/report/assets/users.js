@@ -68,13 +68,13 @@
     const curves = user.steps.filter((step) => step.fit);
     const lists = [user.y];
     const last = curves[curves.length - 1].fit;
-    if (last.total) lists.push(around(last.mean, last.total, 1), around(last.mean, last.total, -1));
+    if (last.total) lists.push(...last.total);
     return { xrange: widened(extent([user.x]), 0.05), yrange: widened(extent(lists), 0.06) };
   }
 
   // Rows in time whose covariates jump: points with intervals, which no line joins.
   function overRows(x, mean, ends, colour, thick) {
-    const bars = ends.map(([sd, opacity]) => ({ kind: "bars", x, low: around(mean, sd, -1), high: around(mean, sd, 1), colour, opacity, width: thick }));
+    const bars = ends.map(([[low, high], opacity]) => ({ kind: "bars", x, low, high, colour, opacity, width: thick }));
     return [...bars, { kind: "dots", x, y: mean, colour, width: 3.6 }];
   }
 
@@ -84,6 +84,7 @@
     const seen = step.rows;
     const x = step.fit.x || user.x.slice(0, seen);
     const { mean, sd, total } = step.fit;
+    const band = [around(mean, sd, -1), around(mean, sd, 1)];
     const narrow = root.clientWidth < 560;
     const width = narrow ? 360 : 560;
     const upto = step.next ? seen + step.next.mean.length : seen;
@@ -93,12 +94,12 @@
     const thick = Math.min(Math.max((0.8 * (width - 70)) / user.x.length, 1), 5);
     let layers;
     if (user.byRow) {
-      layers = overRows(x, mean, [[total, 0.16], [sd, 0.35]], BLUE, thick);
-      if (step.next) layers.push(...overRows(user.x.slice(seen, upto), step.next.mean, [[step.next.sd, 0.4]], ORANGE, thick));
+      layers = overRows(x, mean, [[total, 0.16], [band, 0.35]], BLUE, thick);
+      if (step.next) layers.push(...overRows(user.x.slice(seen, upto), step.next.mean, [[step.next.ends, 0.4]], ORANGE, thick));
     } else {
       layers = [
-        { kind: "band", x, low: around(mean, total, -1), high: around(mean, total, 1), colour: BLUE, opacity: 0.12 },
-        { kind: "band", x, low: around(mean, sd, -1), high: around(mean, sd, 1), colour: BLUE, opacity: 0.3 },
+        { kind: "band", x, low: total[0], high: total[1], colour: BLUE, opacity: 0.12 },
+        { kind: "band", x, low: band[0], high: band[1], colour: BLUE, opacity: 0.3 },
         { kind: "line", x, y: mean, colour: BLUE },
       ];
     }
@@ -119,9 +120,9 @@
     key(BLUE, "fit, with 90 % of the function (dark) and of observations (light)");
     if (user.byRow && step.next) key(ORANGE, "prediction of the next batch, with 90 %");
     if (step.next) {
-      const { mean: m, sd: s, simple } = step.next;
+      const { ends: [low, high], simple } = step.next;
       const y = user.y.slice(seen, upto);
-      const inside = y.filter((value, i) => Math.abs(value - m[i]) <= 1.644854 * s[i]).length;
+      const inside = y.filter((value, i) => low[i] <= value && value <= high[i]).length;
       const others = Object.entries(simple).map(([name, error]) => `${name} ${error}`).join(", ");
       legend.append(make("br"), `Next batch, predicted before it was seen: typical error (RMSE) ${step.next.rmse}${others ? ` (${others})` : ""}; ${inside} of ${y.length} inside the 90 % interval.`);
     }

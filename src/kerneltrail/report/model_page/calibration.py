@@ -57,12 +57,12 @@ def coverages(users: Sequence[UserView]) -> tuple[Coverage, ...]:
     batches = []
     for t in range(max((len(one.ahead) for one in users), default=0)):
         predicted = [one.ahead[t] for one in users if t < len(one.ahead)]
-        z = np.concatenate([a.z for a in predicted])
         error = float(np.sqrt(np.mean(np.concatenate([a.y - a.mean for a in predicted]) ** 2)))
         density = float(np.mean(np.concatenate([a.prediction.log_density(a.y) for a in predicted])))
         sure = float(np.mean([one.sure[t] for one in users if t < len(one.sure)]))
-        half, ninety = (float(np.mean(_inside(z, level))) for level in (0.5, 0.9))
-        batches.append(Coverage(t + 1, len(predicted), len(z), half, ninety, error, density, sure))
+        inside = [np.concatenate([a.inside(level) for a in predicted]) for level in (0.5, 0.9)]
+        half, ninety = (float(np.mean(each)) for each in inside)
+        batches.append(Coverage(t + 1, len(predicted), len(inside[0]), half, ninety, error, density, sure))
     return tuple(batches)
 
 

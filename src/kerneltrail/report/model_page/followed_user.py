@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
@@ -90,10 +90,10 @@ class Ahead:
         """Predicted means."""
         return self.prediction.mean
 
-    @property
-    def sd(self) -> Array:
-        """Predicted standard deviations of observations."""
-        return self.prediction.sd
+    def inside(self, level: float) -> NDArray[np.bool_]:
+        """Which observations lie inside their predicted interval of that level."""
+        low, high = self.prediction.interval(level)
+        return np.asarray((low <= self.y) & (self.y <= high))
 
     @property
     def z(self) -> Array:
@@ -237,14 +237,16 @@ def _step(
     assignment = seen.assignment if model.takes_action else None
     if averaged:
         prediction = state.predict(at, action=assignment if by_row else None)
-        mean, variance, total = prediction.mean, prediction.variance, prediction.total
     else:
         X = scaler.transform(at)
         acted = assignment if by_row else None
-        prediction = view.predict(X, design_of(model, X, acted))
-        mean = scaler.inverse_target(prediction.mean + state.state.shared(model, X, acted))
-        prediction = replace(prediction, noise=prediction.noise * model.widening)
-        variance, total = scaler.inverse_variance(prediction.variance), scaler.inverse_variance(prediction.total)
+        scaled = view.predict(X, design_of(model, X, acted))
+        prediction = Prediction(
+            scaler.inverse_target(scaled.mean + state.state.shared(model, X, acted)),
+            scaler.inverse_variance(scaled.variance),
+            float(scaler.inverse_variance(np.array(scaled.noise * model.widening))),
+            shape=model.shape,
+        )
     x = np.arange(1.0, seen.rows + 1.0) if by_row else at[:, 0]
     return StepView(
         seen.rows,
@@ -252,7 +254,7 @@ def _step(
         tuple(state.probabilities[node.composition] for node in model.selectable),
         best_description(state) if averaged else _learnt(state, view),
         tuple(sentence.text for sentence in words),
-        Curve(x, mean, np.sqrt(variance), np.sqrt(total)),
+        Curve(x, prediction.mean, np.sqrt(prediction.variance), prediction.interval(0.9)),
         parts,
         findings,
     )

@@ -118,7 +118,7 @@ def _step(one: UserView, t: int, step: StepView, numbers: dict[Composition, int]
         errors = {name: digits(rmse(mean, ahead.y)) for name, mean in ahead.simple.items()}
         entry["next"] = {
             "mean": brief(ahead.mean),
-            "sd": brief(ahead.sd),
+            "ends": [brief(end) for end in ahead.prediction.interval(0.9)],
             "rmse": digits(rmse(ahead.mean, ahead.y)),
             "simple": errors,
         }
@@ -126,11 +126,11 @@ def _step(one: UserView, t: int, step: StepView, numbers: dict[Composition, int]
 
 
 def _curve(curve: Curve, *, rows: bool = False) -> dict[str, Any]:
-    values = {"mean": brief(curve.mean), "sd": brief(curve.sd)}
+    values: dict[str, Any] = {"mean": brief(curve.mean), "sd": brief(curve.sd)}
     if not rows:
         values["x"] = brief(curve.x)
-    if curve.total_sd is not None:
-        values["total"] = brief(curve.total_sd)
+    if curve.total is not None:
+        values["total"] = [brief(end) for end in curve.total]
     return values
 
 

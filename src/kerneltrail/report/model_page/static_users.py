@@ -104,4 +104,4 @@ def _panel(one: UserView, schema: Schema) -> Panel:
 
 def _placed(curve: Curve, x: Array) -> Curve:
     """A fit over rows at the places of the rows on the axis."""
-    return Curve(x, curve.mean, curve.sd, curve.total_sd)
+    return Curve(x, curve.mean, curve.sd, curve.total)

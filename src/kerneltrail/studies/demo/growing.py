@@ -56,7 +56,7 @@ def _fits(user: User, path: Sequence[MapResult]) -> FigurePair:
         dots = [Dots(seen.X[:, 0], seen.y, "observed")]
         if rows < user.rows:
             dots.append(Dots(user.X[rows:, 0], user.y[rows:], "still to come", seen=False))
-        curve = Curve(x, fit.mean, np.sqrt(fit.variance), np.sqrt(fit.total))
+        curve = Curve(x, fit.mean, np.sqrt(fit.variance), fit.interval(0.95))
         panels.append(Panel(f"after {rows} rows", "x", "y", curve, tuple(dots)))
     return FigurePair(
         "fit",

@@ -205,7 +205,7 @@ def _fits(one: Newcomer) -> FigurePair:
         dots = [Dots(seen.X[:, 0], seen.y, "observed")]
         if seen.rows < one.user.rows:
             dots.append(Dots(one.user.X[seen.rows :, 0], one.user.y[seen.rows :], "still to come", seen=False))
-        curve = Curve(x, fit.mean, np.sqrt(fit.variance), np.sqrt(fit.total))
+        curve = Curve(x, fit.mean, np.sqrt(fit.variance), fit.interval(0.95))
         title = f"after {seen.rows} rows: {graph.name_of(state.composition)}"
         panels.append(Panel(title, "x", "y", curve, tuple(dots)))
     return FigurePair(

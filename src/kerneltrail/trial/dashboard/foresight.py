@@ -14,6 +14,7 @@ from math import sqrt
 
 import numpy as np
 
+from kerneltrail.evaluation.predicted import before_draw
 from kerneltrail.report.figures import WITHIN_90
 from kerneltrail.trajectory.graph import LearntGraph
 from kerneltrail.trajectory.new_user import NewUser
@@ -33,12 +34,14 @@ class Foreseen:
         doubt: variance of what the model does not know.
         noise: variance of everything else, the draw of the action included.
         reach: standard deviations on either side that hold 90 %.
+        ends: of its own 90 % interval, where that does not reach as far to either side.
     """
 
     mean: float
     doubt: float
     noise: float
     reach: float = WITHIN_90
+    ends: tuple[float, float] | None = None
 
 
 def interval(several: Sequence[Foreseen]) -> tuple[float, float, float]:
@@ -49,6 +52,8 @@ def interval(several: Sequence[Foreseen]) -> tuple[float, float, float]:
     """
     number = len(several)
     mean = sum(each.mean for each in several) / number
+    if number == 1 and several[0].ends is not None:
+        return mean, *several[0].ends
     doubt = (sum(sqrt(each.doubt) for each in several) / number) ** 2
     spread = sqrt(doubt + sum(each.noise for each in several) / number**2)
     reach = spread * sum(each.reach for each in several) / number
@@ -122,6 +127,10 @@ def foresee(user: NewUser, rows: Sequence[Row]) -> dict[int, Foreseen]:
     doubt = (1.0 - chance) * without.variance + chance * acting.variance
     noise = without.noise + chance * (1.0 - chance) * step**2
     mean = without.mean + chance * step
-    reach = (without.interval(0.9)[1] - without.mean) / without.sd
+    reach = (replace(without, shape=None).interval(0.9)[1] - without.mean) / without.sd
     columns = zip(rows, mean, doubt, noise, reach, strict=True)
-    return {row.decision: Foreseen(*map(float, values)) for row, *values in columns}
+    foreseen = {row.decision: Foreseen(float(m), float(d), float(n), float(r)) for row, m, d, n, r in columns}
+    if without.shape is None:
+        return foreseen
+    ends = zip(*(end.tolist() for end in before_draw((without, acting), chance).interval(0.9)), strict=True)
+    return {key: replace(each, ends=own) for (key, each), own in zip(foreseen.items(), ends, strict=True)}

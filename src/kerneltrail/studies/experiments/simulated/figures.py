@@ -32,7 +32,8 @@ def example_fits(each: Mapping[str, Any]) -> FigurePair:
         dots = [Dots(x[:rows], y[:rows], "observed")]
         if rows < len(x):
             dots.append(Dots(x[rows:], y[rows:], "still to come", seen=False))
-        curve = Curve(grid, np.array(step["mean"]), np.array(step["sd"]), np.array(step["total_sd"]))
+        mean, wide = np.array(step["mean"]), figures.WITHIN_95 * np.array(step["total_sd"])
+        curve = Curve(grid, mean, np.array(step["sd"]), (mean - wide, mean + wide))
         title = f"{rows} rows: {step['composition'] or NOTHING}"
         panels.append(Panel(title, "x", "y", curve, tuple(dots)))
     kernels = ", ".join(f"{step['composition']} after {step['rows']}" for step in each["steps"])
