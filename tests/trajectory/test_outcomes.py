@@ -92,7 +92,7 @@ def test_zeros_are_learnt_with_normal_tails_too():
 
 def test_it_is_said_in_words():
     (said,) = [each.text for each in group_description(learnt()) if "spread" in each.text]
-    assert "around what is predicted: in many rows it is exactly the lowest, -0.7. Intervals" in said
+    assert "around what is predicted: in many rows it is exactly the lowest, −0.7. Intervals" in said
     assert not [each for each in group_description(learnt(zeros=False)) if "spread" in each.text]
     gaps = replace(learnt(), shape=OutcomeShape((0.0, 1.0), (0.0, 1.0, 0.0)))
     assert any("some values are rarer than others near them" in each.text for each in group_description(gaps))

@@ -66,7 +66,7 @@ def _shape(model: LearntGraph, terms: Terms) -> list[str]:
         return []
     unit = model.schema.unit(model.schema.target)
     ends = (("lowest", shape.floor), ("highest", shape.ceiling))
-    many = [f"the {word}, {with_unit(number(end), unit)}" for word, end in ends if end is not None]
+    many = [f"the {word}, {with_unit(number(end).replace('-', '−'), unit)}" for word, end in ends if end is not None]
     found = f"in many rows it is exactly {' or '.join(many)}" if many else "some values are rarer than others near them"
     return [
         f"{terms.subject} is not spread evenly around what is predicted: {found}. Intervals of new rows are learnt "

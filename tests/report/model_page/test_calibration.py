@@ -25,6 +25,11 @@ def with_errors(one, *errors):
     return replace(one, ahead=(one.ahead[0], *later), sure=(1.0,) * (1 + len(errors)))
 
 
+def people(followed, errors):
+    """A user with each of these standardised errors."""
+    return [with_errors(followed[0], z) for z in errors]
+
+
 def test_coverage_is_counted_row_by_row(followed):
     found = coverages(followed)
     assert [own.users for own in found] == [4, 4, 2]
@@ -53,16 +58,16 @@ def test_words_are_chosen_by_whether_the_interval_over_users_holds_what_was_prom
     # Good predictions are called otherwise once in 20 times, so the seed is fixed.
     rng = np.random.default_rng(0)
     errors = [times * rng.standard_normal(100) for _ in range(6)]
-    ninety, half, balance = verdicts(errors)
+    ninety, half, balance = verdicts(people(followed, errors))
     assert said in ninety
     assert said in half
     assert "no sign that predictions are too high or too low" in balance
-    section = calibration([with_errors(followed[0], z) for z in errors])
+    section = calibration(people(followed, errors))
     assert section.blocks[1].items[:3] == [ninety, half, balance]
     assert "600 rows of 6 users" in section.blocks[0].text
 
 
-def test_users_who_differ_make_the_same_share_less_sure():
+def test_users_who_differ_make_the_same_share_less_sure(followed):
     """95 % inside for each of six users is too much; all rows of five and seven in ten of the sixth's may be chance."""
     z = np.linspace(-1.6, 1.6, 200)  # all inside the 90 % interval
     alike, unlike = (
@@ -70,31 +75,29 @@ def test_users_who_differ_make_the_same_share_less_sure():
         for outside in ((10,) * 6, (0, 0, 0, 0, 0, 60))
     )
     for errors in (alike, unlike):
-        assert "95 % of the rows" in verdicts(errors)[0]
-    assert "too wide" in verdicts(alike)[0]
-    assert "as promised, as far as 1,200 rows of 6 users can tell" in verdicts(unlike)[0]
+        assert "95 % of the rows" in verdicts(people(followed, errors))[0]
+    assert "too wide" in verdicts(people(followed, alike))[0]
+    assert "as promised, as far as 1,200 rows of 6 users can tell" in verdicts(people(followed, unlike))[0]
 
 
-def test_a_small_deviation_that_is_sure_is_a_little_one():
+def test_a_small_deviation_that_is_sure_is_a_little_one(followed):
     z = np.concatenate([np.linspace(-1.6, 1.6, 920), np.full(80, 5.0)])
-    assert "the intervals are a little too wide" in verdicts([z] * 10)[0]
+    assert "the intervals are a little too wide" in verdicts(people(followed, [z] * 10))[0]
 
 
-def test_predictions_that_are_too_high_are_called_so():
+def test_predictions_that_are_too_high_are_called_so(followed):
     rng = np.random.default_rng(1)
-    assert "predictions tend to be too high" in verdicts([rng.standard_normal(100) - 0.6 for _ in range(5)])[2]
+    low = [rng.standard_normal(100) - 0.6 for _ in range(5)]
+    assert "predictions tend to be too high" in verdicts(people(followed, low))[2]
 
 
 def test_where_observations_fell_is_judged_by_all_tenths(followed):
     rng = np.random.default_rng(2)
     good = [rng.standard_normal(200) for _ in range(6)]
-    assert (
-        "as they should be, as far as 1,200 rows"
-        in calibration([with_errors(followed[0], z) for z in good]).blocks[1].items[-1]
-    )
+    assert "as they should be, as far as 1,200 rows" in calibration(people(followed, good)).blocks[1].items[-1]
     # A tenth of the rows sits where nothing is expected.
     odd = [np.concatenate([rng.standard_normal(180), np.full(40, 0.4)]) for _ in range(6)]
-    said = calibration([with_errors(followed[0], z) for z in odd]).blocks[1].items[-1]
+    said = calibration(people(followed, odd)).blocks[1].items[-1]
     assert "not spread" in said
     assert "into tenth 7 of 10" in said
 

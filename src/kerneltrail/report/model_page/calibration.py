@@ -67,7 +67,7 @@ def coverages(users: Sequence[UserView]) -> tuple[Coverage, ...]:
 
 
 def _inside(z: Array, level: float) -> NDArray[np.bool_]:
-    """Which standardised errors lie inside the central interval of that level."""
+    """Which standardised errors lie in the middle of their predicted distribution, of that probability."""
     return np.asarray(np.abs(z) <= scipy.special.ndtri(0.5 + level / 2.0))
 
 
@@ -89,12 +89,13 @@ def calibration(users: Sequence[UserView]) -> Section | None:
     tenths = [share_over_users(hits, level=1.0 - (1.0 - SURE) / BINS) for hits in _tenths(errors)]
     blocks: list[Block] = [
         Paragraph(intro),
-        Sentences("What the rows say", [*verdicts(errors), _flatness(tenths, errors)]),
+        Sentences("What the rows say", [*verdicts(users), _flatness(tenths, errors)]),
         Picture.of(
             partial(_figure, np.concatenate(errors), tenths),
             "Nominal against observed coverage, and a histogram of where observations fell.",
-            "Left (above, on a narrow screen): the share of rows inside intervals of every level; on the dashed line, "
-            "intervals hold what they promise. Right: where observations fell in their predicted distribution, in "
+            "Left (above, on a narrow screen): the share of rows inside the middle of their predicted distribution, "
+            "for a middle of every size; on the dashed line, it holds what it promises. Right: where observations fell "
+            "in their predicted distribution, in "
             "tenths. Flat is right; a hump in the middle says that intervals are too wide, high ends that they are too "
             f"narrow, a slope that predictions are too high or too low. Thin bars: {_basis(errors)}.",
             broad=True,
@@ -110,9 +111,13 @@ def _basis(errors: Sequence[Array]) -> str:
     return f"what chance allows, from how much the {len(errors)} users differ"
 
 
-def verdicts(errors: Sequence[Array]) -> list[str]:
+def verdicts(users: Sequence[UserView]) -> list[str]:
     """What the coverages say, by whether their intervals over users contain what was promised; and the balance."""
-    found = {level: share_over_users([_inside(z, level) for z in errors], level=SURE) for level in (0.9, 0.5)}
+    errors, later = standardised(users), [one.ahead[1:] for one in users if len(one.ahead) > 1]
+    found = {
+        level: share_over_users([np.concatenate([a.inside(level) for a in own]) for own in later], level=SURE)
+        for level in (0.9, 0.5)
+    }
     sentences = [_kept(level, share, errors) for level, share in found.items()]
     return [*sentences, _balance(share_over_users([z > 0.0 for z in errors], level=SURE))]
 

@@ -13,7 +13,7 @@ from kerneltrail.evaluation.intervals import Interval, mean_over_users
 from kerneltrail.evaluation.metrics import rmse
 from kerneltrail.evaluation.verdicts import verdict
 from kerneltrail.kernels import Array
-from kerneltrail.kernels.phrases import capitalised, counted, with_unit
+from kerneltrail.kernels.phrases import capitalised, counted, rounded, with_unit
 from kerneltrail.report.model_page.followed_user import UserView, caution
 from kerneltrail.report.model_page.numbers import digits, percent
 from kerneltrail.report.page import Beside, Block, Expert, Paragraph, Section, Sentences, Table
@@ -96,10 +96,10 @@ def _sentence(row: Compared, schema: Schema) -> str:
     text = f"{theirs}. The kernels' error is {amount}"
     if gap.users < 2:
         return f"{text}; with one user nothing can be said of others."
-    ends = f"{digits(gap.low)} to {digits(gap.high)}"
+    mean, low, high = (rounded(value, gap.high - gap.low) for value in (gap.mean, gap.low, gap.high))
     return (
         f"{text}; over {gap.users} users it is {WORDS[verdict('rmse', gap.low, gap.high)]} (average difference "
-        f"{digits(gap.mean)}, 90 % interval {ends})."
+        f"{mean}, 90 % interval {low} to {high})."
     )
 
 
