@@ -6,9 +6,20 @@ from scipy import optimize, special
 
 from kerneltrail.gp.bell import Bell
 from kerneltrail.gp.outcome_shape import OutcomeShape
-from kerneltrail.gp.outcome_shape_search import PENALTY, Predicted, _edges, _left_out, _Rows, _weights, learn_shape
+from kerneltrail.gp.outcome_shape_search import (
+    PENALTY,
+    Predicted,
+    _left_out,
+    _Rows,
+    _start,
+    _weighted,
+    _weights,
+    learn_shape,
+)
 
-TRUTH = OutcomeShape((-1.5, 0.1, 1.5, 2.9, 4.3, 5.8), (-6.0, 2.9, -3.0, 1.3, 2.0, 0.7, -4.0), floor=-0.7)
+TRUTH = OutcomeShape(
+    (0.1, 1.5, 2.9, 4.3, 5.8), (2.9, -3.0, 1.3, 2.0, 0.7, -4.0), (-0.7, None, None, None, None, None), length=1.6
+)
 
 
 def bells(count, rows, rng, heavy=np.inf):
@@ -21,8 +32,7 @@ def shaped(count, rows, seed=0):
     rng = np.random.default_rng(seed)
     users = []
     for bell in bells(count, rows, rng):
-        y = TRUTH.draws(bell, 1, rng)[0]
-        users.append(Predicted(bell, np.where(y < 0.1, -0.7, y)))
+        users.append(Predicted(bell, TRUTH.draws(bell, 1, rng)[0]))
     return users
 
 
@@ -36,7 +46,7 @@ def test_weights_are_those_of_a_general_optimiser():
     users = shaped(8, 30)
     y = np.concatenate([user.y for user in users])
     bell = Bell(*map(np.concatenate, zip(*(user.bell for user in users), strict=True)))
-    rows = _Rows.of(bell, y, _edges(y))
+    rows = _Rows.of(_start(y), bell, y)
 
     def loss(weights):
         total = special.logsumexp(rows.log + weights, axis=1)
@@ -49,7 +59,8 @@ def test_weights_are_those_of_a_general_optimiser():
 def test_weights_are_found_from_few_rows_far_out():
     """Newton's first step would be far too long: all outcomes where hardly any was predicted."""
     bell = Bell(np.zeros(50), np.full(50, 0.1), np.full(50, np.inf))
-    rows = _Rows.of(bell, np.full(50, 5.0), np.array([1.0, 2.0, 3.0]))
+    shape = OutcomeShape((1.0, 2.0, 3.0), (0.0,) * 4, (None,) * 4)
+    rows = _Rows.of(shape, bell, np.full(50, 5.0))
     weights = _weights(rows)
     shares = special.softmax(rows.log + weights, axis=1).sum(axis=0)
     np.testing.assert_allclose(np.bincount(rows.place, minlength=4) - shares - PENALTY * weights, 0.0, atol=1e-5)
@@ -91,22 +102,75 @@ def test_users_who_are_left_out_say_nothing_of_their_own_weights():
     y = np.concatenate([user.y for user in users])
     bell = Bell(*map(np.concatenate, zip(*(user.bell for user in users), strict=True)))
     groups = np.repeat(np.arange(5), 30)
-    edges = _edges(y)
+    start = _start(y)
     moved = y.copy()
     moved[:30] = -0.7
-    before, after = (_left_out(bell, each, edges, groups) for each in (y, moved))
-    rest = _weights(_Rows(np.log(bell.stretches(edges))[30:], np.searchsorted(edges, y[30:]).astype(np.int64)))
-    shape = OutcomeShape(tuple(edges), tuple(rest))
+    rest = Bell(*(part[30:] for part in bell))
+    shape = _weighted(start, _Rows.of(start, rest, y[30:]))
     first = Bell(*(part[:30] for part in bell))
-    np.testing.assert_allclose(before[:30], shape.log_density(first, y[:30]), rtol=1e-9)
-    np.testing.assert_allclose(after[:30], shape.log_density(first, moved[:30]), rtol=1e-9)
+    for each in (y, moved):
+        found = _left_out(start, bell, each, groups)
+        np.testing.assert_allclose(found[:30], shape.log_density(first, each[:30]), rtol=1e-9)
 
 
-def test_the_lowest_and_the_highest_outcome_of_many_are_inside_stretches_of_their_own():
-    y = np.concatenate([np.zeros(40), np.random.default_rng(0).uniform(0.0, 10.0, 60), np.full(20, 10.0)])
-    edges = _edges(y)
-    assert edges[0] < 0.0 < edges[1]
-    assert edges[-2] < 10.0 < edges[-1]
+def test_the_ends_of_the_outcomes_have_stretches_without_others():
+    inner = np.random.default_rng(0).uniform(0.01, 9.9, 60)
+    shape = _start(np.concatenate([np.zeros(40), inner, np.full(20, 10.0)]))
+    assert shape.points[0] == 0.0
+    assert shape.points[-1] == 10.0
+    assert set(shape.points[1:-1]) == {None}
+    assert 0.0 < shape.edges[0] < inner.min()
+    assert inner.max() < shape.edges[-1] < 10.0
+
+
+def test_few_values_are_a_rating_and_each_has_a_stretch():
+    rng = np.random.default_rng(0)
+    shape = _start(rng.integers(1, 8, 200).astype(float))
+    assert shape.points == (1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0)
+    assert shape.edges == (1.5, 2.5, 3.5, 4.5, 5.5, 6.5)
+    assert None in _start(rng.normal(size=15)).points  # few rows are no rating
+    assert None in _start(np.repeat([0.0, 1e-4, 1.0], 50)).points  # nor are values next to each other
+
+
+def test_a_rating_is_learnt_and_its_intervals_end_with_values():
+    rng = np.random.default_rng(2)
+    users = [
+        Predicted(bell, np.clip(np.round(bell.mean + bell.scale * rng.standard_normal(60)), 1.0, 5.0))
+        for bell in bells(15, 60, rng)
+    ]
+    found = learn_shape(users)
+    assert found is not None
+    assert found.points == (1.0, 2.0, 3.0, 4.0, 5.0)
+    held, stated = [], []
+    for user in users:
+        low, high = found.interval(user.bell, 0.9)
+        assert set(low) | set(high) <= set(found.points)
+        held.append(np.mean((low <= user.y) & (user.y <= high)))
+        stated.append(np.mean(found.held(user.bell, 0.9)))
+    assert np.mean(held) == pytest.approx(np.mean(stated), abs=0.02)
+    assert np.mean(stated) >= 0.9
+
+
+@pytest.mark.parametrize("factor", [0.7, 0.85, 1.4])
+def test_predictions_that_are_only_too_wide_or_too_narrow_have_no_shape(factor):
+    """Ten sets of Normal outcomes: that is a matter of the width alone."""
+    every = [[Predicted(u.bell.wider(factor), u.y) for u in unshaped(10, 40, seed)] for seed in range(10)]
+    assert sum(learn_shape(users) is not None for users in every) == 0
+
+
+@pytest.mark.parametrize("value", [0.1, 37.2, 1e6 + 0.1, 0.0, -0.7])
+def test_outcomes_that_are_one_and_the_same_have_no_shape(value):
+    assert learn_shape([Predicted(user.bell, np.full(50, value)) for user in shaped(5, 50)]) is None
+
+
+@pytest.mark.parametrize("scale", [1e-9, 1e6])
+def test_the_unit_does_not_matter(scale):
+    one = learn_shape(shaped(8, 40))
+    other = learn_shape(
+        [Predicted(Bell(u.bell.mean * scale, u.bell.scale * scale, u.bell.freedom), u.y * scale) for u in shaped(8, 40)]
+    )
+    np.testing.assert_allclose(np.array(other.edges) / scale, one.edges)
+    np.testing.assert_allclose(other.log_weights, one.log_weights, atol=1e-5)
 
 
 @pytest.mark.parametrize("users", [[], shaped(2, 50), [Predicted(user.bell, np.ones(50)) for user in shaped(5, 50)]])

@@ -89,10 +89,10 @@ def test_estimates_name_the_rows_on_the_axis():
 
 
 def test_a_forecast_marks_what_fell_outside():
-    mean, sd = np.zeros(4), np.ones(4)
-    inside = figures.forecast(mean, sd, np.array([0.0, 1.0, -1.0, 1.9]), xlabel="row", ylabel="y")
+    mean, ends = np.zeros(4), (np.full(4, -1.0), np.full(4, 1.95))
+    inside = figures.forecast(mean, ends, np.array([0.0, 1.0, -1.0, 1.9]), xlabel="row", ylabel="y")
     assert "observed outside" not in labels(inside)
-    outside = figures.forecast(mean, sd, np.array([0.0, 1.0, -1.0, 2.0]), xlabel="row", ylabel="y")
+    outside = figures.forecast(mean, ends, np.array([0.0, 1.0, -1.0, 2.0]), xlabel="row", ylabel="y")
     assert "observed outside" in labels(outside)
 
 

@@ -91,11 +91,15 @@ def test_zeros_are_learnt_with_normal_tails_too():
 
 
 def test_it_is_said_in_words():
-    (said,) = [each.text for each in group_description(learnt()) if "spread" in each.text]
+    (said,) = [each.text for each in group_description(learnt()) if "bell curve" in each.text]
     assert "around what is predicted: in many rows it is exactly the lowest, −0.7. Intervals" in said
-    assert not [each for each in group_description(learnt(zeros=False)) if "spread" in each.text]
-    gaps = replace(learnt(), shape=OutcomeShape((0.0, 1.0), (0.0, 1.0, 0.0)))
-    assert any("some values are rarer than others near them" in each.text for each in group_description(gaps))
+    assert not [each for each in group_description(learnt(zeros=False)) if "bell curve" in each.text]
+    for shape, words in (
+        (OutcomeShape((0.0, 1.0), (0.0, 1.0, 0.0), (None,) * 3), "around what is predicted. Intervals"),
+        (OutcomeShape((1.5, 2.5), (0.0, 1.0, 0.0), (1.0, 2.0, 3.0)), "it has 3 values only, from 1 to 3."),
+        (OutcomeShape((0.0, 1.0), (0.0, 1.0, 0.0), (None, None, 9.0)), "exactly the highest, 9."),
+    ):
+        assert any(words in each.text for each in group_description(replace(learnt(), shape=shape)))
 
 
 def test_a_file_keeps_it():
@@ -110,11 +114,13 @@ def test_a_file_keeps_it():
 @pytest.mark.parametrize(
     ("wrong", "said"),
     [
-        (OutcomeShape((0.0, 1.0), (0.0, 1.0)), "ascending edges and a weight"),
-        (OutcomeShape((1.0, 0.0), (0.0, 1.0, 0.0)), "ascending edges and a weight"),
-        (OutcomeShape((0.0, 1.0), (0.0, 1.0, 0.0), 0.5), "narrower"),
-        (OutcomeShape((0.0, 1.0), (0.0, 1.0, 0.0), floor=5.0), "beyond"),
-        (OutcomeShape((0.0,), (0.0, 1.0)), "ascending edges and a weight"),
+        (OutcomeShape((0.0, 1.0), (0.0, 1.0), (None,) * 3), "ascending edges and a weight"),
+        (OutcomeShape((1.0, 0.0), (0.0, 1.0, 0.0), (None,) * 3), "ascending edges and a weight"),
+        (OutcomeShape((0.0, 1.0), (0.0, 1.0, 0.0), (None,) * 2), "ascending edges and a weight"),
+        (OutcomeShape((), (0.0,), (None,)), "ascending edges and a weight"),
+        (OutcomeShape((0.0, 1.0), (0.0, 1.0, 0.0), (None,) * 3, 0.5), "narrower"),
+        (OutcomeShape((0.0, 1.0), (0.0, 1.0, 0.0), (None,) * 3, 1.0, 0.0), "narrower"),
+        (OutcomeShape((0.0, 1.0), (0.0, 1.0, 0.0), (0.5, None, None)), "not in its stretch"),
     ],
 )
 def test_a_shape_that_is_none_is_refused(wrong, said):

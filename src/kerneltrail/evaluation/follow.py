@@ -44,9 +44,9 @@ class Step(Row):
         rows: rows seen.
         predicted: rows of batch t+1, predicted before they were seen; 0 after the last batch.
         rmse: root mean squared error of that prediction (method (40)).
-        log_density: mean log predictive density, noise included. Predictions are Normal: methods that average over
-            several kernels join them by mean and variance.
-        coverage50, coverage90: share of the rows inside the central 50 % and 90 % intervals of that Normal.
+        log_density: mean log predictive density, noise included. Methods that average over several kernels join them
+            by mean and variance.
+        coverage50, coverage90: share of the rows inside the predicted 50 % and 90 % intervals.
         seconds: of the update that led to t, by the clock.
         cpu_seconds: the same in processor time of this process: not disturbed by what else the machine does.
         predict_seconds: of the prediction of batch t+1, by the clock.

@@ -20,6 +20,7 @@ from kerneltrail.errors import DataError
 from kerneltrail.evaluation.follow import BAD_ROWS, follow, left_out
 from kerneltrail.evaluation.predicted import (
     ACTED,
+    OF_ENDS,
     OUTCOME,
     OUTSIDE,
     PREDICTED,
@@ -47,7 +48,7 @@ class Forecast:
         keys: the caller's columns that are carried along, values as they stand in the table.
         table_row: each row's number in the table, counted from 1: it joins back, and a row left out is a gap.
         rows_seen: how many rows of its user were learnt from before; 0 for a new user.
-        numbers: the predictions, by column (`PREDICTED`, `ACTED` of `evaluation.predicted`), and the outcome where the
+        numbers: the predictions, by column (`PREDICTED`, `OF_ENDS`, `ACTED` of `evaluation.predicted`), and the outcome where the
             table has one; NaN where a number does not apply.
         outside: for each row the covariates with a value beyond the pilot users' range.
         reports: what happened to the rows of each table, by the table's name.
@@ -187,7 +188,7 @@ class _Key:
 
 def _keys(table: Table, names: Sequence[str]) -> list[_Key]:
     names = list(dict.fromkeys(names))
-    ours = {TABLE_ROW, SEEN, OUTSIDE, OUTCOME, *PREDICTED, *ACTED}
+    ours = {TABLE_ROW, SEEN, OUTSIDE, OUTCOME, *PREDICTED, *OF_ENDS, *ACTED}
     # A name that is not ours stays as it is, so others have to keep clear of it.
     taken = ours | set(names)
     return [_Key(name, unused(name, taken) if name in ours else name, table.column(name)) for name in names]

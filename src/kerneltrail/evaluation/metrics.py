@@ -15,7 +15,7 @@ from kerneltrail.gp import Prediction
 from kerneltrail.kernels import Array, Composition
 
 LEVELS = (50, 90)
-"""Per cent of the central intervals that are looked at."""
+"""Per cent of the intervals that are looked at."""
 
 EDGES = (0.0, 0.6, 0.8, 0.9, 0.99, 1.0)
 """Bins of the most probable node's probability: narrow near 1, where most of them are."""
@@ -37,7 +37,7 @@ def mean_log_density(prediction: Prediction, y: Array) -> float:
 
 
 def coverage(prediction: Prediction, y: Array, level: float) -> float:
-    """The share of observations that lie inside the central interval of a level, noise included."""
+    """The share of observations that lie inside the interval of a level, noise included."""
     low, high = prediction.interval(level)
     return float(np.mean((low <= y) & (y <= high)))
 

@@ -10,12 +10,16 @@ import numpy as np
 
 from kerneltrail.data.assignment import Assignment
 from kerneltrail.gp import Prediction
+from kerneltrail.gp.outcome_shape import OutcomeShape
 from kerneltrail.kernels import Array
 from kerneltrail.trajectory.advantage import Advantage
 from kerneltrail.trajectory.new_user import NewUser
 
 PREDICTED = ("mean", "sd", "lower_50", "upper_50", "lower_90", "upper_90")
 """Columns of a prediction: mean and standard deviation of a new observation, its 50 % and 90 % intervals."""
+
+OF_ENDS = ("chance_lowest", "chance_highest")
+"""Further ones where many rows have exactly the lowest outcome, or the highest: its probability (method (76))."""
 
 ACTED = (
     "mean_action_0", "mean_action_1", "advantage", "advantage_lower_90", "advantage_upper_90", "advantage_positive",
@@ -29,14 +33,26 @@ outcome where it is known."""
 
 
 def predicted_columns(prediction: Prediction) -> dict[str, Array]:
-    """The columns `PREDICTED`, each (m,).
+    """The columns `PREDICTED`, and those of `OF_ENDS` that there are, each (m,).
 
     >>> columns = predicted_columns(Prediction(np.array([5.0]), np.array([3.0]), 1.0))
     >>> {name: round(float(values[0]), 2) for name, values in columns.items()}
     {'mean': 5.0, 'sd': 2.0, 'lower_50': 3.65, 'upper_50': 6.35, 'lower_90': 1.71, 'upper_90': 8.29}
     """
     values = (prediction.mean, prediction.sd, *prediction.interval(0.5), *prediction.interval(0.9))
-    return dict(zip(PREDICTED, values, strict=True))
+    columns = dict(zip(PREDICTED, values, strict=True))
+    shape = prediction.shape
+    if shape is not None:
+        columns |= {
+            name: shape.chance_of(prediction.bell, -i) for i, name in enumerate(OF_ENDS) if name in ends_of(shape)
+        }
+    return columns
+
+
+def ends_of(shape: OutcomeShape | None) -> tuple[str, ...]:
+    """Those of `OF_ENDS` that predictions with a shape have."""
+    ends = () if shape is None else zip(OF_ENDS, (shape.floor, shape.ceiling), strict=True)
+    return tuple(name for name, end in ends if end is not None)
 
 
 def under_both(user: NewUser, X: Array, assignment: Assignment) -> tuple[Prediction, Prediction]:
@@ -51,13 +67,14 @@ def under_both(user: NewUser, X: Array, assignment: Assignment) -> tuple[Predict
 def before_draw(both: tuple[Prediction, Prediction], chance: Array) -> Prediction:
     """The prediction where the action is taken with that chance, by its mean and variance."""
     without, acted = both
-    mean = (1.0 - chance) * without.mean + chance * acted.mean
+    zero, one = without.bell.mean, acted.bell.mean
+    mean = (1.0 - chance) * zero + chance * one
     within = (1.0 - chance) * without.variance + chance * acted.variance
-    variance = within + chance * (1.0 - chance) * (acted.mean - without.mean) ** 2
+    variance = within + chance * (1.0 - chance) * (one - zero) ** 2
     freedom = without.freedom
     if freedom is not None and acted.freedom is not None:
         freedom = (1.0 - chance) * freedom + chance * acted.freedom
-    return Prediction(mean, variance, without.noise, freedom=freedom, shape=without.shape)
+    return Prediction(mean, variance, without.noise, freedom=freedom).shaped(without.shape)
 
 
 def acted_columns(

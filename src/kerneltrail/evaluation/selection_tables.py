@@ -11,12 +11,14 @@ from kerneltrail.data import User
 from kerneltrail.evaluation.follow import BAD_ROWS, Failure, follow
 from kerneltrail.evaluation.predicted import (
     ACTED,
+    OF_ENDS,
     OUTCOME,
     OUTSIDE,
     PREDICTED,
     TABLE_ROW,
     acted_columns,
     cells,
+    ends_of,
     predicted_columns,
     under_both,
 )
@@ -63,7 +65,7 @@ class SelectionTables:
     @cached_property
     def time(self) -> str:
         """What the column that orders rows is called here: as in the model, unless another column has that name."""
-        taken = {*KEY, *STEP, *self._evidences, ROW, *PREDICTED, *ACTED, OUTCOME, OUTSIDE}
+        taken = {*KEY, *STEP, *self._evidences, ROW, *PREDICTED, *OF_ENDS, *ACTED, OUTCOME, OUTSIDE}
         return unused(self.method.model.schema.order, taken)
 
     @property
@@ -75,7 +77,8 @@ class SelectionTables:
     def predicted_names(self) -> tuple[str, ...]:
         """Columns of `predicted`."""
         acted = ACTED if self.method.takes_action else ()
-        return (*KEY[:2], self.time, *KEY[2:], ROW, *PREDICTED, OUTCOME, *acted, OUTSIDE)
+        ends = ends_of(self.method.model.shape)
+        return (*KEY[:2], self.time, *KEY[2:], ROW, *PREDICTED, *ends, OUTCOME, *acted, OUTSIDE)
 
     def follow(self, user: User, tell: Callable[[int], None] = lambda batch: None) -> Failure | None:
         """Follow a user in data units and add rows to both tables; where that fails, add none and say why.

@@ -20,11 +20,18 @@ ENDS = (0.005, 0.995)
 MANY = 0.05
 """Share of rows with exactly the lowest outcome, or the highest, from which it is an end of the range."""
 
+FEW_VALUES, REPEATED, APART = 20, 5, 0.1
+"""Outcomes are a rating if there are at most so many, each with so many rows on average, and all so many standard
+deviations apart."""
+
 PENALTY = 1.0
 """Of the squared log weights: a Normal prior of standard deviation 1 for each."""
 
 WIDTHS = (1.0, 1.1, 1.2, 1.35, 1.5)
 """Factors of the bell's width that are tried: with a shape, it has less to say."""
+
+PLAIN_WIDTHS = (0.6, 0.7, 0.8, 0.9, *WIDTHS)
+"""Those of the bell alone: one that is only too wide or too narrow has no shape."""
 
 GROUPS = 20
 """Most groups of users that are left out in turn."""
@@ -32,8 +39,8 @@ GROUPS = 20
 GAIN = 0.01
 """Nats a row that a shape must gain of users who were left out."""
 
-ERRORS = 2.0
-"""Standard errors over users by which its gain must be above 0."""
+SURE = 0.975
+"""Probability, over users, with which its gain must be above 0, where no outcome is shared by many rows."""
 
 FEWEST = 3
 """Users without whom a shape cannot be judged."""
@@ -45,6 +52,13 @@ class Predicted(NamedTuple):
     bell: Bell
     y: Array
 
+    @classmethod
+    def of(cls, batches: Sequence[tuple[Bell, Array]]) -> Predicted:
+        """All batches of a user, one after another."""
+        nothing = Bell(np.zeros(0), np.zeros(0), np.zeros(0))
+        bell = Bell(*map(np.concatenate, zip(nothing, *(bell for bell, _ in batches), strict=True)))
+        return cls(bell, np.concatenate([np.zeros(0), *(y for _, y in batches)]))
+
 
 def learn_shape(users: Sequence[Predicted]) -> OutcomeShape | None:
     """The shape of all users' outcomes, or None where users who are left out are predicted as well without one.
@@ -54,23 +68,23 @@ def learn_shape(users: Sequence[Predicted]) -> OutcomeShape | None:
     """
     users = [user for user in users if len(user.y)]
     outcomes = np.concatenate([user.y for user in users]) if users else np.zeros(0)
-    if len(users) < FEWEST or not np.std(outcomes) > 0.0:
+    if len(users) < FEWEST or _all_alike(outcomes):
         return None
-    edges = _edges(outcomes)
+    start = _start(outcomes)
     groups = np.concatenate([np.full(len(user.y), i % GROUPS) for i, user in enumerate(users)])
     bell = Bell(*map(np.concatenate, zip(*(user.bell for user in users), strict=True)))
-    plain = bell.log_density(outcomes)
-    gains = [_left_out(bell.wider(width), outcomes, edges, groups) - plain for width in WIDTHS]
+    plain = max((bell.wider(width).log_density(outcomes) for width in PLAIN_WIDTHS), key=lambda each: float(each.sum()))
+    tried = [_with_width(start, width) for width in WIDTHS]
+    gains = [_left_out(shape, bell, outcomes, groups) - plain for shape in tried]
     best = int(np.argmax([gain.sum() for gain in gains]))
-    by_group = np.bincount(groups, weights=gains[best])
-    error = float(np.std(by_group, ddof=1)) * np.sqrt(len(by_group))
-    if gains[best].sum() < max(GAIN * len(outcomes), ERRORS * error):
+    gain, doubt = float(gains[best].sum()), 0.0
+    if not any(point is not None for point in start.points):  # single outcomes are a fact; all else may be chance
+        by_group = np.bincount(groups, weights=gains[best])
+        error = float(np.std(by_group, ddof=1)) * np.sqrt(len(by_group))
+        doubt = float(scipy.special.stdtrit(len(by_group) - 1, SURE)) * error
+    if gain < max(GAIN * len(outcomes), doubt):
         return None
-    log_weights = _weights(_Rows.of(bell.wider(WIDTHS[best]), outcomes, edges))
-    floor, ceiling = (
-        float(end) if np.mean(outcomes == end) >= MANY else None for end in (outcomes.min(), outcomes.max())
-    )
-    return OutcomeShape(tuple(edges.tolist()), tuple(log_weights.tolist()), WIDTHS[best], floor, ceiling)
+    return _weighted(tried[best], _Rows.of(tried[best], bell, outcomes))
 
 
 class _Rows(NamedTuple):
@@ -80,25 +94,53 @@ class _Rows(NamedTuple):
     place: Places
 
     @classmethod
-    def of(cls, bell: Bell, outcomes: Array, edges: Array) -> _Rows:
-        return cls(np.log(bell.stretches(edges)), np.searchsorted(edges, outcomes).astype(np.int64))
+    def of(cls, shape: OutcomeShape, bell: Bell, outcomes: Array) -> _Rows:
+        edges = np.array(shape.edges)
+        log = np.log(bell.wider(shape.width).stretches(edges))
+        return cls(log, np.searchsorted(edges, outcomes).astype(np.int64))
 
 
-def _edges(outcomes: Array) -> Array:
-    """Between stretches of one length; the lowest outcome of many is in the middle of its own."""
+def _all_alike(outcomes: Array) -> bool:
+    """Whether outcomes do not differ, but for rounding."""
+    return not np.ptp(outcomes) > 1e-9 * float(np.abs(outcomes).max(initial=0.0))
+
+
+def _start(outcomes: Array) -> OutcomeShape:
+    """Stretches and single outcomes, all with the same weight."""
+    values, counts = np.unique(outcomes, return_counts=True)
+    length, gaps = STRETCH * float(np.std(outcomes)), np.diff(values)
+    if len(values) <= min(FEW_VALUES, len(outcomes) / REPEATED) and gaps.min() >= APART * np.std(outcomes):
+        edges, points = values[:-1] + 0.5 * gaps, tuple(values.tolist())
+        return OutcomeShape(tuple(edges.tolist()), (0.0,) * len(points), points, length=length)
     low, high = np.quantile(outcomes, ENDS)
-    length = STRETCH * float(np.std(outcomes))
-    return low + length * (np.arange(int(np.ceil((high - low) / length + 0.5)) + 1) - 0.5)
+    edges = low + length * (np.arange(int(np.ceil((high - low) / length + 0.5)) + 1) - 0.5)
+    many = counts >= MANY * len(outcomes)
+    floor, ceiling = (float(values[i]) if many[i] else None for i in (0, -1))
+    # Between an end and the outcome next to it: in the end's stretch there is nothing else.
+    if floor is not None:
+        edges = np.array([min(edges[1], values[0] + 0.5 * gaps[0]), *edges[2:]])
+    if ceiling is not None:
+        edges = np.array([*edges[:-2], max(edges[-2], values[-1] - 0.5 * gaps[-1])])
+    edges = np.unique(edges)
+    points = (floor, *(None,) * (len(edges) - 1), ceiling)
+    return OutcomeShape(tuple(edges.tolist()), (0.0,) * len(points), points, length=length)
 
 
-def _left_out(bell: Bell, outcomes: Array, edges: Array, groups: Array) -> Array:
+def _with_width(shape: OutcomeShape, width: float) -> OutcomeShape:
+    return OutcomeShape(shape.edges, shape.log_weights, shape.points, width, shape.length)
+
+
+def _weighted(shape: OutcomeShape, rows: _Rows) -> OutcomeShape:
+    return OutcomeShape(shape.edges, tuple(_weights(rows).tolist()), shape.points, shape.width, shape.length)
+
+
+def _left_out(shape: OutcomeShape, bell: Bell, outcomes: Array, groups: Array) -> Array:
     """Log density of every outcome by the weights of the other groups' users."""
-    rows, density = _Rows.of(bell, outcomes, edges), bell.log_density(outcomes)
+    rows, density = _Rows.of(shape, bell, outcomes), np.empty(len(outcomes))
     for group in np.unique(groups):
         out = groups == group
-        weights = _weights(_Rows(rows.log[~out], rows.place[~out]))
-        total = scipy.special.logsumexp(rows.log[out] + weights, axis=1)
-        density[out] += weights[rows.place[out]] - total
+        learnt = _weighted(shape, _Rows(rows.log[~out], rows.place[~out]))
+        density[out] = learnt.log_density(Bell(*(part[out] for part in bell)), outcomes[out])
     return density
 
 

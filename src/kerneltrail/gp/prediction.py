@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -36,8 +36,10 @@ class Prediction:
         given: the frame that the rows came in, if they did; `to_frame` answers in its kind.
         freedom: degrees of freedom of a new observation, (m,), more than 2: a Student-t of the stated mean and
             variance, where the noise is not known for certain or observations have heavy tails. None: a Normal.
-        shape: which outcomes there are, where that is no Normal's or Student-t's: intervals, densities and draws of
-            new observations have it (method (76)); `mean` and `sd` are those without it.
+        shape: how outcomes lie around that, where it is no bell: intervals, densities and draws of new observations
+            have it (method (76)). `mean` and `sd` are those without it, but no mean lies beyond an end of the outcomes;
+            it may lie outside an interval, since there may be no outcomes around it. Make one with `shaped`.
+        location: where the Normal or Student-t is, if not at `mean`.
     """
 
     mean: Array
@@ -46,6 +48,7 @@ class Prediction:
     given: Any = field(default=None, compare=False, repr=False)
     freedom: Array | None = None
     shape: OutcomeShape | None = None
+    location: Array | None = None
 
     def __len__(self) -> int:
         return len(self.mean)
@@ -69,14 +72,23 @@ class Prediction:
     @property
     def bell(self) -> Bell:
         """The distribution of a new observation without its shape: a Student-t of the stated variance, or a Normal."""
+        location = self.mean if self.location is None else self.location
         if self.freedom is None:
-            return Bell(self.mean, self.sd, np.full(len(self), np.inf))
-        return Bell(self.mean, np.sqrt(self.total * (self.freedom - 2.0) / self.freedom), self.freedom)
+            return Bell(location, self.sd, np.full(len(self), np.inf))
+        return Bell(location, np.sqrt(self.total * (self.freedom - 2.0) / self.freedom), self.freedom)
+
+    def shaped(self, shape: OutcomeShape | None) -> Prediction:
+        """The same with a shape of the outcomes; None changes nothing."""
+        if shape is None:
+            return self
+        location = self.bell.mean
+        return replace(self, mean=shape.within(location), shape=shape, location=location)
 
     def interval(self, level: float = 0.9, *, noise: bool = True) -> tuple[Array, Array]:
         """The shortest interval that holds a new observation with probability `level`: (lower, upper), each (m,).
 
-        Without `noise`, that of the function.
+        Where outcomes have a shape, the 50 % interval is the shortest inside the 90 % interval, and one that ends with
+        zero or another single outcome holds more than its level (`held`). Without `noise`, that of the function.
 
         >>> Prediction(np.array([5.0]), np.array([3.0]), 1.0).interval(0.9)
         (array([1.71029275]), array([8.28970725]))
@@ -90,6 +102,10 @@ class Prediction:
         else:
             half = float(scipy.special.ndtri(0.5 + 0.5 * level)) * np.sqrt(self.total if noise else self.variance)
         return self.mean - half, self.mean + half
+
+    def held(self, level: float = 0.9) -> Array:
+        """Probability with which `interval` holds a new observation, (m,)."""
+        return np.full(len(self), level) if self.shape is None else self.shape.held(self.bell, level)
 
     def draws(self, size: int, rng: np.random.Generator, *, noise: bool = True) -> Array:
         """Draws of new observations, row by row, (size, m); without `noise`, of the function at each row by itself."""
@@ -111,18 +127,28 @@ class Prediction:
     def normal_scores(self, y: ArrayLike) -> Array:
         """Where observed targets fell in their predicted distributions, as standard Normal scores, (m,).
 
+        A single outcome, such as zero, has one score: that of the middle of its probability.
+
         >>> Prediction(np.array([5.0]), np.array([3.0]), 1.0).normal_scores([8.0])
         array([1.5])
         """
         target = np.asarray(y, dtype=np.float64)
         if self.shape is not None:
-            return np.asarray(scipy.special.ndtri(np.clip(self.shape.below(self.bell, target), TINY, 1.0 - TINY)))
+            middle = 0.5 * np.add(*self.shape.below(self.bell, target))
+            return np.asarray(scipy.special.ndtri(np.clip(middle, TINY, 1.0 - TINY)))
         residual = target - self.mean
         if self.freedom is None:
             return residual / np.sqrt(self.total)
         # By the lower tail, which does not round to 1.
         below = scipy.special.stdtr(self.freedom, -np.abs(residual) / self.bell.scale)
         return np.asarray(-np.sign(residual) * scipy.special.ndtri(below))
+
+    def below(self, y: ArrayLike) -> tuple[Array, Array]:
+        """Probability of less than observed targets, and of them or less, each (m,): two for single outcomes."""
+        if self.shape is not None:
+            return self.shape.below(self.bell, np.asarray(y, dtype=np.float64))
+        below = np.asarray(scipy.special.ndtr(self.normal_scores(y)))
+        return below, below
 
     def log_density(self, y: ArrayLike) -> Array:
         """Log predictive density of observed targets, (m,)."""

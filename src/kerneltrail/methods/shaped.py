@@ -6,15 +6,15 @@ They tell what of a difference in density is due to that shape (method (76)), an
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 import numpy as np
 
 from kerneltrail.data import Cohort, User
+from kerneltrail.errors import KerneltrailError
 from kerneltrail.gp import Prediction, Reward
-from kerneltrail.gp.bell import Bell
 from kerneltrail.gp.outcome_shape import OutcomeShape
 from kerneltrail.gp.outcome_shape_search import Predicted, learn_shape
 from kerneltrail.kernels import Composition
@@ -22,6 +22,7 @@ from kerneltrail.methods.hgp import HierarchicalGP
 from kerneltrail.methods.linear import LinearRegression
 from kerneltrail.methods.protocol import Array, Fit, Learner, hyperparameter_count, probabilities_of
 from kerneltrail.methods.registry import register_learner
+from kerneltrail.trajectory.pilot_predictions import some_of
 
 
 @dataclass(frozen=True)
@@ -48,7 +49,7 @@ class ShapedFit:
 
     def predict(self, X: Array, action: Array | None) -> Prediction:
         """The other's, with the shape."""
-        return replace(self.fit.predict(X, action), shape=self.shape)
+        return self.fit.predict(X, action).shaped(self.shape)
 
     def to_json(self) -> dict[str, Any]:
         """The other's."""
@@ -89,19 +90,23 @@ class ShapedLearner:
 def shaped(train: Callable[..., Learner], cohort: Cohort, *, reward: Reward | None = None) -> ShapedLearner:
     """A learner, trained, with the shape of the training users' outcomes, each followed as somebody new would be."""
     learner = train(cohort, reward=reward)
-    return ShapedLearner(learner, learn_shape([_predicted(learner, user) for user in cohort.raw]))
+    return ShapedLearner(learner, learn_shape([_predicted(learner, user) for user in some_of(cohort.raw)]))
 
 
 def _predicted(learner: Learner, user: User) -> Predicted:
-    bells = [Bell(np.zeros(0), np.zeros(0), np.zeros(0))]
+    batches = []
     seen = User(user.name, learner.covariates, np.empty((0, len(learner.covariates))), np.empty(0), ())
     fit: Fit | None = None
     for t in range(1, user.batches + 1):
         batch = user.batch(t)
-        fit = learner.fit(seen, fit)
-        bells.append(fit.predict(batch.X, batch.action if learner.takes_action else None).bell)
+        try:
+            fit = learner.fit(seen, fit)
+            bell = fit.predict(batch.X, batch.action if learner.takes_action else None).bell
+        except (KerneltrailError, ArithmeticError, ValueError):  # what could be predicted will do
+            break
+        batches.append((bell, batch.y))
         seen = user.upto(t)
-    return Predicted(Bell(*map(np.concatenate, zip(*bells, strict=True))), user.y[: seen.rows])
+    return Predicted.of(batches)
 
 
 register_learner("lmm-shaped", partial(shaped, partial(LinearRegression.train, prior="mixed")))

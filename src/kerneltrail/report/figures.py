@@ -248,13 +248,15 @@ def estimates(
     return figure
 
 
-def forecast(mean: Array, sd: Array, observed: Array, *, xlabel: str, ylabel: str, width: float = WIDE) -> Figure:
-    """Predictions with intervals beside what was then observed, in time order; misses are marked."""
-    x = np.arange(1, len(mean) + 1)
-    missed = np.abs(observed - mean) > WITHIN_95 * sd
+def forecast(
+    mean: Array, ends: tuple[Array, Array], observed: Array, *, xlabel: str, ylabel: str, width: float = WIDE
+) -> Figure:
+    """Predictions with 95 % intervals beside what was then observed, in time order; misses are marked."""
+    x, (low, high) = np.arange(1, len(mean) + 1), ends
+    missed = (observed < low) | (observed > high)
     with styled(width, 2.9) as figure:
         ax = figure.subplots()
-        ax.vlines(x, mean - WITHIN_95 * sd, mean + WITHIN_95 * sd, color=BLUE, alpha=0.35, linewidth=3)
+        ax.vlines(x, low, high, color=BLUE, alpha=0.35, linewidth=3)
         ax.scatter(x, mean, s=14, color=BLUE, marker="_", label="predicted, with 95% interval")
         ax.scatter(x[~missed], observed[~missed], s=14, color=INK, linewidths=0, zorder=3, label="observed")
         if missed.any():

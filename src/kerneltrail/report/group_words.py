@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from kerneltrail.gp.prediction import freedom_of
-from kerneltrail.kernels.phrases import capitalised, number, with_unit
+from kerneltrail.kernels.phrases import capitalised, with_unit
 from kerneltrail.report.description import Description, Sentence
 from kerneltrail.report.terms import Terms
 from kerneltrail.trajectory.graph import LearntGraph
@@ -60,17 +60,23 @@ def _tails(model: LearntGraph) -> list[str]:
 
 
 def _shape(model: LearntGraph, terms: Terms) -> list[str]:
-    """How outcomes are spread, if not like a bell."""
+    """How outcomes lie around what is predicted, if not like a bell."""
     shape = model.shape
     if shape is None:
         return []
     unit = model.schema.unit(model.schema.target)
-    ends = (("lowest", shape.floor), ("highest", shape.ceiling))
-    many = [f"the {word}, {with_unit(number(end).replace('-', '−'), unit)}" for word, end in ends if end is not None]
-    found = f"in many rows it is exactly {' or '.join(many)}" if many else "some values are rarer than others near them"
+    exactly = [f"{point:.6g}".replace("-", "−") for point in shape.points if point is not None]
+    ends = [word for word, end in (("lowest", shape.floor), ("highest", shape.ceiling)) if end is not None]
+    if None not in shape.points:
+        found = f": it has {len(exactly)} values only, from {exactly[0]} to {with_unit(exactly[-1], unit)}"
+    elif ends:
+        each = [f"the {word}, {with_unit(end, unit)}" for word, end in zip(ends, exactly, strict=True)]
+        found = f": in many rows it is exactly {' or '.join(each)}"
+    else:
+        found = ""
     return [
-        f"{terms.subject} is not spread evenly around what is predicted: {found}. Intervals of new rows are learnt "
-        "from that; the effects above are on the mean."
+        f"{terms.subject} does not follow a bell curve around what is predicted{found}. Intervals of new rows are "
+        "learnt from how the pilot users' rows lie; the effects above are on the mean."
     ]
 
 

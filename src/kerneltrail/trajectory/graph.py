@@ -133,7 +133,7 @@ class LearntGraph:
         stretch: factor of the standard deviation of predictions after the first batch (method (74)).
         drawing: how outcomes are drawn in around what a user's rows say (method §8.7); None for never. The noise of
             groups is that of outcomes as they are.
-        shape: which outcomes there are, where that is no bell (method (76)); None for a Normal or a Student-t.
+        shape: how outcomes lie around a prediction, where that is no bell (method (76)); None for a bell.
         averaged: what all sampled structures say together; None where new users are followed by the chosen one.
     """
 

@@ -309,8 +309,7 @@ class NewUser:
             float(self._scaler.inverse_variance(np.array([prediction.noise]))[0]),
             None if named is None else named.given,
             prediction.freedom,
-            self.model.shape,
-        )
+        ).shaped(self.model.shape)
 
     def _ahead(self, state: UserState, scaled: Array, assignment: Assignment | None) -> Prediction:
         """The prediction at scaled rows, scaled and less the population mean."""

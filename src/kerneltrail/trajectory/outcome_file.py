@@ -27,20 +27,20 @@ def decode_drawing(stored: Any) -> Drawing | None:
 
 
 def decode_shape(stored: Any) -> OutcomeShape | None:
-    """Files of before, and of models whose outcomes are spread like a bell, do not have one."""
+    """Files of before, and of models whose outcomes lie like a bell, do not have one."""
     if stored is None:
         return None
     conform(stored, get_type_hints(OutcomeShape), "the shape of its outcomes")
     edges, weights = (tuple(stored[name]) for name in ("edges", "log_weights"))
-    shape = OutcomeShape(edges, weights, *(stored.get(name) for name in ("width", "floor", "ceiling")))
-    steps = np.diff(edges)
-    if len(edges) < 2 or len(weights) != len(edges) + 1 or not (np.isfinite(steps) & (steps > 0.0)).all():
+    points = tuple(stored["points"])
+    shape = OutcomeShape(edges, weights, points, stored["width"], stored["length"])
+    ends = np.array([-np.inf, *edges, np.inf])
+    if not edges or len({len(weights), len(points), len(ends) - 1}) > 1 or not (np.diff(ends) > 0.0).all():
         raise Malformed("the shape of its outcomes does not have ascending edges and a weight between any two")
-    if not (np.isfinite(weights).all() and 1.0 <= shape.width < np.inf):
+    if not (np.isfinite([*edges, *weights]).all() and 1.0 <= shape.width < np.inf and 0.0 < shape.length < np.inf):
         raise Malformed("the shape of its outcomes makes predictions narrower, or is not made of numbers")
-    ends = [end for end in (shape.floor, shape.ceiling) if end is not None]
-    if not all(edges[0] <= end <= edges[-1] for end in ends):
-        raise Malformed("an end of its outcomes is beyond the edges of their shape")
+    if not all(each is None or low < each < high for each, low, high in zip(points, ends, ends[1:], strict=False)):
+        raise Malformed("a single outcome of its shape is not in its stretch")
     return shape
 
 

@@ -1,14 +1,11 @@
-"""Which outcomes there are, as those of pilot users lie in what is predicted of them, batch by batch (method (76))."""
+"""How outcomes of pilot users lie in what is predicted of them, batch by batch (method (76))."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
-import numpy as np
-
 from kerneltrail.data import Cohort, User
 from kerneltrail.engines import one_blas_thread
-from kerneltrail.gp.bell import Bell
 from kerneltrail.gp.outcome_shape_search import Predicted, learn_shape
 from kerneltrail.trajectory.model import TrajectoryModel
 from kerneltrail.trajectory.pilot_predictions import predicted_batches, some_of
@@ -23,8 +20,4 @@ def with_shape(model: TrajectoryModel, cohort: Cohort) -> TrajectoryModel:
 
 
 def _predicted(model: TrajectoryModel, user: User) -> Predicted:
-    """All batches of a user that could be predicted, one after another."""
-    batches = [(ahead.bell, batch.y) for _, batch, ahead in predicted_batches(model, user)]
-    nobody = Bell(np.zeros(0), np.zeros(0), np.zeros(0))
-    bell = Bell(*map(np.concatenate, zip(nobody, *(bell for bell, _ in batches), strict=True)))
-    return Predicted(bell, np.concatenate([np.zeros(0), *(y for _, y in batches)]))
+    return Predicted.of([(ahead.bell, batch.y) for _, batch, ahead in predicted_batches(model, user)])

@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 from kerneltrail.gp import Prediction
+from kerneltrail.gp.outcome_shape import OutcomeShape
 from kerneltrail.report.model_page import follow_users
-from kerneltrail.report.model_page.calibration import calibration, coverages, standardised, verdicts
+from kerneltrail.report.model_page.calibration import calibration, coverages, places, verdicts
 from trajectory.small import rewarded_model, rows
 
 
@@ -18,7 +19,7 @@ def followed():
 
 
 def with_errors(one, *errors):
-    """The user with these standardised errors from the second batch on."""
+    """The user with these places errors from the second batch on."""
     later = tuple(
         replace(one.ahead[0], prediction=Prediction(np.zeros(len(z)), np.ones(len(z)), 0.0), y=z) for z in errors
     )
@@ -26,7 +27,7 @@ def with_errors(one, *errors):
 
 
 def people(followed, errors):
-    """A user with each of these standardised errors."""
+    """A user with each of these places errors."""
     return [with_errors(followed[0], z) for z in errors]
 
 
@@ -46,7 +47,7 @@ def test_coverage_is_counted_row_by_row(followed):
         assert own.ninety == pytest.approx(np.mean(inside))
         assert own.rmse == pytest.approx(np.sqrt(np.mean(errors)))
         assert own.log_density == pytest.approx(np.mean(logs))
-    assert [len(z) for z in standardised(followed)] == [4, 8, 4, 8]
+    assert [len(place) for place in places(followed)] == [4, 8, 4, 8]
 
 
 @pytest.mark.parametrize(
@@ -110,3 +111,41 @@ def test_one_user_s_rows_are_taken_for_independent_and_the_page_says_so(followed
 
 def test_nobody_with_a_second_batch_is_no_section(followed):
     assert calibration([replace(one, ahead=one.ahead[:1]) for one in followed]) is None
+
+
+def test_rows_with_one_outcome_are_spread_over_its_probability_however_small_batches_are(followed):
+    """Zeros that are as many as predicted look as they should, batch by batch of one row too."""
+    shape = OutcomeShape((0.5,), (0.0, 0.0), (0.0, None))
+    rng = np.random.default_rng(3)
+    prediction = Prediction(np.array([1.0]), np.array([1.0]), 0.0).shaped(shape)
+    for one in (1, 25):
+        users = []
+        for _ in range(6):
+            y = shape.draws(prediction.bell, 200, rng)[:, 0]
+            parts = tuple(
+                replace(
+                    followed[0].ahead[0],
+                    prediction=Prediction(np.ones(one), np.ones(one), 0.0).shaped(shape),
+                    y=y[i : i + one],
+                )
+                for i in range(0, 200, one)
+            )
+            users.append(replace(followed[0], ahead=(followed[0].ahead[0], *parts), sure=(1.0,) * (1 + len(parts))))
+        said = calibration(users).blocks[1].items
+        assert "spread over their predicted distribution as they should be" in said[-1]
+        assert "as promised" in said[0]
+
+
+def test_intervals_that_hold_more_than_their_level_are_not_called_too_wide(followed):
+    """Of a 0 and 1, an interval of 90 % holds both."""
+    shape = OutcomeShape((0.5,), (0.0, 0.0), (0.0, 1.0))
+    rng = np.random.default_rng(4)
+    users = []
+    for _ in range(6):
+        prediction = Prediction(np.full(200, 0.5), np.full(200, 0.25), 0.0).shaped(shape)
+        later = replace(followed[0].ahead[0], prediction=prediction, y=rng.integers(0, 2, 200).astype(float))
+        users.append(replace(followed[0], ahead=(followed[0].ahead[0], later), sure=(1.0, 1.0)))
+    ninety, half, _ = verdicts(users)
+    assert "100 % of the rows fell inside their 90 % interval, which should hold 100 %" in ninety
+    assert "as promised" in ninety
+    assert "as promised" in half

@@ -133,16 +133,21 @@ def test_a_prediction_does_not_know_the_draw(state):
 
 
 def test_one_outcome_has_the_interval_of_its_shape_and_several_have_that_of_their_mean(state):
-    shape = OutcomeShape((0.0, 0.5, 1.0), (-4.0, 3.0, 0.0, -4.0), floor=0.2)
+    shape = OutcomeShape((0.5, 1.0), (3.0, 0.0, -4.0), (0.2, None, None))
     model, known, versions = replace(centred_model(), shape=shape), state.participants["p01"], Versions(state)
     batch = rows_of(known, versions.batches(versions.active.version, "p01"))[0]
     shaped, plain = (foresee(each.new_user("p01"), batch) for each in (model, replace(model, shape=None)))
-    assert {key: replace(each, ends=None) for key, each in shaped.items()} == plain
     several = list(shaped.values())
     for each in several:
         assert each.ends[0] >= 0.2
+        assert each.least == 0.2
+        assert each.most == np.inf
         assert interval([each])[1:] == each.ends
-    assert interval(several) == interval(list(plain.values()))
+    several[0] = replace(several[0], mean=-9.0)
+    assert interval(several)[1] == 0.2  # no mean of outcomes is below all of them
+    assert {key: (each.doubt, each.reach) for key, each in shaped.items()} == {
+        key: (each.doubt, pytest.approx(each.reach)) for key, each in plain.items()
+    }
 
 
 def test_descriptions_are_those_of_the_policy_that_serves(life, state):

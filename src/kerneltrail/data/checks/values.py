@@ -224,15 +224,15 @@ def piles(data: Inspection) -> Iterator[Finding]:
         f"are spread between {number(float(others[0]))} and {number(float(others[-1]))}"
     )
     advice = _CEILING if at_top else _ZEROS
-    severity = "warning" if share >= _HIGH_PILE else "note"
+    severity = "warning" if at_top and share >= _HIGH_PILE else "note"  # zeros are learnt, and no mistake
     code = "ceiling" if at_top else "zeros"
     yield Finding(severity, code, (name,), data.rows.users_of(index), data.rows.numbered(index), message, advice)  # type: ignore[arg-type]
 
 
 _ZEROS = (
-    "Two things are mixed: whether there is anything at all, and how much. Intervals are learnt as outcomes lie, so "
-    "they do not reach below the smallest value; but effects are on the mean of both. To tell the two apart, fit "
-    "twice: on a column of 0 and 1 for whether there is anything, and on the other rows for how much."
+    "Two things are mixed: whether there is anything at all, and how much. A fit learns how often that is, for its "
+    "intervals ('shape: automatic'); but effects are on the mean of both. To tell the two apart, fit twice: on a "
+    "column of 0 and 1 for whether there is anything, and on the other rows for how much."
 )
 _CEILING = (
     "It looks like the end of a scale, or a device's limit: values beyond it were cut off, which a model cannot know. "

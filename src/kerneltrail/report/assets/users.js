@@ -120,11 +120,9 @@
     key(BLUE, "fit, with 90 % of the function (dark) and of observations (light)");
     if (user.byRow && step.next) key(ORANGE, "prediction of the next batch, with 90 %");
     if (step.next) {
-      const { ends: [low, high], simple } = step.next;
-      const y = user.y.slice(seen, upto);
-      const inside = y.filter((value, i) => low[i] <= value && value <= high[i]).length;
+      const { inside, simple } = step.next;
       const others = Object.entries(simple).map(([name, error]) => `${name} ${error}`).join(", ");
-      legend.append(make("br"), `Next batch, predicted before it was seen: typical error (RMSE) ${step.next.rmse}${others ? ` (${others})` : ""}; ${inside} of ${y.length} inside the 90 % interval.`);
+      legend.append(make("br"), `Next batch, predicted before it was seen: typical error (RMSE) ${step.next.rmse}${others ? ` (${others})` : ""}; ${inside} of ${upto - seen} inside the 90 % interval.`);
     }
     if (user.errors) legend.append(make("br"), user.errors);
     fitted.append(legend);

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
-import scipy
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
@@ -25,6 +24,8 @@ LEVELS = np.linspace(0.05, 0.95, 19)
 BINS = 10
 SURE = 0.95
 """Coverage of the intervals by which the words are chosen: one in twenty verdicts on good predictions is wrong."""
+GOLDEN = 0.5 * (np.sqrt(5.0) - 1.0)
+"""Multiples of it, less their whole parts, are spread evenly between 0 and 1, however many there are."""
 LITTLE = 0.04
 """A coverage that is off by less is off by a little, however sure that is."""
 
@@ -66,19 +67,30 @@ def coverages(users: Sequence[UserView]) -> tuple[Coverage, ...]:
     return tuple(batches)
 
 
-def _inside(z: Array, level: float) -> NDArray[np.bool_]:
-    """Which standardised errors lie in the middle of their predicted distribution, of that probability."""
-    return np.asarray(np.abs(z) <= scipy.special.ndtri(0.5 + level / 2.0))
+def _inside(place: Array, level: float) -> NDArray[np.bool_]:
+    """Which rows lie in the middle of their predicted distribution, of that probability."""
+    return np.asarray(np.abs(place - 0.5) <= 0.5 * level)
 
 
-def standardised(users: Sequence[UserView]) -> list[Array]:
-    """Standardised errors of each user's rows from the second batch on; users with one batch are left out."""
-    return [np.concatenate([ahead.z for ahead in one.ahead[1:]]) for one in users if len(one.ahead) > 1]
+def places(users: Sequence[UserView]) -> list[Array]:
+    """Where each user's rows from the second batch on fell in their predicted distributions, from 0 to 1.
+
+    Users with one batch are left out. Rows with one and the same outcome, such as zero, are spread evenly over its
+    probability: then places are even if as many rows have it as predicted.
+    """
+    found, before = [], 0
+    for one in users:
+        if len(one.ahead) > 1:
+            low, high = map(np.concatenate, zip(*(ahead.below for ahead in one.ahead[1:]), strict=True))
+            number = before + np.cumsum(high > low)
+            before = int(number[-1]) if len(number) else before
+            found.append(low + (high - low) * ((0.5 + GOLDEN * number) % 1.0))
+    return found
 
 
 def calibration(users: Sequence[UserView]) -> Section | None:
     """The section on calibration; None where nobody has a second batch."""
-    errors = standardised(users)
+    errors = places(users)
     if not errors:
         return None
     rows = sum(map(len, errors))
@@ -113,28 +125,30 @@ def _basis(errors: Sequence[Array]) -> str:
 
 def verdicts(users: Sequence[UserView]) -> list[str]:
     """What the coverages say, by whether their intervals over users contain what was promised; and the balance."""
-    errors, later = standardised(users), [one.ahead[1:] for one in users if len(one.ahead) > 1]
-    found = {
-        level: share_over_users([np.concatenate([a.inside(level) for a in own]) for own in later], level=SURE)
-        for level in (0.9, 0.5)
-    }
-    sentences = [_kept(level, share, errors) for level, share in found.items()]
-    return [*sentences, _balance(share_over_users([z > 0.0 for z in errors], level=SURE))]
+    errors, later = places(users), [one.ahead[1:] for one in users if len(one.ahead) > 1]
+    sentences = []
+    for level in (0.9, 0.5):
+        share = share_over_users([np.concatenate([a.inside(level) for a in own]) for own in later], level=SURE)
+        promised = float(np.mean(np.concatenate([a.prediction.held(level) for own in later for a in own])))
+        sentences.append(_kept(level, promised, share, errors))
+    return [*sentences, _balance(share_over_users([place > 0.5 for place in errors], level=SURE))]
 
 
-def _kept(level: float, share: Interval, errors: Sequence[Array]) -> str:
-    rows, promised = sum(map(len, errors)), percent(level)
-    inside = f"{percent(share.mean)} of the rows fell inside their {promised} interval"
-    if share.low <= level <= share.high:
+def _kept(level: float, promised: float, share: Interval, errors: Sequence[Array]) -> str:
+    rows = sum(map(len, errors))
+    inside = f"{percent(share.mean)} of the rows fell inside their {percent(level)} interval"
+    if percent(promised) != percent(level):  # it ends with outcomes that many rows have, and holds all of them
+        inside += f", which should hold {percent(promised)} since outcomes such as zero are in it or not"
+    if share.low <= promised <= share.high:
         told = f"as promised, as far as {rows:,} rows of {counted(share.users, 'user')} can tell"
     else:
-        little = "a little " if abs(share.mean - level) < LITTLE else ""
-        told = f"the intervals are {little}too {'wide' if share.mean > level else 'narrow'}"
+        little = "a little " if abs(share.mean - promised) < LITTLE else ""
+        told = f"the intervals are {little}too {'wide' if share.mean > promised else 'narrow'}"
     return f"{inside}: {told} ({_range(share)})."
 
 
 def _balance(share: Interval) -> str:
-    above = f"{percent(share.mean)} of the rows lay above their prediction ({_range(share)})"
+    above = f"{percent(share.mean)} of the rows lay in the upper half of what was predicted ({_range(share)})"
     if share.low <= 0.5 <= share.high:
         return f"{above}: no sign that predictions are too high or too low."
     return f"{above}: predictions tend to be too {'low' if share.mean > 0.5 else 'high'}."
@@ -164,8 +178,8 @@ def _range(share: Interval) -> str:
 
 def _tenths(errors: Sequence[Array]) -> list[list[NDArray[np.bool_]]]:
     """For each tenth of the predicted distribution, which rows of each user fell into it."""
-    places = [np.minimum((BINS * scipy.special.ndtr(z)).astype(int), BINS - 1) for z in errors]
-    return [[place == i for place in places] for i in range(BINS)]
+    tenths = [np.minimum((BINS * place).astype(int), BINS - 1) for place in errors]
+    return [[tenth == i for tenth in tenths] for i in range(BINS)]
 
 
 def _table(users: Sequence[UserView]) -> Table:
@@ -187,15 +201,14 @@ def _table(users: Sequence[UserView]) -> Table:
     )
 
 
-def _figure(z: Array, tenths: Sequence[Interval], width: float) -> Figure:
+def _figure(fell: Array, tenths: Sequence[Interval], width: float) -> Figure:
     narrow = is_narrow(width)
     with styled(width, 5.6 if narrow else 3.0) as figure:
         first, second = figure.subplots(2, 1) if narrow else figure.subplots(1, 2)
-        observed = [float(np.mean(_inside(z, float(level)))) for level in LEVELS]
+        observed = [float(np.mean(_inside(fell, float(level)))) for level in LEVELS]
         first.plot([0, 1], [0, 1], color=INK, linewidth=1.0, linestyle=(0, (4, 3)))
         first.plot([0.0, *LEVELS, 1.0], [0.0, *observed, 1.0], color=BLUE, linewidth=2.0)
-        first.scatter([0.5, 0.9], [np.mean(_inside(z, level)) for level in (0.5, 0.9)], color=BLUE, s=28, zorder=3)
-        first.set(xlabel="interval (%)", ylabel="rows inside (%)", xlim=(0, 1), ylim=(0, 1))
+        first.set(xlabel="middle of the predicted distribution (%)", ylabel="rows inside (%)", xlim=(0, 1), ylim=(0, 1))
         for set_ticks in (first.set_xticks, first.set_yticks):
             set_ticks([0.0, 0.25, 0.5, 0.75, 1.0], ["0", "25", "50", "75", "100"])
         first.set_title("coverage")

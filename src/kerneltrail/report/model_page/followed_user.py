@@ -96,9 +96,9 @@ class Ahead:
         return np.asarray((low <= self.y) & (self.y <= high))
 
     @property
-    def z(self) -> Array:
-        """Where observations fell in their predicted distributions, as Normal scores."""
-        return self.prediction.normal_scores(self.y)
+    def below(self) -> tuple[Array, Array]:
+        """Predicted probability of less than what was observed, and of that or less."""
+        return self.prediction.below(self.y)
 
 
 @dataclass(frozen=True)
@@ -245,8 +245,7 @@ def _step(
             scaler.inverse_target(scaled.mean + state.state.shared(model, X, acted)),
             scaler.inverse_variance(scaled.variance),
             float(scaler.inverse_variance(np.array(scaled.noise * model.widening))),
-            shape=model.shape,
-        )
+        ).shaped(model.shape)
     x = np.arange(1.0, seen.rows + 1.0) if by_row else at[:, 0]
     return StepView(
         seen.rows,

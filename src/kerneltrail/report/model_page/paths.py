@@ -119,6 +119,7 @@ def _step(one: UserView, t: int, step: StepView, numbers: dict[Composition, int]
         entry["next"] = {
             "mean": brief(ahead.mean),
             "ends": [brief(end) for end in ahead.prediction.interval(0.9)],
+            "inside": int(ahead.inside(0.9).sum()),
             "rmse": digits(rmse(ahead.mean, ahead.y)),
             "simple": errors,
         }

@@ -225,12 +225,12 @@ def _forecast(one: Newcomer) -> FigurePair | None:
         return None
     t = able[len(able) // 2]
     batch, ahead = one.user.batch(t), one.ahead[t - 2]
-    sd = np.sqrt(ahead.total)
+    ends = ahead.interval(0.95)
     error, naive, inside = _next_batch(one, t - 2)
     seen, count = one.user.ends[t - 2], round(inside * batch.rows)
 
     def draw(width: float) -> Figure:
-        return figures.forecast(ahead.mean, sd, batch.y, xlabel=f"row of batch {t}", ylabel="y", width=width)
+        return figures.forecast(ahead.mean, ends, batch.y, xlabel=f"row of batch {t}", ylabel="y", width=width)
 
     return FigurePair(
         "next-batch",

@@ -145,14 +145,14 @@ def _forecast(simulation: Simulation, user: User, result: MapResult, reward: Rew
     before, last = user.upto(user.batches - 1), user.batch(user.batches)
     posterior = Posterior.fit(before, result.hyperparameters, block=_block(before, reward))
     ahead = posterior.predict(last.X, linear=_block(last, reward).features)
-    sd = np.sqrt(ahead.total)
-    inside = int((np.abs(last.y - ahead.mean) <= figures.WITHIN_95 * sd).sum())
+    low, high = ahead.interval(0.95)
+    inside = int(((low <= last.y) & (last.y <= high)).sum())
     error, naive = rmse(ahead.mean, last.y), rmse(before.y.mean(), last.y)
     label = with_unit(simulation.test.target, simulation.test.units)
 
     def draw(width: float) -> Figure:
         return figures.forecast(
-            ahead.mean, sd, last.y, xlabel=f"decision point of batch {user.batches}", ylabel=label, width=width
+            ahead.mean, (low, high), last.y, xlabel=f"decision point of batch {user.batches}", ylabel=label, width=width
         )
 
     return FigurePair(

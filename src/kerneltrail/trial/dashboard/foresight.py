@@ -10,7 +10,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from math import sqrt
+from math import inf, sqrt
 
 import numpy as np
 
@@ -35,6 +35,7 @@ class Foreseen:
         noise: variance of everything else, the draw of the action included.
         reach: standard deviations on either side that hold 90 %.
         ends: of its own 90 % interval, where that does not reach as far to either side.
+        least, most: outcomes below and above which there are none.
     """
 
     mean: float
@@ -42,6 +43,8 @@ class Foreseen:
     noise: float
     reach: float = WITHIN_90
     ends: tuple[float, float] | None = None
+    least: float = -inf
+    most: float = inf
 
 
 def interval(several: Sequence[Foreseen]) -> tuple[float, float, float]:
@@ -57,7 +60,7 @@ def interval(several: Sequence[Foreseen]) -> tuple[float, float, float]:
     doubt = (sum(sqrt(each.doubt) for each in several) / number) ** 2
     spread = sqrt(doubt + sum(each.noise for each in several) / number**2)
     reach = spread * sum(each.reach for each in several) / number
-    return mean, mean - reach, mean + reach
+    return mean, max(mean - reach, several[0].least), min(mean + reach, several[0].most)
 
 
 @dataclass
@@ -132,5 +135,9 @@ def foresee(user: NewUser, rows: Sequence[Row]) -> dict[int, Foreseen]:
     foreseen = {row.decision: Foreseen(float(m), float(d), float(n), float(r)) for row, m, d, n, r in columns}
     if without.shape is None:
         return foreseen
+    least, most = without.shape.within(np.array([-inf, inf])).tolist()
     ends = zip(*(end.tolist() for end in before_draw((without, acting), chance).interval(0.9)), strict=True)
-    return {key: replace(each, ends=own) for (key, each), own in zip(foreseen.items(), ends, strict=True)}
+    return {
+        key: replace(each, ends=own, least=least, most=most)
+        for (key, each), own in zip(foreseen.items(), ends, strict=True)
+    }
