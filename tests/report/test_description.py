@@ -142,6 +142,12 @@ def test_the_empty_composition():
     ]
 
 
+def test_the_empty_composition_beyond_what_users_share():
+    fitted = Hyperparameters.from_values(parse(""), [4.0])
+    first = describe(fitted, target="y", shared=True)[0]
+    assert first.text == "No pattern of a user's own has been found in y: all but what users share is noise."
+
+
 def test_shares_decide_the_order_and_are_shown():
     text, values = "LIN[temperature] + SE[hour]", [100.0, 15.0, 1.69, 3.06, 1.0]
     small, large = parse(text).products

@@ -8,6 +8,7 @@ import pytest
 
 from kerneltrail.data import Cohort, User
 from kerneltrail.errors import ModelFileError
+from kerneltrail.evaluation.predicted import PREDICTED, ends_of, predicted_columns
 from kerneltrail.gp.outcome_shape import OutcomeShape
 from kerneltrail.kernels import Pool
 from kerneltrail.report.group_words import group_description
@@ -126,3 +127,17 @@ def test_a_file_keeps_it():
 def test_a_shape_that_is_none_is_refused(wrong, said):
     with pytest.raises(ModelFileError, match=said):
         from_bytes(to_bytes(replace(learnt(), shape=wrong)))
+
+
+def test_tables_of_predictions_give_the_probability_of_zero():
+    user = people(1, seed=3)[0]
+    prediction = learnt().new_user().predict(user.batch(1).X)
+    columns = predicted_columns(prediction)
+    assert tuple(columns) == (*PREDICTED, "chance_lowest")
+    draws = prediction.draws(4000, np.random.default_rng(0))
+    np.testing.assert_allclose(columns["chance_lowest"], np.mean(draws == FLOOR, axis=0), atol=0.04)
+    assert tuple(predicted_columns(learnt(shape="none").new_user().predict(user.batch(1).X))) == PREDICTED
+    rating = OutcomeShape((1.5,), (0.0, 0.0), (1.0, 2.0))
+    assert ends_of(rating) == ("chance_lowest", "chance_highest")
+    both = predicted_columns(replace(prediction, shape=rating))
+    np.testing.assert_allclose(both["chance_lowest"] + both["chance_highest"], 1.0)

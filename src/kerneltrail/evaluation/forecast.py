@@ -48,8 +48,8 @@ class Forecast:
         keys: the caller's columns that are carried along, values as they stand in the table.
         table_row: each row's number in the table, counted from 1: it joins back, and a row left out is a gap.
         rows_seen: how many rows of its user were learnt from before; 0 for a new user.
-        numbers: the predictions, by column (`PREDICTED`, `OF_ENDS`, `ACTED` of `evaluation.predicted`), and the outcome where the
-            table has one; NaN where a number does not apply.
+        numbers: the predictions, by column (`PREDICTED`, `OF_ENDS`, `ACTED` of `evaluation.predicted`), and the outcome
+            where the table has one; NaN where a number does not apply.
         outside: for each row the covariates with a value beyond the pilot users' range.
         reports: what happened to the rows of each table, by the table's name.
         notes: what else is worth knowing, a sentence each.

@@ -41,11 +41,10 @@ def predicted_columns(prediction: Prediction) -> dict[str, Array]:
     """
     values = (prediction.mean, prediction.sd, *prediction.interval(0.5), *prediction.interval(0.9))
     columns = dict(zip(PREDICTED, values, strict=True))
-    shape = prediction.shape
-    if shape is not None:
-        columns |= {
-            name: shape.chance_of(prediction.bell, -i) for i, name in enumerate(OF_ENDS) if name in ends_of(shape)
-        }
+    if prediction.shape is not None:
+        chances = (prediction.shape.chance_of(prediction.bell, place) for place in (0, -1))
+        every = zip(OF_ENDS, chances, strict=True)
+        columns |= {name: chance for name, chance in every if name in ends_of(prediction.shape)}
     return columns
 
 

@@ -69,6 +69,7 @@ def describe(
     scale: Scale | None = None,
     levels: Mapping[str, Sequence[str]] | None = None,
     labels: Mapping[str, str] | None = None,
+    shared: bool = False,
 ) -> Description:
     """What a composition says about the target, in words.
 
@@ -87,6 +88,7 @@ def describe(
         scale: how to get from the units of the fit to those of the data; by default they are the same.
         levels: names of the levels of categorical covariates, in the order of their codes 0, 1, ….
         labels: what people call a covariate or the target, where that is not its name.
+        shared: whether it is of what is left beyond what users share.
     """
     composition = hyperparameters.composition
     given = _shares(hyperparameters, shares)
@@ -98,12 +100,19 @@ def describe(
         share = None if given is None else given[p]
         sentences.append(Sentence(speaker.product(p, share, first=not sentences), composition.products[p], share))
     if not sentences:
-        sentences = [Sentence(f"No structure has been found yet in {speaker.target}; there is only noise.")]
+        nothing = f"No structure has been found yet in {speaker.target}; there is only noise."
+        beyond = f"No pattern of a user's own has been found in {speaker.target}: all but what users share is noise."
+        sentences = [Sentence(beyond if shared else nothing)]
     return Description((*sentences, Sentence(speaker.noise())))
 
 
 def describe_by_schema(
-    hyperparameters: Hyperparameters, schema: Schema, scale: Scale, shares: Sequence[float] | None = None
+    hyperparameters: Hyperparameters,
+    schema: Schema,
+    scale: Scale,
+    shares: Sequence[float] | None = None,
+    *,
+    shared: bool = False,
 ) -> Description:
     """The same with the names, units and levels of a table's schema."""
     return describe(
@@ -114,6 +123,7 @@ def describe_by_schema(
         scale=scale,
         levels=coded_levels(schema),
         labels=schema.labels,
+        shared=shared,
     )
 
 

@@ -41,6 +41,8 @@ STYLE = {
     "text.color": INK,
     "svg.hashsalt": "kerneltrail",  # the same figure is the same file
 }
+MOST_LETTERS = 30
+"""Letters of all names under a panel that fit beside each other."""
 TICKS = [1, 2, 4, 5, 10]
 """Steps between ticks: those that people count in."""
 WIDE, NARROW = 9.0, 4.2
@@ -194,6 +196,8 @@ def _draw(panel: Panel, ax: Axes) -> None:
         room = 0.5 * (max(places) - min(places) or 1.0)
         ax.set_xlim(min(places) - room, max(places) + room)
         ax.set_xticks(places, [name for _, name in panel.names])
+        if sum(len(name) for _, name in panel.names) > MOST_LETTERS:  # they would run into each other
+            ax.tick_params(axis="x", labelrotation=40)
     elif panel.dates:
         locator = AutoDateLocator(maxticks=5)
         ax.xaxis.set_major_locator(locator)

@@ -94,7 +94,8 @@ def describe_node(model: TrajectoryModel, node: Node) -> Description:
     """What a node's kernel allows of any user, in data units, at the centre of its group; not what was found of one."""
     centre = Hyperparameters(node.composition, tuple(node.group.mean))
     lead = Sentence("This is what the kernel allows, in general, of any user.")
-    return Description((lead, *describe_by_schema(centre, model.schema, common_scaler(model))))
+    said = describe_by_schema(centre, model.schema, common_scaler(model), shared=model.mean is not None)
+    return Description((lead, *said))
 
 
 def node_noun(model: TrajectoryModel, node: Node) -> str:

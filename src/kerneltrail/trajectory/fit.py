@@ -308,7 +308,8 @@ def _shared(
         model,
         structures=(structure, *others[:ALTERNATIVES]),
         nodes=nodes,
-        diagnostics=_agreeing(model.diagnostics, chains, paths),
+        # Chains are judged by what they chose themselves, which is also when they stop.
+        diagnostics=replace(model.diagnostics, traces=traces_of(chains, paths)),
     )
     return learn_together(walked, users, table)
 

@@ -82,7 +82,7 @@ def test_fitbit_by_the_hour() -> None:
         path, user="user", order="time", target="log_steps", covariates=["hour", "log_steps_prev_hour", "weekday"],
         batch_size=40, missing="drop",
     )  # fmt: skip
-    assert found(cohort.check(path)) == {"warning zeros": {"log_steps"}}
+    assert found(cohort.check(path)) == {"note zeros": {"log_steps"}}
 
 
 @pytest.mark.skipif(not HEARTSTEPS.is_dir(), reason=f"the HeartSteps tables are not at {HEARTSTEPS}")
@@ -97,7 +97,7 @@ def test_heartsteps() -> None:
     told = found(check)
     assert told.pop("note missing") <= set(covariates)  # user 29 lacks most of them
     assert told == {
-        "warning zeros": {"y_log_steps30"},  # a third of the half hours is without a step
+        "note zeros": {"y_log_steps30"},  # a third of the half hours is without a step
         "note unsorted": {"decision_utime"},
         "note gap": {"decision_utime"},  # travel days are not in the table
     }

@@ -73,7 +73,7 @@ def test_the_tail_of_a_skewed_count_is_not_far_but_the_count_wants_a_log() -> No
 
 
 def test_zeros_and_a_ceiling_in_the_target() -> None:
-    found = only(look(put(CLEAN, "mood", range(1, 481, 3), np.log(0.5))), "zeros", "warning")
+    found = only(look(put(CLEAN, "mood", range(1, 481, 3), np.log(0.5))), "zeros", "note")
     assert found.columns == ("mood",)
     assert found.rows[:3] == (1, 4, 7)
     assert "33 % of target 'mood' (160 rows) are exactly -0.693, which is log(0 + 0.5), the smallest" in found.message

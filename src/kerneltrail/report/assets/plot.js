@@ -98,6 +98,10 @@ window.kerneltrail = (function () {
     const [y0, y1] = yrange || widened(extent(zero ? [...ys, [0]] : ys), 0.04);
     const heights = ticks(y0, y1, height / 62);
     margin.left = Math.max(52, 28 + 7.8 * Math.max(...heights.map((tick) => tick.text.length)));
+    // Names that would run into each other are slanted.
+    const longest = names ? 7 * Math.max(...names.map((name) => name.text.length)) : 0;
+    const slanted = longest > (width - margin.left - margin.right) / Math.max((names || []).length, 1);
+    if (slanted) margin.bottom += Math.min(0.6 * longest, 60);
     const px = (x) => margin.left + ((x - x0) / (x1 - x0)) * (width - margin.left - margin.right);
     const py = (y) => height - margin.bottom - ((y - y0) / (y1 - y0)) * (height - margin.top - margin.bottom);
     const at = (x, y) => `${px(x).toFixed(1)},${py(y).toFixed(1)}`;
@@ -110,7 +114,9 @@ window.kerneltrail = (function () {
     const across = names || (dates ? dateTicks : ticks)(x0, x1, (width - margin.left) / 75);
     for (const tick of across) {
       put(axes, "line", { class: "tick", x1: px(tick.value), x2: px(tick.value), y1: height - margin.bottom, y2: height - margin.bottom + 4 });
-      put(axes, "text", { x: px(tick.value), y: height - margin.bottom + 17, "text-anchor": "middle" }, tick.text);
+      const [x, y] = [px(tick.value), height - margin.bottom + 17];
+      const turned = slanted ? { transform: `rotate(-40 ${x} ${y})`, "text-anchor": "end" } : { "text-anchor": "middle" };
+      put(axes, "text", { x: slanted ? x + 4 : x, y: slanted ? y - 3 : y, ...turned }, tick.text);
     }
     put(axes, "text", { class: "name", x: (margin.left + width - margin.right) / 2, y: height - 6, "text-anchor": "middle" }, xlabel);
     put(axes, "text", { class: "name", transform: `translate(12 ${(height - margin.bottom + margin.top) / 2}) rotate(-90)`, "text-anchor": "middle" }, ylabel);

@@ -232,7 +232,8 @@ def _step(
     shares, parts = parts_of(
         model, scaler, seen, view, state.state.shared(model, scaler.transform(seen.X), seen.assignment)
     )
-    words = describe_by_schema(model.of_outcomes(view.fit.hyperparameters), model.schema, scaler, shares)
+    fitted = model.of_outcomes(view.fit.hyperparameters)
+    words = describe_by_schema(fitted, model.schema, scaler, shares, shared=model.mean is not None)
     at = seen.X if by_row else _grid(seen.X[:, 0])[:, None]
     assignment = seen.assignment if model.takes_action else None
     if averaged:
