@@ -151,6 +151,17 @@ def test_a_rating_is_learnt_and_its_intervals_end_with_values():
     assert np.mean(stated) >= 0.9
 
 
+def test_a_rating_of_many_values_has_its_values_though_a_bell_is_as_dense():
+    rng = np.random.default_rng(5)
+    users = [
+        Predicted(bell, np.clip(np.round(bell.mean + 2.0 * rng.standard_normal(60)), -9.0, 15.0))
+        for bell in bells(15, 60, rng)
+    ]
+    found = learn_shape([Predicted(user.bell, np.clip(user.y, -3.0, 9.0)) for user in users])
+    assert found is not None
+    assert None not in found.points
+
+
 @pytest.mark.parametrize("factor", [0.7, 0.85, 1.4])
 def test_predictions_that_are_only_too_wide_or_too_narrow_have_no_shape(factor):
     """Ten sets of Normal outcomes: that is a matter of the width alone."""

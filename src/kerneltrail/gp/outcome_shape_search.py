@@ -63,6 +63,8 @@ class Predicted(NamedTuple):
 def learn_shape(users: Sequence[Predicted]) -> OutcomeShape | None:
     """The shape of all users' outcomes, or None where users who are left out are predicted as well without one.
 
+    A rating always has one: where weights do not help, all are equal.
+
     Args:
         users: what was predicted of each one's batches from those before.
     """
@@ -77,13 +79,8 @@ def learn_shape(users: Sequence[Predicted]) -> OutcomeShape | None:
     tried = [_with_width(start, width) for width in WIDTHS]
     gains = [_left_out(shape, bell, outcomes, groups) - plain for shape in tried]
     best = int(np.argmax([gain.sum() for gain in gains]))
-    gain, doubt = float(gains[best].sum()), 0.0
-    if not any(point is not None for point in start.points):  # single outcomes are a fact; all else may be chance
-        by_group = np.bincount(groups, weights=gains[best])
-        error = float(np.std(by_group, ddof=1)) * np.sqrt(len(by_group))
-        doubt = float(scipy.special.stdtrit(len(by_group) - 1, SURE)) * error
-    if gain < max(GAIN * len(outcomes), doubt):
-        return None
+    if float(gains[best].sum()) < _least_gain(start, gains[best], groups):
+        return start if None not in start.points else None  # the values of a rating are a fact, weights or not
     return _weighted(tried[best], _Rows.of(tried[best], bell, outcomes))
 
 
@@ -103,6 +100,16 @@ class _Rows(NamedTuple):
 def _all_alike(outcomes: Array) -> bool:
     """Whether outcomes do not differ, but for rounding."""
     return not np.ptp(outcomes) > 1e-9 * float(np.abs(outcomes).max(initial=0.0))
+
+
+def _least_gain(start: OutcomeShape, gains: Array, groups: Array) -> float:
+    """Nats that weights must gain of users who were left out: more where it all may be chance."""
+    enough = GAIN * len(gains)
+    if any(point is not None for point in start.points):
+        return enough
+    by_group = np.bincount(groups, weights=gains)
+    error = float(np.std(by_group, ddof=1)) * np.sqrt(len(by_group))
+    return max(enough, float(scipy.special.stdtrit(len(by_group) - 1, SURE)) * error)
 
 
 def _start(outcomes: Array) -> OutcomeShape:

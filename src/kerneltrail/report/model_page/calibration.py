@@ -138,7 +138,7 @@ def _kept(level: float, promised: float, share: Interval, errors: Sequence[Array
     rows = sum(map(len, errors))
     inside = f"{percent(share.mean)} of the rows fell inside their {percent(level)} interval"
     if percent(promised) != percent(level):  # it ends with outcomes that many rows have, and holds all of them
-        inside += f", which should hold {percent(promised)} since outcomes such as zero are in it or not"
+        inside += f", which should hold {percent(promised)} as it cannot end between outcomes"
     if share.low <= promised <= share.high:
         told = f"as promised, as far as {rows:,} rows of {counted(share.users, 'user')} can tell"
     else:
