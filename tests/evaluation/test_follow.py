@@ -153,6 +153,7 @@ def test_coverage_is_that_of_the_normal():
     y = 3.0 + 2.0 * np.random.default_rng(5).standard_normal(20_000)
     found = scores(Prediction(np.full(20_000, 3.0), np.full(20_000, 1.0), 3.0), y)
     assert found["coverage50"] == pytest.approx(0.5, abs=0.011)
+    assert found["length90"] == pytest.approx(2.0 * 1.6448536 * 2.0)
     assert found["coverage90"] == pytest.approx(0.9, abs=0.007)
     heavy = Prediction(np.full(20_000, 3.0), np.full(20_000, 1.0), 3.0, freedom=np.full(20_000, 4.0))
     t = 3.0 + np.sqrt(2.0) * np.random.default_rng(6).standard_t(4.0, 20_000)

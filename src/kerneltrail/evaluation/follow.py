@@ -63,6 +63,7 @@ class Step(Row):
         probability: of the most probable composition; NaN for methods that give no probabilities.
         truth_probability: of the true composition, 0 where the method has none for it.
         brier: Brier score of the probabilities.
+        length90: mean length of the predicted 90 % intervals.
     """
 
     run: str
@@ -90,6 +91,7 @@ class Step(Row):
     probability: float = NAN
     truth_probability: float = NAN
     brier: float = NAN
+    length90: float = NAN
 
     def value(self, metric: str) -> float:
         """A metric as a number; NaN where it does not apply."""
@@ -111,8 +113,8 @@ class Step(Row):
 
 
 METRICS = (
-    "rmse", "log_density", "coverage50", "coverage90", "seconds", "cpu_seconds", "predict_seconds", "products",
-    "hyperparameters", "covariates", "change", "changed", "right", "probability", "brier",
+    "rmse", "log_density", "coverage50", "coverage90", "length90", "seconds", "cpu_seconds", "predict_seconds",
+    "products", "hyperparameters", "covariates", "change", "changed", "right", "probability", "brier",
 )  # fmt: skip
 """What is averaged over users, and compared in pairs."""
 

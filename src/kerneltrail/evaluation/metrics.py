@@ -43,11 +43,13 @@ def coverage(prediction: Prediction, y: Array, level: float) -> float:
 
 
 def scores(prediction: Prediction, y: Array) -> dict[str, Any]:
-    """How well targets were predicted: rmse, log_density, coverage50, coverage90."""
+    """How well targets were predicted: rmse, log_density, coverage50, coverage90, length90."""
+    low, high = prediction.interval(0.9)
     return {
         "rmse": rmse(prediction.mean, y),
         "log_density": mean_log_density(prediction, y),
         **{f"coverage{percent}": coverage(prediction, y, percent / 100) for percent in LEVELS},
+        "length90": float(np.mean(high - low)),
     }
 
 

@@ -26,6 +26,7 @@ TITLES: dict[str, tuple[str, Callable[[float], str]]] = {
     "log_density": ("Mean log predictive density of the next batch", _plain),
     "coverage50": ("Per cent of the next batch inside 50 % intervals", _share),
     "coverage90": ("Per cent of the next batch inside 90 % intervals", _share),
+    "length90": ("Length of 90 % intervals of the next batch", _plain),
     "right": ("Per cent of users whose kernel is the true one", _share),
     "cpu_seconds": ("Milliseconds of the processor for one update", _milliseconds),
     "products": ("Products", _plain),

@@ -75,7 +75,7 @@ def test_markdown_has_a_table_for_each_set(kept):
 
 
 def step(method, user, t, value, *, run="split 0"):
-    numbers = dict.fromkeys(("rmse", "log_density", "coverage50", "coverage90"), value)
+    numbers = dict.fromkeys(("rmse", "log_density", "coverage50", "coverage90", "length90"), value)
     facts = {"seconds": 0.0, "cpu_seconds": 0.25, "predict_seconds": 0.0, "composition": "", "products": 0}
     rest = {"hyperparameters": 1, "covariates": 0, "covariate_names": (), "change": 0, "changed": 0, "right": None}
     return Step(run, method, user, f"rows of {user}", t, 10 * t, 5, **numbers, **facts, **rest)

@@ -31,8 +31,8 @@ ON_THE_MODEL = ("trajectory", "final", "union", "flat")
 """Methods that use the trajectory model of a split."""
 FIRST = "trajectory"
 """What the others are subtracted from."""
-MEASURES = ("rmse", "log_density", "coverage90", "coverage50")
-"""What is shown, in the target's units, nats a row, and shares."""
+MEASURES = ("rmse", "log_density", "coverage90", "coverage50", "length90")
+"""What is shown, in the target's units, nats a row, and shares; last, the length of 90 % intervals."""
 LATER = "1+"
 """All predictions after the first batch, together."""
 
@@ -76,6 +76,7 @@ class BetweenBenchmark(Benchmark):
         "t": text("t"), "users": number("samples"), "values": number("values"), "method": text("method"),
         "rmse": number("rmse", ".3f"), "log density": number("log_density", ".3f"),
         "in 90 %": number("coverage90", ".1%"), "in 50 %": number("coverage50", ".1%"),
+        "length": number("length90", ".2f"),
         "Δ rmse": lambda row: _interval(row, "rmse"), "Δ log density": lambda row: _interval(row, "log_density"),
     }  # fmt: skip
     sections = ("t",)
