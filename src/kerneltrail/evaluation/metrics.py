@@ -38,17 +38,22 @@ def mean_log_density(prediction: Prediction, y: Array) -> float:
 
 def coverage(prediction: Prediction, y: Array, level: float) -> float:
     """The share of observations that lie inside the interval of a level, noise included."""
-    low, high = prediction.interval(level)
+    return _share_inside(prediction.interval(level), y)
+
+
+def _share_inside(ends: tuple[Array, Array], y: Array) -> float:
+    low, high = ends
     return float(np.mean((low <= y) & (y <= high)))
 
 
 def scores(prediction: Prediction, y: Array) -> dict[str, Any]:
     """How well targets were predicted: rmse, log_density, coverage50, coverage90, length90."""
-    low, high = prediction.interval(0.9)
+    ends = {percent: prediction.interval(percent / 100) for percent in LEVELS}
+    low, high = ends[90]
     return {
         "rmse": rmse(prediction.mean, y),
         "log_density": mean_log_density(prediction, y),
-        **{f"coverage{percent}": coverage(prediction, y, percent / 100) for percent in LEVELS},
+        **{f"coverage{percent}": _share_inside(each, y) for percent, each in ends.items()},
         "length90": float(np.mean(high - low)),
     }
 

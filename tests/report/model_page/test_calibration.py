@@ -26,6 +26,11 @@ def with_errors(one, *errors):
     return replace(one, ahead=(one.ahead[0], *later), sure=(1.0,) * (1 + len(errors)))
 
 
+def said_of(users):
+    """The verdicts on users."""
+    return verdicts(users, places(users))
+
+
 def people(followed, errors):
     """A user with each of these places errors."""
     return [with_errors(followed[0], z) for z in errors]
@@ -59,7 +64,7 @@ def test_words_are_chosen_by_whether_the_interval_over_users_holds_what_was_prom
     # Good predictions are called otherwise once in 20 times, so the seed is fixed.
     rng = np.random.default_rng(0)
     errors = [times * rng.standard_normal(100) for _ in range(6)]
-    ninety, half, balance = verdicts(people(followed, errors))
+    ninety, half, balance = said_of(people(followed, errors))
     assert said in ninety
     assert said in half
     assert "no sign that predictions are too high or too low" in balance
@@ -76,20 +81,20 @@ def test_users_who_differ_make_the_same_share_less_sure(followed):
         for outside in ((10,) * 6, (0, 0, 0, 0, 0, 60))
     )
     for errors in (alike, unlike):
-        assert "95 % of the rows" in verdicts(people(followed, errors))[0]
-    assert "too wide" in verdicts(people(followed, alike))[0]
-    assert "as promised, as far as 1,200 rows of 6 users can tell" in verdicts(people(followed, unlike))[0]
+        assert "95 % of the rows" in said_of(people(followed, errors))[0]
+    assert "too wide" in said_of(people(followed, alike))[0]
+    assert "as promised, as far as 1,200 rows of 6 users can tell" in said_of(people(followed, unlike))[0]
 
 
 def test_a_small_deviation_that_is_sure_is_a_little_one(followed):
     z = np.concatenate([np.linspace(-1.6, 1.6, 920), np.full(80, 5.0)])
-    assert "the intervals are a little too wide" in verdicts(people(followed, [z] * 10))[0]
+    assert "the intervals are a little too wide" in said_of(people(followed, [z] * 10))[0]
 
 
 def test_predictions_that_are_too_high_are_called_so(followed):
     rng = np.random.default_rng(1)
     low = [rng.standard_normal(100) - 0.6 for _ in range(5)]
-    assert "predictions tend to be too high" in verdicts(people(followed, low))[2]
+    assert "predictions tend to be too high" in said_of(people(followed, low))[2]
 
 
 def test_where_observations_fell_is_judged_by_all_tenths(followed):
@@ -145,7 +150,7 @@ def test_intervals_that_hold_more_than_their_level_are_not_called_too_wide(follo
         prediction = Prediction(np.full(200, 0.5), np.full(200, 0.25), 0.0).shaped(shape)
         later = replace(followed[0].ahead[0], prediction=prediction, y=rng.integers(0, 2, 200).astype(float))
         users.append(replace(followed[0], ahead=(followed[0].ahead[0], later), sure=(1.0, 1.0)))
-    ninety, half, _ = verdicts(users)
+    ninety, half, _ = said_of(users)
     assert "100 % of the rows fell inside their 90 % interval, which should hold 100 %" in ninety
     assert "as promised" in ninety
     assert "as promised" in half

@@ -101,7 +101,7 @@ def calibration(users: Sequence[UserView]) -> Section | None:
     tenths = [share_over_users(hits, level=1.0 - (1.0 - SURE) / BINS) for hits in _tenths(errors)]
     blocks: list[Block] = [
         Paragraph(intro),
-        Sentences("What the rows say", [*verdicts(users), _flatness(tenths, errors)]),
+        Sentences("What the rows say", [*verdicts(users, errors), _flatness(tenths, errors)]),
         Picture.of(
             partial(_figure, np.concatenate(errors), tenths),
             "Nominal against observed coverage, and a histogram of where observations fell.",
@@ -123,9 +123,14 @@ def _basis(errors: Sequence[Array]) -> str:
     return f"what chance allows, from how much the {len(errors)} users differ"
 
 
-def verdicts(users: Sequence[UserView]) -> list[str]:
-    """What the coverages say, by whether their intervals over users contain what was promised; and the balance."""
-    errors, later = places(users), [one.ahead[1:] for one in users if len(one.ahead) > 1]
+def verdicts(users: Sequence[UserView], errors: Sequence[Array]) -> list[str]:
+    """What the coverages say, by whether their intervals over users contain what was promised; and the balance.
+
+    Args:
+        users: whose intervals are meant.
+        errors: their `places`.
+    """
+    later = [one.ahead[1:] for one in users if len(one.ahead) > 1]
     sentences = []
     for level in (0.9, 0.5):
         share = share_over_users([np.concatenate([a.inside(level) for a in own]) for own in later], level=SURE)
