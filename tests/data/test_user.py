@@ -176,6 +176,49 @@ def test_extend_refuses_other_columns(ann: User) -> None:
         ann.extend(plain.with_X(plain.X, ["a", "b"]))
 
 
+def test_the_newest_rows_are_one_batch(ann: User) -> None:
+    assert ann.newest(2) == ann.with_ends((2, 4)).batch(2)
+    assert ann.newest(9) == ann.with_ends((4,))
+    assert ann.upto(0).newest(3) == ann.upto(0)
+    assert ann.newest(0).ends == ()
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda ann: ann.with_y([1.0, 2.0]), r"'ann': the target must have shape \(4,\)"),
+        (lambda ann: ann.with_y([1.0, 2.0, np.nan, 0.0]), "'ann': the target is nan in row 3 of 4"),
+        (lambda ann: ann.with_X(ann.X[:2]), "'ann': X must have 4 rows like the target, got 2"),
+        (lambda ann: ann.with_X(ann.X[:, :1]), r"shape \(rows, 2\) for hour, temperature, got \(4, 1\)"),
+        (lambda ann: ann.with_X(np.where(ann.X == 3.0, np.inf, ann.X)), "covariate 'temperature' is inf in row 3"),
+        (lambda ann: ann.with_ends((2,)), "'ann': the last batch must end at the last row, 4"),
+    ],
+)
+def test_what_is_changed_is_checked(ann: User, change, message: str) -> None:
+    with pytest.raises(DataError, match=message):
+        change(ann)
+
+
+def test_a_changed_user_is_the_one_made_of_the_same_contents(ann: User) -> None:
+    known = ann.fingerprint, ann.rows_digest
+    for changed, contents in (
+        (ann.with_y(ann.y + 1.0), {"y": ann.y + 1.0}),
+        (ann.with_X(ann.X * 2.0), {"X": ann.X * 2.0}),
+        (ann.with_name("bob"), {"name": "bob"}),
+        (ann.with_ends((4,)), {"ends": (4,)}),
+    ):
+        made = replace(ann, **contents)
+        assert changed == made
+        assert (changed.fingerprint, changed.rows_digest) == (made.fingerprint, made.rows_digest)
+        assert changed.fingerprint != known[0]
+        for array in (changed.X, changed.y, changed.action, changed.order):
+            assert not array.flags.writeable
+    grown = ann.upto(1).extend(ann.batch(2))
+    assert not grown.X.flags.writeable
+    assert not grown.action.flags.writeable
+    assert grown.fingerprint == ann.upto(2).fingerprint
+
+
 def test_the_same_rows_with_another_target_share_memory_and_a_callers_array_is_copied():
     X, y = np.arange(8.0).reshape(4, 2), np.arange(4.0)
     user = User("ann", ("a", "b"), X, y, (2, 4))

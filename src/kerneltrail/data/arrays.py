@@ -5,6 +5,7 @@ Everything public that takes arrays asks here.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from typing import Any
 
@@ -95,10 +96,15 @@ def _is_number(cell: object) -> bool:
         return False
 
 
+def usable(numbers: Array, largest: float = LARGEST) -> NDArray[np.bool_]:
+    """Which numbers are finite and not too large to compute with."""
+    return np.abs(numbers) <= min(largest, sys.float_info.max)  # NaN is not below anything
+
+
 def check_size(column: Array, what: str, largest: float = LARGEST) -> None:
     """Refuse a column with a value that is not finite or too large to compute with, saying in which row."""
-    usable = np.isfinite(column) & (np.abs(column) <= largest)
-    if not np.all(usable):
-        row = int(np.flatnonzero(~usable)[0])
+    fine = usable(column, largest)
+    if not fine.all():
+        row = int(np.flatnonzero(~fine)[0])
         wanted = f"at most {largest:g} in size" if np.isfinite(column[row]) else "a finite number"
         raise DataError(f"{what} is {column[row]} in row {row + 1} of {len(column)}; it must be {wanted}")

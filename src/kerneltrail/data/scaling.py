@@ -169,7 +169,7 @@ class Scaler:
     def apply(self, user: User) -> User:
         """A user in data units, scaled."""
         self._same_columns(user)
-        return user.with_X(self.transform(user.X)).with_y(self.transform_target(user.y))
+        return user.with_X(self.transform(user.X)).with_y((user.y - self.shift) / self.scale)
 
     def undo(self, user: User) -> User:
         """A scaled user back in data units."""

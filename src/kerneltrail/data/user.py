@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from kerneltrail.data.arrays import check_size, read_numbers
+from kerneltrail.data.arrays import check_size, read_numbers, usable
 from kerneltrail.data.assignment import Assignment
 from kerneltrail.errors import DataError
 from kerneltrail.kernels import Array
@@ -80,17 +80,9 @@ class User:
         unique(names, who)
         put(self, "name", str(name))
         put(self, "covariates", names)
-        inputs = _numbers(X, f"{who}: X", names)
-        if inputs.size == 0 and inputs.ndim == 1:
-            inputs = inputs.reshape(0, len(names))
-        if inputs.ndim != 2 or inputs.shape[1] != len(names):
-            raise DataError(f"{who}: X must have shape (rows, {len(names)}) for {', '.join(names)}, got {inputs.shape}")
-        for column, covariate in zip(inputs.T, names, strict=True):
-            check_size(column, f"{who}: covariate {covariate!r}")
-        put(self, "X", _sealed(inputs))
-        rows = len(inputs)
-        put(self, "y", _sealed(_column(y, rows, who, "the target")))
-        check_size(self.y, f"{who}: the target", np.inf)  # one that is far out of scale is refused by what fits it
+        put(self, "X", _inputs(X, names, who))
+        rows = len(self.X)
+        put(self, "y", _target(y, rows, who))
         put(self, "ends", _checked_ends(ends, rows, who))
         for label, column, rule in (
             ("action", action, "be 0 or 1"),
@@ -129,6 +121,11 @@ class User:
         start, stop = (self.ends[t - 2] if t > 1 else 0), self.ends[t - 1]
         return self._slice(start, stop, (stop - start,))
 
+    def newest(self, count: int) -> User:
+        """The newest rows, at most so many, as one batch."""
+        first = max(self.rows - count, 0)
+        return self._slice(first, self.rows, (self.rows - first,) if self.rows > first else ())
+
     def extend(self, newer: User) -> User:
         """This user with another's batches added at the end; `user.upto(t-1).extend(user.batch(t))` is `user.upto(t)`.
 
@@ -140,7 +137,7 @@ class User:
                 f"{', '.join(newer.covariates)}"
             )
         if not self.rows:
-            return replace(newer, name=self.name)
+            return newer.with_name(self.name)
         if not newer.rows:
             return self
         optional: dict[str, NDArray[Any] | None] = {}
@@ -151,13 +148,13 @@ class User:
             if label == "order" and old is not None and (old.dtype.kind in _TIME) != (new.dtype.kind in _TIME):
                 raise DataError(f"user {self.name!r} is ordered by {old.dtype}, the new rows by {new.dtype}")
             optional[label] = None if old is None else np.concatenate([old, new])
+        if optional["order"] is not None:
+            _ordered(optional["order"], self.rows + newer.rows, f"user {self.name!r}")
         known = None if self.index is None or newer.index is None else np.concatenate([self.index, newer.index])
-        return User(
-            self.name,
-            self.covariates,
-            np.concatenate([self.X, newer.X]),
-            np.concatenate([self.y, newer.y]),
-            self.ends + tuple(self.rows + end for end in newer.ends),
+        return self._having(
+            X=np.concatenate([self.X, newer.X]),
+            y=np.concatenate([self.y, newer.y]),
+            ends=self.ends + tuple(self.rows + end for end in newer.ends),
             **optional,
             index=known,
         )
@@ -173,28 +170,43 @@ class User:
 
     def with_X(self, X: ArrayLike, covariates: Sequence[str] | None = None) -> User:
         """The same rows with other covariate values (and names, if given)."""
-        return replace(self, X=np.asarray(X), covariates=self.covariates if covariates is None else tuple(covariates))
+        if covariates is not None:
+            return replace(self, X=np.asarray(X), covariates=tuple(covariates))
+        who, inputs = f"user {self.name!r}", _inputs(X, self.covariates, f"user {self.name!r}")
+        if len(inputs) != self.rows:
+            raise DataError(f"{who}: X must have {self.rows} rows like the target, got {len(inputs)}")
+        return self._having(X=inputs)
 
     def with_y(self, y: ArrayLike) -> User:
         """The same rows with another target."""
-        return replace(self, y=np.asarray(y))
+        return self._having(y=_target(y, self.rows, f"user {self.name!r}"))
 
     def with_name(self, name: str) -> User:
         """The same rows under another name."""
-        return replace(self, name=name)
+        return self._having(name=str(name))
 
     def with_ends(self, ends: Sequence[int]) -> User:
         """The same rows cut into other batches."""
-        return replace(self, ends=tuple(ends))
+        return self._having(ends=_checked_ends(ends, self.rows, f"user {self.name!r}"))
 
     def _slice(self, start: int, stop: int, ends: tuple[int, ...]) -> User:
-        # Slices of read-only, already checked arrays: views are safe, and selection asks for them all the time.
-        part = object.__new__(User)
-        for each in fields(self):
-            value = getattr(self, each.name)
-            object.__setattr__(part, each.name, value[start:stop] if isinstance(value, np.ndarray) else value)
-        object.__setattr__(part, "ends", ends)
-        return part
+        arrays = {name: value for name, value in vars(self).items() if isinstance(value, np.ndarray)}
+        return self._having(**{name: value[start:stop] for name, value in arrays.items()}, ends=ends)
+
+    def _having(self, **contents: Any) -> User:
+        """The user with some contents replaced, which have been checked: an update makes a dozen users of one.
+
+        Arrays are sealed here; those that stay are read-only already, so that users may share them.
+        """
+        for value in contents.values():
+            if isinstance(value, np.ndarray):
+                value.setflags(write=False)
+        other = object.__new__(User)
+        mine = vars(other)
+        mine.update(vars(self), **contents)
+        for name in _DERIVED:
+            mine.pop(name, None)
+        return other
 
     @cached_property
     def fingerprint(self) -> str:
@@ -242,6 +254,8 @@ class User:
         )
 
 
+_DERIVED = tuple(name for name, value in vars(User).items() if isinstance(value, cached_property))
+
 described.register(User, lambda user: {"user": user.fingerprint})
 
 
@@ -274,6 +288,24 @@ def _numbers(values: ArrayLike, what: str, columns: Sequence[str] = ()) -> Array
     ):
         return values
     return read_numbers(values, what, columns)
+
+
+def _inputs(X: ArrayLike, names: tuple[str, ...], who: str) -> Array:
+    inputs = _numbers(X, f"{who}: X", names)
+    if inputs.size == 0 and inputs.ndim == 1:
+        inputs = inputs.reshape(0, len(names))
+    if inputs.ndim != 2 or inputs.shape[1] != len(names):
+        raise DataError(f"{who}: X must have shape (rows, {len(names)}) for {', '.join(names)}, got {inputs.shape}")
+    if not usable(inputs).all():
+        for column, covariate in zip(inputs.T, names, strict=True):
+            check_size(column, f"{who}: covariate {covariate!r}")
+    return _sealed(inputs)
+
+
+def _target(y: ArrayLike, rows: int, who: str) -> Array:
+    target = _column(y, rows, who, "the target")
+    check_size(target, f"{who}: the target", np.inf)  # one that is far out of scale is refused by what fits it
+    return _sealed(target)
 
 
 def _column(values: ArrayLike, rows: int, who: str, what: str) -> Array:

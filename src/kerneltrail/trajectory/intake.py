@@ -19,7 +19,7 @@ from kerneltrail.kernels import Array
 from kerneltrail.trajectory.drawing import drawn_rows
 from kerneltrail.trajectory.graph import LearntGraph
 from kerneltrail.trajectory.map_table import block_of
-from kerneltrail.trajectory.user_state import UserState, newest
+from kerneltrail.trajectory.user_state import CONTEXTS, UserState
 
 COUNTS = 0.25
 """Probability from which a kernel has a say in where the function is, in those of the most probable one."""
@@ -60,9 +60,11 @@ def taken_in(model: LearntGraph, state: UserState, batch: User, ahead: Ahead) ->
         counted = zip(state.weights.tolist(), state.fits, strict=True)
         kernels = [(weight, fit.hyperparameters) for weight, fit in counted if weight >= least]
         kept = drawn_rows(kept, outcomes, kernels, block_of(kept, model.reward_after(kept.rows)), drawing)
-        return Intake(batch.with_y(kept.y[kept.rows - batch.rows :]), kept, newest(kept), outcomes, state.level)
-    recent = newest(batch if state.recent is None else state.recent.extend(batch))
-    return Intake(batch, kept, recent, outcomes, state.level)
+        return Intake(
+            batch.with_y(kept.y[kept.rows - batch.rows :]), kept, kept.newest(CONTEXTS), outcomes, state.level
+        )
+    recent = batch if state.recent is None else state.recent.extend(batch)
+    return Intake(batch, kept, recent.newest(CONTEXTS), outcomes, state.level)
 
 
 def levelled(model: LearntGraph, state: UserState, batch: User) -> tuple[UserState, User]:
@@ -82,4 +84,4 @@ def levelled(model: LearntGraph, state: UserState, batch: User) -> tuple[UserSta
             outcomes=None if state.outcomes is None else state.outcomes + moved,
             level=level,
         )
-    return state, batch.with_y(batch.y - level)
+    return state, batch.with_y(batch.y - level) if level else batch

@@ -15,7 +15,7 @@ from kerneltrail.kernels import Array, Hyperparameters
 from kerneltrail.trajectory.effect_search import effects_of, spans_of
 from kerneltrail.trajectory.graph import LearntGraph
 from kerneltrail.trajectory.level import posteriors, with_level
-from kerneltrail.trajectory.user_state import newest
+from kerneltrail.trajectory.user_state import CONTEXTS
 
 
 def pilot_effects(model: LearntGraph, users: Sequence[User], thetas: Sequence[Array]) -> tuple[dict[str, Any], ...]:
@@ -38,7 +38,9 @@ def pilot_effects(model: LearntGraph, users: Sequence[User], thetas: Sequence[Ar
             fitted = Hyperparameters(model.pool.composition(path[-1]), tuple(theta))
             try:
                 level = with_level(model, user)
-                effects = effects_of(level, posteriors(level, user, [fitted], [1.0]), newest(user), user.rows, over)
+                effects = effects_of(
+                    level, posteriors(level, user, [fitted], [1.0]), user.newest(CONTEXTS), user.rows, over
+                )
             except (NumericalError, np.linalg.LinAlgError) as problem:
                 # A finished fit is worth more than one user's effects.
                 warnings.warn(f"the effects of pilot user {user.name!r} could not be computed: {problem}", stacklevel=2)

@@ -163,7 +163,7 @@ class UserState:
             kept = _decode_rows(content["kept"], "kept", model, arrays)
             recent = _decode_rows(content.get("recent"), "recent", model, arrays)
             if recent is None and kept is not None:  # of files of before
-                recent = newest(kept)
+                recent = kept.newest(CONTEXTS)
             return cls(
                 **{name: content[name] for name in _PLAIN},
                 history=steps[-RECENT:],
@@ -244,13 +244,6 @@ def _decode_online(
     sums = basis.rank + (0 if linear is None else len(linear)) + 1
     gram = array(arrays, f"{prefix}.gram", (sums, sums), finite=True)
     return gp.OnlineState(basis, linear, gram, stored["rows"], stored["max_rank"], stored["widening_error"])
-
-
-def newest(rows: User) -> User:
-    """The newest `CONTEXTS` rows, as one batch."""
-    first = max(rows.rows - CONTEXTS, 0)
-    whole = rows.with_ends((first, rows.rows) if first else (rows.rows,))
-    return whole.batch(whole.batches)
 
 
 def _encode_rows(rows: User | None, key: str, arrays: dict[str, NDArray[Any]]) -> dict[str, Any] | None:
