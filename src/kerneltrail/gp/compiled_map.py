@@ -27,6 +27,9 @@ Ints = NDArray[np.int64]
 LARGEST_RANK = 300
 """More features than this mean a lengthscale far too short for the data, or a job for the dense method."""
 
+NO_RANK = -1
+"""In place of a number of features; noise alone has none of them."""
+
 REFUSALS = 3
 """So many steps in a row that first lead to where nothing can be computed mean that the optimum is beyond."""
 
@@ -54,7 +57,7 @@ class CompiledPosterior(NamedTuple):
 
 @compiled()
 def expansion(w: Array, posterior: CompiledPosterior, layout: CompiledLayout) -> tuple[Batch, Ints]:
-    """The features' numbers at whitened points (S, k), and how many features; 0 where the features do not do.
+    """The features' numbers at whitened points (S, k), and how many features; `NO_RANK` where the features do not do.
 
     What `features.expand` does by NumPy, which for a few points takes longer than what comes after it.
     """
@@ -85,7 +88,7 @@ def expansion(w: Array, posterior: CompiledPosterior, layout: CompiledLayout) ->
         posterior.tol / max(n, 1),
         FLOOR,
     )
-    rank = np.zeros(samples, dtype=np.int64)
+    rank = np.full(samples, NO_RANK)
     omega = np.ones((samples, factors))
     count = np.ones((samples, factors), dtype=np.int64)
     domega = np.zeros((samples, factors, 2))
@@ -122,7 +125,7 @@ def expansion(w: Array, posterior: CompiledPosterior, layout: CompiledLayout) ->
             for i in range(2):
                 copy(dlog[i], dlogs[s, f, i, : count[s, f]])
         if rank[s] > LARGEST_RANK:
-            rank[s] = 0
+            rank[s] = NO_RANK
     cutoff = np.zeros((samples, products))
     return (amplitude, noise, location, omega, count, weights, dlogs, domega, cutoff), rank
 
@@ -132,7 +135,7 @@ def negative_log_posterior(w: Array, posterior: CompiledPosterior, layout: Compi
     """Minus the log posterior at whitened w, up to the prior's constant; infinite where it cannot be computed."""
     k = w.shape[0]
     batch, rank = expansion(w.reshape(1, k), posterior, layout)
-    if rank[0] == 0:
+    if rank[0] == NO_RANK:
         return math.inf
     terms = terms_of(batch, np.int64(0))
     log = slope_one(posterior.X, posterior.centre, posterior.extra, layout, terms, rank[0], np.bool_(False), gradient)

@@ -17,6 +17,7 @@ from kerneltrail.errors import NumericalError
 from kerneltrail.gp import spectral
 from kerneltrail.gp.compiled_map import (
     LOST,
+    NO_RANK,
     STATUS,
     UNFINISHED,
     CompiledPosterior,
@@ -156,7 +157,7 @@ class WhitenedPosterior:
 def can_search(inputs: Inputs) -> FeatureLayout | None:
     """The layout of a composition that can be searched here, else None."""
     layout = feature_layout_for(inputs)
-    if layout is None or layout.tensor or not len(layout.amplitude_slot):
+    if layout is None or layout.tensor:
         return None
     if any(kind.family == NO_FAMILY for kind in layout.series_atom):
         return None
@@ -193,7 +194,7 @@ class CompiledSearch:
         """Log evidence of each batch (S, T) at whitened points; NaN where features do not do, or are too many."""
         posterior = self._allowing(tol)
         batch, rank = expansion(w, posterior, self.layout)
-        few = (rank > 0) & (rank <= max(MANY, posterior.X.shape[1] // 2))
+        few = (rank != NO_RANK) & (rank <= max(MANY, posterior.X.shape[1] // 2))
         log = np.full((len(w), len(self._ends)), np.nan)
         if not few.all():
             batch, rank = tuple(part[few] for part in batch), rank[few]
