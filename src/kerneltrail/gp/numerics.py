@@ -101,7 +101,7 @@ def root(covariance: Array, *, what: str, scale: float = 0.0) -> Array:
 
     Rounding is relative to its largest eigenvalue, or to `scale` where it is a difference of matrices of that size.
     """
-    values, vectors = scipy.linalg.eigh(covariance)
+    values, vectors = np.linalg.eigh(covariance)
     if values.size and values[0] < -1e-10 * max(float(values[-1]), scale, 1e-300):
         raise NumericalError(f"{what} has a negative eigenvalue ({values[0]:g}): it is not a covariance")
     return vectors * np.sqrt(np.clip(values, 0.0, None))

@@ -125,7 +125,10 @@ class OnlineState:
             return self
         state = self._covering(rows)
         stacked = np.vstack([state._stack(rows, linear), target])
-        return replace(state, gram=state.gram + stacked @ stacked.T, rows=state.rows + len(target))
+        after = replace(state, gram=state.gram + stacked @ stacked.T, rows=state.rows + len(target))
+        if self.linear is not None:
+            vars(after)["block_root"] = state.block_root  # the prior is the same
+        return after
 
     @cached_property
     def block_root(self) -> Array:

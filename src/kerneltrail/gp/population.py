@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 import scipy
@@ -95,9 +96,14 @@ class PopulationMean:
     def at(self, X: Array, action: Assignment | Array | None) -> Array:
         """The mean at scaled rows."""
         mean = design(X, self.covariates, self.reward, action) @ self.weights
-        for j in range(0 if self.curves is None else len(self.curves)):
+        for j in self._bent:
             mean += self.curve(j, X[:, j])
         return mean
+
+    @cached_property
+    def _bent(self) -> tuple[int, ...]:
+        """The covariates that have a curve besides their line."""
+        return () if self.curves is None else tuple(np.flatnonzero(self.curves.any(axis=1)).tolist())
 
     def curve(self, j: int, x: Array) -> Array:
         """The curve of covariate j, without its line, at scaled values x, (g,)."""
@@ -109,7 +115,7 @@ class PopulationMean:
 
     def bends(self, j: int) -> bool:
         """Whether covariate j has a curve besides its line."""
-        return self.curves is not None and bool(self.curves[j].any())
+        return j in self._bent
 
     def difference(self, j: int, x: Array, z: Array) -> Array:
         """Prior covariance of how far a user's effect of covariate j is from the mean's, between values x and z."""

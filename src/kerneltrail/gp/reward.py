@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Literal
 
 import numpy as np
@@ -42,21 +43,21 @@ class LinearBlock:
                 f"a linear block of {q} features ({', '.join(self.names)}) needs features (n, {q}) and a covariance "
                 f"({q}, {q}), got {features.shape} and {covariance.shape}"
             )
-        if not np.allclose(covariance, covariance.T, rtol=1e-10, atol=0.0):
+        if (np.abs(covariance - covariance.T) > 1e-10 * np.abs(covariance)).any():
             raise DataError(f"the prior covariance of {label} is not symmetric")
         features.setflags(write=False)
         covariance.setflags(write=False)
         object.__setattr__(self, "features", features)
         object.__setattr__(self, "covariance", covariance)
 
-    @property
+    @cached_property
     def weighted(self) -> Array:
         """B R with R Rᵀ = Σ: features whose plain inner product is the block's covariance, shape (n, q)."""
         return self.features @ root(self.covariance, what=f"the prior of the linear block ({', '.join(self.names)})")
 
     def rows(self, count: int) -> LinearBlock:
         """The block for the first `count` rows."""
-        return LinearBlock(self.features[:count], self.covariance, self.names)
+        return self if count == len(self.features) else LinearBlock(self.features[:count], self.covariance, self.names)
 
     def at(self, features: Array) -> LinearBlock:
         """The same prior at other rows."""
@@ -134,7 +135,7 @@ class Reward:
         """Whether the action is coded as its difference from the probability with which it was drawn."""
         return self.typical is not None and self.acts
 
-    @property
+    @cached_property
     def names(self) -> tuple[str, ...]:
         """Names of the block's features, in order."""
         constant = ("constant",) if self.constant_variance > 0 else ()
@@ -150,10 +151,12 @@ class Reward:
         start = 1 if self.constant_variance > 0 else 0
         return slice(start, start + self.intercept + len(self.features))
 
-    @property
+    @cached_property
     def weight_covariance(self) -> Array:
-        """Prior covariance of the features' weights, (q, q)."""
-        return np.diag(self.weight_variances) if self.covariance is None else np.array(self.covariance)
+        """Prior covariance of the features' weights, (q, q), read-only."""
+        between = np.diag(self.weight_variances) if self.covariance is None else np.array(self.covariance)
+        between.setflags(write=False)
+        return between
 
     @property
     def weight_variances(self) -> Array:

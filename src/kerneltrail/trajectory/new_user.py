@@ -71,7 +71,7 @@ class NewUser:
             if change not in CHANGEABLE:
                 hint = nearest(change, CHANGEABLE, "these can:")
                 raise TrajectoryError(f"{change!r} cannot be changed for a new user; {hint}")
-        settings = replace(model.settings, **changes)
+        settings = replace(model.settings, **changes) if changes else model.settings
         fits = tuple(map(NodeFit.start, model.followed))
         state = UserState.start(name, settings, fits, model.transitions[0])
         return cls(model, state)

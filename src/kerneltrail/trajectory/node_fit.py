@@ -20,7 +20,7 @@ from kerneltrail.data import User
 from kerneltrail.errors import KernelError, NumericalError
 from kerneltrail.gp import LinearBlock, Prediction, Reward
 from kerneltrail.gp.numerics import LEAST_CURVATURE, LOG_2PI
-from kerneltrail.kernels import Array, Hyperparameters
+from kerneltrail.kernels import Array, Hyperparameters, layout_of
 from kerneltrail.trajectory.evidence.base import TOLERANCE, PathEvidence
 from kerneltrail.trajectory.graph import Node
 from kerneltrail.trajectory.map_table import block_of
@@ -106,7 +106,7 @@ class NodeFit:
         Where a search would take more than the budget, in nominal nanoseconds, they are kept: those of the batch
         before, or the group's mean.
         """
-        if EVALUATIONS * self._cost(rows) > budget:
+        if EVALUATIONS * dense_cost(rows.rows) > budget and EVALUATIONS * self._cost(rows) > budget:
             return self._kept(rows, block)
         theta, log_evidence, precision = evidence.estimate(self.node, rows, block, self.theta)
         return replace(
@@ -130,8 +130,7 @@ class NodeFit:
 
         A search tries those too, and on a wide range they take many more features.
         """
-        slots = self.hyperparameters.layout.slots
-        short = np.array([slot.spec.unit == "length" for slot in slots])
+        short = np.array([slot.spec.unit == "length" for slot in layout_of(self.node.composition).slots])
         theta = self.theta - np.where(short, np.sqrt(self.node.group.variance), 0.0)
         low, high = rows.X.min(axis=0), rows.X.max(axis=0)
         hyperparameters = Hyperparameters(self.node.composition, tuple(theta))
@@ -226,8 +225,7 @@ def followed(fits: tuple[NodeFit, ...], batch: User, recent: User | None, reward
 
     A node whose sums cannot hold the batch, or that has none, is judged given the newest rows before it.
     """
-    added = block_of(batch, reward)
-    linear = None if added is None else added.features
+    linear = None if reward is None else reward.design(batch.X, batch.covariates, batch.assignment)
     after = []
     for fit in fits:
         if fit.online is not None:
