@@ -181,7 +181,10 @@ class NodeFit:
             value = online.log_evidence + self._occam(online.rows)
         else:  # of an average over hyperparameters only the best are kept: they judge the new rows
             value = self.log_evidence + online.log_evidence - self.online.log_evidence
-        return replace(self, online=online, log_evidence=value, limited=False)
+        after = replace(self, online=online, log_evidence=value, limited=False)
+        if self.precision is not None:
+            vars(after)["_spectrum"] = self._spectrum  # the curvature is the same
+        return after
 
     def follow_newest(
         self, recent: User, batch: User, blocks: tuple[LinearBlock | None, LinearBlock | None]
@@ -196,28 +199,32 @@ class NodeFit:
 
     def _occam(self, rows: int) -> float:
         """Laplace's factor at a kept θ (method (30)): the data's share of the curvature grows with the rows."""
-        assert self.precision is not None
         mean, variance = self.node.group.mean, self.node.group.variance
         k = len(mean)
-        logdet = float(np.log(np.maximum(np.linalg.eigvalsh(self._grown(rows)), LEAST_CURVATURE)).sum())
+        logdet = float(np.log(np.maximum(self._curvatures(rows), LEAST_CURVATURE)).sum())
         w = (self.theta - mean) / np.sqrt(variance)
         log_prior = -0.5 * float(w @ w) - 0.5 * k * LOG_2PI  # the prior's and the Gaussian's scales cancel
         return log_prior + 0.5 * k * LOG_2PI - 0.5 * logdet
 
-    def _grown(self, rows: int) -> Array:
-        """Curvature of the log posterior, relative to the group's, after so many rows."""
+    @cached_property
+    def _spectrum(self) -> tuple[Array, Array]:
+        """Eigenvalues and eigenvectors of the curvature of the log posterior, relative to the group's, when refined."""
         assert self.precision is not None
         scale = np.sqrt(self.node.group.variance)
-        whitened = self.precision * np.multiply.outer(scale, scale)
-        return np.eye(len(scale)) + (rows / max(self.refined, 1)) * (whitened - np.eye(len(scale)))
+        values, vectors = np.linalg.eigh(self.precision * np.multiply.outer(scale, scale))
+        return values, vectors
+
+    def _curvatures(self, rows: int) -> Array:
+        """The eigenvalues after so many rows: what is more than the group's 1 grows with them."""
+        return 1.0 + (rows / max(self.refined, 1)) * (self._spectrum[0] - 1.0)
 
     def noise_spread(self, rows: int) -> float:
         """Variance of the log of the noise's variance after so many rows: what is not known of it (method (53))."""
         between = float(self.node.group.variance[-1])
         if self.precision is None:  # no curvature is known: that of a noise alone with so many rows
             return between / (1.0 + 0.5 * rows * between)
-        values, vectors = np.linalg.eigh(self._grown(rows))
-        return between * float((vectors[-1] ** 2 / np.maximum(values, 1.0)).sum())
+        loads = self._spectrum[1][-1] ** 2
+        return between * float((loads / np.maximum(self._curvatures(rows), 1.0)).sum())
 
 
 def followed(fits: tuple[NodeFit, ...], batch: User, recent: User | None, reward: Reward | None) -> tuple[NodeFit, ...]:
