@@ -103,6 +103,11 @@ CASES = [
         "interval). A fall is likelier (probability 0.93).",
     ),
     (
+        effect("hour", "line", 8.0, 20.0, normal(0.36, 0.2)),
+        "log_steps probably rises with hour, but that is not clear yet: from 8 to 20 the change in log_steps lies "
+        "between +0.03 and +0.69 log steps (90 % interval; probability 0.96 that it rises).",
+    ),
+    (
         effect("hour", "curve", 9.0, 17.0, normal(0.1, 0.2), x=np.linspace(8.0, 21.0, 31)),
         "No clear effect of hour: the difference in log_steps between 17, where it seems highest, and 9, where it "
         "seems lowest, lies between −0.23 and +0.43 log steps (90 % interval). The two were picked because they differ "
@@ -113,6 +118,11 @@ CASES = [
         "No clear difference by time of day: log_steps where it is evening less that where it is morning lies between "
         "−0.03 and +0.63 log steps (90 % interval). That it is higher where time of day is evening is likelier "
         "(probability 0.93).",
+    ),
+    (
+        effect("tod", "levels", 0.0, 1.0, normal(-0.36, 0.2), x=[0.0, 1.0]),
+        "log_steps is probably lower where time of day is evening than where it is morning, but that is not clear yet: "
+        "the difference lies between −0.69 and −0.03 log steps (90 % interval; probability 0.96 that it is lower).",
     ),
 ]
 
@@ -185,7 +195,16 @@ def test_the_direction_in_words_is_the_sign_of_the_effect(change, shape, backwar
     said = effect_sentence(found, SCHEMA)
     upwards = (end - start) * found.size > 0  # the target is higher at 20 than at 8
     if not found.clear:
-        assert said.startswith("No clear ")
+        low, high = found.interval()
+        probable = shape in ("line", "trend", "levels") and not low <= 0.0 <= high
+        assert (" probably " in said, said.startswith("No clear ")) == (probable, not probable)
+        if probable:
+            rising = (end - start) * (low + high) > 0
+            if shape == "levels":
+                higher = re.search(r"probably (higher|lower) where hour is (\d+) than where it is (\d+)", said)
+                assert {"higher": higher[2], "lower": higher[3]}[higher[1]] == ("20" if rising else "8")
+            else:
+                assert f" probably {'rises' if rising else 'falls'} with " in said
     elif shape in ("line", "trend"):
         assert (" rises with " in said, " falls with " in said) == (upwards, not upwards)
         assert f"That it {'rises' if upwards else 'falls'} is" in said

@@ -162,23 +162,35 @@ def _turns(effect: Effect, terms: Terms) -> str:
 def _unclear(effect: Effect, terms: Terms) -> str:
     name, column = terms.called(effect.covariate), effect.covariate
     low, high = effect.interval()
+    # An average over kernels may have 0 outside its interval and its mean on the other side: the interval counts then.
+    outside, likely = not low <= 0.0 <= high, chance(max(effect.sign, 1.0 - effect.sign))
+    up = low > 0.0 if outside else effect.size > 0
     if effect.shape in ("line", "trend"):
         start, end, factor = _ordered(effect)
         low, high = (low, high) if factor > 0 else (-high, -low)
-        text = (
-            f"No clear effect of {name}: {terms.span(column, start, end)} the change in {terms.target} lies between "
-            f"{terms.between(low, high)} (90 % interval)."
-        )
-        verb = "rise" if factor * effect.size > 0 else "fall"
-        return text + (f" A {verb} is likelier (probability {chance(effect.sign)})." if effect.sign >= LEANING else "")
+        verb = "rise" if up == (factor > 0) else "fall"
+        lies = f"{terms.span(column, start, end)} the change in {terms.target} lies between {terms.between(low, high)}"
+        if outside:
+            return (
+                f"{terms.subject} probably {verb}s with {name}, but that is not clear yet: {lies} (90 % interval; "
+                f"probability {likely} that it {verb}s)."
+            )
+        lean = f" A {verb} is likelier (probability {chance(effect.sign)})."
+        return f"No clear effect of {name}: {lies} (90 % interval).{lean if effect.sign >= LEANING else ''}"
     width = float(np.ptp(effect.x))
     one, other = (terms.at(column, value, width) for value in (effect.end, effect.start))
     if effect.shape == "levels" and len(effect.x) == 2:
+        word = "higher" if up else "lower"
+        if outside:
+            return (
+                f"{terms.subject} is probably {word} where {name} is {one} than where it is {other}, but that is not "
+                f"clear yet: the difference lies between {terms.between(low, high)} (90 % interval; probability "
+                f"{likely} that it is {word})."
+            )
         text = (
             f"No clear difference by {name}: {terms.target} where it is {one} less that where it is {other} lies "
             f"between {terms.between(low, high)} (90 % interval)."
         )
-        word = "higher" if effect.size > 0 else "lower"
         lean = f" That it is {word} where {name} is {one} is likelier (probability {chance(effect.sign)})."
         return text + (lean if effect.sign >= LEANING else "")
     return (
