@@ -8,6 +8,7 @@ import pytest
 
 from cli.invoke import refused, run, table
 from kerneltrail.data import Cohort
+from kerneltrail.kernels import NOTHING
 from kerneltrail.trajectory.model import load, save
 from kerneltrail.trajectory.new_user import NewUser
 from trajectory.small import rewarded_model, rows, small_model
@@ -32,10 +33,10 @@ def test_a_row_per_user_and_batch(fitted, tmp_path):
         batch, after = new.raw[0].batch(t), new.raw[0].batch(t + 1)
         step = user.update(batch.X, batch.y)
         row, next_rows = steps[t - 1], predicted[user.rows : user.rows + after.rows]
-        assert row["composition"] == step.composition.text
+        assert row["composition"] == (step.composition.text or NOTHING)
         assert float(row["probability"]) == step.probabilities[step.composition]
         for node in model.nodes:
-            assert float(row[f"log_evidence {node.composition}".rstrip()]) == step.log_evidence[node.composition]
+            assert float(row[f"log_evidence {node.composition.text or NOTHING}"]) == step.log_evidence[node.composition]
         prediction = user.predict(after.X)
         assert float(row["next_rmse"]) == np.sqrt(np.mean((after.y - prediction.mean) ** 2))
         assert float(row["next_log_density"]) == prediction.log_density(after.y).mean()

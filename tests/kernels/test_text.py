@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kerneltrail.errors import KernelError, KernelSyntaxError
-from kerneltrail.kernels import Composition, parse
+from kerneltrail.kernels import NOTHING, Composition, parse
 
 from .drawing import compositions
 
@@ -141,3 +141,7 @@ def test_syntax_errors_are_kernel_errors_and_survive_pickling():
         parse("SE[")
     again = pickle.loads(pickle.dumps(caught.value))
     assert (str(again), again.position, again.text) == (str(caught.value), 2, "SE[")
+
+
+def test_what_people_read_for_the_empty_composition_can_be_read_back():
+    assert parse(NOTHING) == parse(f" {NOTHING} ") == parse("") == Composition()

@@ -22,6 +22,7 @@ from kerneltrail.evaluation.predicted import (
     predicted_columns,
     under_both,
 )
+from kerneltrail.kernels import NOTHING
 from kerneltrail.methods.trajectory import TrajectoryMethod
 from kerneltrail.names import unused
 from kerneltrail.trajectory.new_user import NewUser
@@ -98,8 +99,7 @@ class SelectionTables:
                 {
                     **self._key(user, step.batch, step.rows - 1),
                     "rows": step.rows,
-                    "composition": step.composition.text,
-                    "probability": step.probabilities[step.composition],
+                    **dict(zip(("composition", "probability"), step.selected, strict=True)),
                     **{_evidence(candidate.text): value for candidate, value in step.log_evidence.items()},
                 }
             )
@@ -138,4 +138,4 @@ class SelectionTables:
 
 
 def _evidence(text: str) -> str:
-    return f"log_evidence {text}".rstrip()
+    return f"log_evidence {text or NOTHING}"

@@ -6,10 +6,11 @@ from kerneltrail.kernels.fourier import Array, Series
 from kerneltrail.kernels.hyperparameters import Hyperparameters, Layout, Prior, Priors, layout_of, log_normal, normal
 from kerneltrail.kernels.phrases import Phrase, likeness, quantity
 from kerneltrail.kernels.pool import Pool, by_order
-from kerneltrail.kernels.text import parse
+from kerneltrail.kernels.text import NOTHING, parse
 
 __all__ = [
     "ATOMS",
+    "NOTHING",
     "Array",
     "Atom",
     "AtomKind",

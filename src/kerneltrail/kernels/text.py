@@ -1,9 +1,9 @@
 """The text form of kernels: ``LIN[x] + PER[hour]*SE[temperature]`` (method §2).
 
 Grammar: sum := term ("+" term)*; term := factor ("*" factor)*; factor := KIND "[" covariate "]" | "(" sum ")".
-`×` and `·` are read as `*`. The empty text is the empty composition. The time is linear in the text, but for brackets
-that are multiplied out; a composition of more than `composition.LARGEST` factors is refused, and so are brackets in
-each other more than 100 deep.
+`×` and `·` are read as `*`. The empty text is the empty composition, and so is `NOTHING`, which people read. The time
+is linear in the text, but for brackets that are multiplied out; a composition of more than `composition.LARGEST`
+factors is refused, and so are brackets in each other more than 100 deep.
 """
 
 from __future__ import annotations
@@ -18,6 +18,9 @@ from kerneltrail.kernels.atoms import ATOMS, Atom
 from kerneltrail.kernels.composition import LARGEST, Composition, Product
 
 T = TypeVar("T")
+
+NOTHING = "noise alone"
+"""What people read for the empty composition."""
 
 _NAME = re.compile(r"[^\W\d]\w*")
 _TIMES = "*×·"
@@ -34,6 +37,8 @@ def parse(text: str) -> Composition:
         KernelSyntaxError: with a caret under the character that could not be read.
         KernelError: if it has too many factors when multiplied out.
     """
+    if text.strip() == NOTHING:
+        return Composition()
     return parse_as(text, _alone, Composition.sum, Composition.product) or Composition()
 
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass
 
-from kerneltrail.kernels import Composition, Pool
-from kerneltrail.trajectory.graph import NOTHING
+from kerneltrail.kernels import NOTHING, Composition, Pool
 from kerneltrail.trajectory.sampler.urn import ROOT, Counts, Paths
 
 ROOT_TEXT = "root"

@@ -15,7 +15,7 @@ from kerneltrail.gp import Reward
 from kerneltrail.gp.outcome_shape import OutcomeShape
 from kerneltrail.gp.population import PopulationMean
 from kerneltrail.gp.student import Drawing
-from kerneltrail.kernels import Array, Composition, Hyperparameters, Pool, Priors
+from kerneltrail.kernels import NOTHING, Array, Composition, Hyperparameters, Pool, Priors
 from kerneltrail.kernels.phrases import counted
 from kerneltrail.names import shortened
 from kerneltrail.trajectory.evidence import EVIDENCES, PathEvidence
@@ -26,9 +26,6 @@ from kerneltrail.trajectory.settings import Settings
 
 LIGHT = -1.0
 """The heaviness of tails that are a Normal's, whatever is not known of the noise."""
-
-NOTHING = "noise alone"
-"""What people read for the empty composition."""
 
 
 @dataclass(frozen=True)

@@ -17,11 +17,11 @@ from kerneltrail import gp
 from kerneltrail.data import User
 from kerneltrail.data.assignment import Assignment
 from kerneltrail.errors import ModelFileError
-from kerneltrail.kernels import Array, Composition, Hyperparameters, layout_of
+from kerneltrail.kernels import NOTHING, Array, Composition, Hyperparameters, layout_of
 from kerneltrail.kernels.phrases import brief_chance, counted
 from kerneltrail.store.container import Arrays, pack, unpack
 from kerneltrail.store.validate import Malformed, array, conform, reading
-from kerneltrail.trajectory.graph import NOTHING, LearntGraph, Node
+from kerneltrail.trajectory.graph import LearntGraph, Node
 from kerneltrail.trajectory.model_file import fingerprint
 from kerneltrail.trajectory.node_fit import NodeFit
 from kerneltrail.trajectory.settings import Memory, Selection, Settings

@@ -13,8 +13,9 @@ import numpy as np
 
 from kerneltrail.data.frozen_dict import FrozenDict
 from kerneltrail.errors import DataError, DecisionError
+from kerneltrail.kernels import NOTHING
 from kerneltrail.store.validate import plain
-from kerneltrail.trajectory.graph import NOTHING, LearntGraph
+from kerneltrail.trajectory.graph import LearntGraph
 from kerneltrail.trajectory.model_file import fingerprint
 from kerneltrail.trajectory.new_user import NewUser
 from kerneltrail.trajectory.user_state import UserState

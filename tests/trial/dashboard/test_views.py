@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 from kerneltrail.gp.outcome_shape import OutcomeShape
-from kerneltrail.kernels import parse
-from kerneltrail.trajectory.graph import NOTHING
+from kerneltrail.kernels import NOTHING, parse
 from kerneltrail.trial.alarms import WAIT
 from kerneltrail.trial.dashboard import by_action, cohort, descriptions, outcomes, people, person
 from kerneltrail.trial.dashboard.contact import contact_of

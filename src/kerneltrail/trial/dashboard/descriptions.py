@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
+from kerneltrail.kernels import NOTHING
 from kerneltrail.kernels.phrases import counted
 from kerneltrail.report.model_text import node_noun
 from kerneltrail.report.page import Expert, Paragraph, Section, Table
-from kerneltrail.trajectory.graph import NOTHING, LearntGraph
+from kerneltrail.trajectory.graph import LearntGraph
 from kerneltrail.trajectory.model import TrajectoryModel
 from kerneltrail.trajectory.new_user import NewUser
 from kerneltrail.trial.dashboard.drawing import GALLERY, Shares, draw_shares, places

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from kerneltrail.kernels import NOTHING
 from kerneltrail.report import figures, graph
 from kerneltrail.report.figures import NARROW, WIDE, Curve, Dots, Panel
 from kerneltrail.studies import selection_figures
@@ -15,7 +16,6 @@ from kerneltrail.studies.experiments.simulated.compute import Findings
 from kerneltrail.studies.experiments.simulated.design import PRESETS
 from kerneltrail.studies.figure_pair import FigurePair
 from kerneltrail.studies.selection_figures import Shares, Tally, confusion, shares
-from kerneltrail.trajectory.graph import NOTHING
 from kerneltrail.trajectory.sampler.joint import Structure
 
 Row = Mapping[str, Any]

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from kerneltrail.kernels import NOTHING
 from kerneltrail.report.page import Paragraph, Table
 from kerneltrail.studies.experiments.agreement import Agreement
 from kerneltrail.studies.experiments.page import Page
 from kerneltrail.studies.experiments.simulated import figures
 from kerneltrail.studies.experiments.simulated.compute import Findings
 from kerneltrail.studies.experiments.simulated.design import PRESETS, SimulatedStudy
-from kerneltrail.trajectory.graph import NOTHING
 
 Row = Mapping[str, Any]
 Tables = Mapping[str, Sequence[Row]]
