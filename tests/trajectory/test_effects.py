@@ -105,6 +105,21 @@ def test_nodes_that_read_and_nodes_that_do_not_are_mixed():
         assert (each.size, float(each.change.variance[0])) == (0.0, 0.0)
 
 
+@pytest.mark.parametrize(("probability", "said"), [(0.03, False), (0.49, False), (0.51, True), (1.0, True)])
+def test_a_rhythm_is_said_where_kernels_with_a_period_are_likely(probability, said):
+    model = small_model()
+    user = model.new_user()
+    follow(user, rows("new", 12, seed=21))
+    curve, rhythm = (user.node_posterior(model.nodes[i].composition).posterior for i in (0, 2))
+    kernels = [KernelPosterior(probability, rhythm)]
+    if probability < 1.0:
+        kernels.append(KernelPosterior(1.0 - probability, curve))
+    found = effects_of(model, kernels, user.state.recent, 12)["hour"]
+    (period,) = KernelPosterior(1.0, rhythm).periods("hour")
+    assert (found.shape == "rhythm") == said
+    assert found.period == (model.scaler.length("hour", period) if said else None)
+
+
 def test_without_a_kernel_that_reads_it_the_users_own_rows_still_count():
     """d_j of method (43) against the joint Gaussian of residuals, by plain matrices."""
     model, truth = mean_model(), rows("new", 12, seed=3)

@@ -23,6 +23,8 @@ FEW = 5
 """Up to so many different values a covariate has levels."""
 TURN = 0.15
 """A curve that falls back by less than this share of its range still counts as a trend."""
+LIKELY = 0.5
+"""From this probability of the kernels with a period on, an effect is called a rhythm; else it is a curve or a line."""
 PAIRS = 5
 """Values of each covariate at which an interaction is looked at."""
 
@@ -283,9 +285,10 @@ class _Finder:
         if span.leveled:
             return "levels", None
         readers = [kernel for kernel in self.kernels if kernel.reads(name)]
-        period = next((period for kernel in readers[:1] for period in kernel.periods(name)), None)
-        if period is not None:
-            return "rhythm", self.model.scaler.length(name, period)
+        periods = [next(kernel.periods(name), None) for kernel in self.kernels]
+        likely = sum(weight for weight, period in zip(self.weights, periods, strict=True) if period is not None)
+        if likely >= LIKELY:
+            return "rhythm", self.model.scaler.length(name, next(period for period in periods if period is not None))
         shared = self.model.mean
         # What users share may be curved, and so may be how this one differs where a kernel does not read the covariate.
         differs = shared is not None and shared.between is not None and len(readers) < len(self.kernels)
