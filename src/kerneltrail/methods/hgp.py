@@ -129,4 +129,4 @@ class HierarchicalGP(PreprocessedLearner):
         return self.fit(rows, None)
 
 
-register_learner("hgp", HierarchicalGP.train)
+HGP = register_learner("hgp", HierarchicalGP.train)

@@ -181,4 +181,4 @@ def learn_prior(blocks: Sequence[tuple[Array, Array]], start: Weights) -> Weight
 
 
 register_learner("linear", LinearRegression.train)
-register_learner("lmm", partial(LinearRegression.train, prior="mixed"))
+LMM = register_learner("lmm", partial(LinearRegression.train, prior="mixed"))

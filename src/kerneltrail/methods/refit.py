@@ -16,6 +16,7 @@ from kerneltrail.data.assignment import Assignment
 from kerneltrail.data.frames import NamedRows, check_same_index, positional_rows
 from kerneltrail.errors import DataError, ModelFileError
 from kerneltrail.gp import Prediction
+from kerneltrail.gp.outcome_shape import OutcomeShape
 from kerneltrail.gp.prediction import rows_of
 from kerneltrail.kernels import Composition
 from kerneltrail.methods.protocol import Array, Fit, FollowedUser, Learner, hyperparameter_count, probabilities_of
@@ -30,19 +31,23 @@ class RefittedUser:
     Attributes:
         seen: all rows so far, in data units.
         fit: what the learner makes of them.
+        shape: how outcomes lie around its predictions, where that is no bell.
     """
 
-    def __init__(self, learner: Learner, name: str) -> None:
+    def __init__(self, learner: Learner, name: str, shape: OutcomeShape | None = None) -> None:
         self.learner = learner
         self.name = name
+        self.shape = shape
         self.seen = User(name, learner.covariates, np.empty((0, len(learner.covariates))), np.empty(0), ())
         self.fit: Fit = learner.fit(self.seen, None)
 
     @classmethod
-    def resume(cls, learner: Learner, seen: User, stored: Mapping[str, Any]) -> RefittedUser:
+    def resume(
+        cls, learner: Learner, seen: User, stored: Mapping[str, Any], shape: OutcomeShape | None = None
+    ) -> RefittedUser:
         """The user who has seen these rows, with the stored fit."""
         user = cls.__new__(cls)
-        user.learner, user.name, user.seen = learner, seen.name, seen
+        user.learner, user.name, user.seen, user.shape = learner, seen.name, seen, shape
         user.fit = learner.restore(seen, stored)
         return user
 
@@ -107,7 +112,7 @@ class RefittedUser:
         chosen = self._action(action, named)
         if chosen is not None and chosen.shape != (len(rows),):
             raise DataError(f"predictions at {len(rows)} rows need as many actions, got shape {chosen.shape}")
-        prediction = self.fit.predict(rows, chosen)
+        prediction = self.fit.predict(rows, chosen).shaped(self.shape)
         return prediction if named is None else replace(prediction, given=named.given)
 
     @property
@@ -138,10 +143,11 @@ class RefittedUser:
 
 @dataclass(frozen=True)
 class RefittingMethod:
-    """The method of a learner, with its name in the registry."""
+    """The method of a learner, with its name in the registry, and the shape of its predictions (method (76))."""
 
     method: str
     learner: Learner
+    shape: OutcomeShape | None = None
 
     @property
     def covariates(self) -> tuple[str, ...]:
@@ -160,7 +166,7 @@ class RefittingMethod:
 
     def __call__(self, name: str = "new") -> RefittedUser:
         """Somebody whose rows are yet to come."""
-        return RefittedUser(self.learner, name)
+        return RefittedUser(self.learner, name, self.shape)
 
     def save(self, followed: FollowedUser) -> bytes:
         """A followed user as bytes: the rows in data units and what the learner keeps."""
@@ -200,6 +206,6 @@ class RefittingMethod:
         try:
             X = np.array(content["X"], dtype=np.float64).reshape(-1, len(self.covariates))
             seen = User(content["name"], self.covariates, X, content["y"], content["ends"], action=content["action"])
-            return RefittedUser.resume(self.learner, seen, content["fit"])
+            return RefittedUser.resume(self.learner, seen, content["fit"], self.shape)
         except (KeyError, TypeError, ValueError, AttributeError, IndexError, OverflowError) as problem:
             raise ModelFileError(f"the stored user is damaged: {problem!r}") from None

@@ -5,109 +5,69 @@ They tell what of a difference in density is due to that shape (method (76)), an
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from functools import partial
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from inspect import Signature
 from typing import Any
-
-import numpy as np
 
 from kerneltrail.data import Cohort, User
 from kerneltrail.errors import KerneltrailError
-from kerneltrail.gp import Prediction, Reward
-from kerneltrail.gp.outcome_shape import OutcomeShape
 from kerneltrail.gp.outcome_shape_search import Predicted, learn_shape
-from kerneltrail.kernels import Composition
-from kerneltrail.methods.hgp import HierarchicalGP
-from kerneltrail.methods.linear import LinearRegression
-from kerneltrail.methods.protocol import Array, Fit, Learner, hyperparameter_count, probabilities_of
-from kerneltrail.methods.registry import register_learner
+from kerneltrail.methods import hgp, linear
+from kerneltrail.methods.builder import LearnsFrom, MethodBuilder
+from kerneltrail.methods.protocol import Learner
+from kerneltrail.methods.refit import RefittingMethod
+from kerneltrail.methods.registry import METHODS
 from kerneltrail.trajectory.pilot_predictions import some_of
 
 
 @dataclass(frozen=True)
-class ShapedFit:
-    """Another learner's fit, with a shape in its predictions; a `Fit`."""
+class ShapedBuilder:
+    """Builds another builder's method, with the shape of the training users' outcomes around what it predicts of them.
 
-    fit: Fit
-    shape: OutcomeShape | None
+    Attributes:
+        name: of the method.
+        plain: builds it without the shape.
+    """
 
-    @property
-    def composition(self) -> Composition:
-        """The other's."""
-        return self.fit.composition
+    name: str
+    plain: MethodBuilder
 
-    @property
-    def probabilities(self) -> Mapping[Composition, float]:
-        """The other's."""
-        return probabilities_of(self.fit)
-
-    @property
-    def hyperparameter_count(self) -> int:
-        """The other's: the shape belongs to everybody."""
-        return hyperparameter_count(self.fit)
-
-    def predict(self, X: Array, action: Array | None) -> Prediction:
-        """The other's, with the shape."""
-        return self.fit.predict(X, action).shaped(self.shape)
-
-    def to_json(self) -> dict[str, Any]:
-        """The other's."""
-        return self.fit.to_json()
-
-
-@dataclass(frozen=True, eq=False)
-class ShapedLearner:
-    """A learner with the shape of training users' outcomes around what it predicts of them; a `Learner`."""
-
-    learner: Learner
-    shape: OutcomeShape | None
+    def __call__(self, cohort: Cohort, *, seed: int, **settings: Any) -> RefittingMethod:
+        """The method; each training user is followed as somebody new would be."""
+        method = self.plain(cohort, seed=seed, **settings)
+        shape = learn_shape([_predicted(method, user) for user in some_of(cohort.raw)])
+        return replace(method, method=self.name, shape=shape)
 
     @property
-    def covariates(self) -> tuple[str, ...]:
-        """Columns of X, in order."""
-        return self.learner.covariates
+    def learn(self) -> Callable[..., Learner]:
+        """What makes the learner."""
+        return self.plain.learn
 
     @property
-    def takes_action(self) -> bool:
-        """As the other."""
-        return self.learner.takes_action
+    def learns_from(self) -> LearnsFrom:
+        """Whose rows: the group's, since the shape is."""
+        return "group"
 
     @property
-    def in_pieces(self) -> bool:
-        """As the other."""
-        return self.learner.in_pieces
-
-    def fit(self, rows: User, before: Fit | None) -> ShapedFit:
-        """The other's fit."""
-        return ShapedFit(self.learner.fit(rows, before.fit if isinstance(before, ShapedFit) else None), self.shape)
-
-    def restore(self, rows: User, stored: Mapping[str, Any]) -> ShapedFit:
-        """The other's fit."""
-        return ShapedFit(self.learner.restore(rows, stored), self.shape)
+    def __signature__(self) -> Signature:
+        """What the settings are."""
+        return self.plain.__signature__
 
 
-def shaped(train: Callable[..., Learner], cohort: Cohort, *, reward: Reward | None = None) -> ShapedLearner:
-    """A learner, trained, with the shape of the training users' outcomes, each followed as somebody new would be."""
-    learner = train(cohort, reward=reward)
-    return ShapedLearner(learner, learn_shape([_predicted(learner, user) for user in some_of(cohort.raw)]))
-
-
-def _predicted(learner: Learner, user: User) -> Predicted:
+def _predicted(method: RefittingMethod, user: User) -> Predicted:
     batches = []
-    seen = User(user.name, learner.covariates, np.empty((0, len(learner.covariates))), np.empty(0), ())
-    fit: Fit | None = None
+    followed = method(user.name)
     for t in range(1, user.batches + 1):
         batch = user.batch(t)
         try:
-            fit = learner.fit(seen, fit)
-            bell = fit.predict(batch.X, batch.action if learner.takes_action else None).bell
+            bell = followed.predict(batch.X, action=batch.action).bell
+            followed.update(batch.X, batch.y, action=batch.action)
         except (KerneltrailError, ArithmeticError, ValueError):  # what could be predicted will do
             break
         batches.append((bell, batch.y))
-        seen = user.upto(t)
     return Predicted.of(batches)
 
 
-register_learner("lmm-shaped", partial(shaped, partial(LinearRegression.train, prior="mixed")))
-register_learner("hgp-shaped", partial(shaped, HierarchicalGP.train))
+for _plain in (linear.LMM, hgp.HGP):
+    METHODS.add(f"{_plain.name}-shaped", ShapedBuilder(f"{_plain.name}-shaped", _plain))
