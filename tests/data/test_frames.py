@@ -36,6 +36,21 @@ def test_columns_are_matched_by_name_whatever_their_order(kind):
         assert rows.shares("elsewhere") is None
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_rows_that_say_they_are_of_others_are_refused(kind):
+    hers, theirs = (NamedRows.read(kind({**COLUMNS, "who": who})) for who in ([7.0, 7.0], ["7", "8"]))
+    for name in ("7", 7, "new"):
+        hers.check_user("who", name)
+    hers.check_user("somebody", "ann")
+    with pytest.raises(DataError, match="user 'ann': row 1 is 7's, by its column 'who'"):
+        hers.check_user("who", "ann")
+    for name in ("7", "new"):
+        with pytest.raises(
+            DataError, match=r"of several users \(who is 7, 8\); an update takes one user's, `update_many`"
+        ):
+            theirs.check_user("who", name)
+
+
 def test_one_row_is_a_dict_of_values_or_a_row_of_a_frame():
     frame = pd.DataFrame(COLUMNS)
     for row in ({name: values[1] for name, values in COLUMNS.items()}, frame.iloc[1]):

@@ -259,6 +259,11 @@ def test_what_acting_adds():
     )
     lowers = said_of(TreatmentEffect(normal(-0.5, 0.1), (), 40), SCHEMA)[0]
     assert "a prompt lowers log_steps by 0.5 log steps (90 % interval 0.34 to 0.66)" in lowers
+    probable = said_of(TreatmentEffect(normal(-0.18, 0.1), (), 40), SCHEMA)[0]
+    assert probable == (
+        "On average over the recent rows, a prompt probably lowers log_steps, but that is not clear yet: the change "
+        "lies between −0.34 and −0.02 log steps (90 % interval; probability 0.96 that it lowers it)."
+    )
     unsure = said_of(TreatmentEffect(normal(-0.1, 0.1), (), 40), SCHEMA)[0]
     assert unsure.endswith(
         "lies between −0.26 and +0.06 log steps (90 % interval; probability 0.16 that it raises it)."

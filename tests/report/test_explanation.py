@@ -29,6 +29,12 @@ def test_the_lead_says_how_sure_the_selection_is_without_kernel_code():
     assert not re.search(r"LIN|SE|PER|\[", str(kt.explain(user)))
 
 
+@pytest.mark.parametrize(("mean", "beside"), [("none", False), ("population", True)])
+def test_the_lead_says_what_the_kernel_stands_beside(mean, beside):
+    lead = kt.explain(after(lines(mean), person("ann", 0.8, seed=7)))[0].text
+    assert (", besides what users share." in lead) == beside
+
+
 def test_what_the_lead_says_of_several_descriptions():
     model = small_model()
     user = model.new_user("ann")

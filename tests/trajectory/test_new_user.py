@@ -17,7 +17,7 @@ from kerneltrail.trajectory.fit import fit
 from kerneltrail.trajectory.settings import Settings
 from support.identical import difference
 
-from .small import X_NEXT, follow, rewarded_model, rows, small_model
+from .small import COVARIATES, X_NEXT, follow, rewarded_model, rows, small_model
 
 PUBLISHED = Settings.published(alpha=0.7, keep=0.9)
 
@@ -344,3 +344,14 @@ def test_simulated_users_are_recovered_though_some_begin_wrong(simulated, memory
         last.append(steps[-1].composition == truth)
     assert not all(first)
     assert sum(last) >= 19
+
+
+def test_another_persons_rows_change_nothing():
+    model = small_model()
+    user, truth = model.new_user("ann"), rows("ann", 4, seed=3)
+    frame = {name: truth.X[:, i].tolist() for i, name in enumerate(COVARIATES)} | {"mood": truth.y.tolist()}
+    with pytest.raises(DataError, match="user 'ann': row 1 is bob's"):
+        user.update({**frame, model.schema.user: ["bob"] * 4})
+    assert user.rows == 0
+    user.update({**frame, model.schema.user: ["ann"] * 4})
+    assert user.rows == 4

@@ -15,13 +15,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kerneltrail.data.arrays import read_numbers
-from kerneltrail.data.columns import coded, flags, numbers, shares
+from kerneltrail.data.columns import coded, flags, numbers, shares, text_of
 from kerneltrail.data.schema import Schema
 from kerneltrail.data.table import Table, frame_table
 from kerneltrail.errors import DataError
 from kerneltrail.kernels import Array
+from kerneltrail.names import shortened
 
 nw = lazy_loader.load("narwhals")
+UNNAMED = "new"
+"""What somebody is called who was given no name."""
 KINDS = ("pandas", "polars", "pyarrow")
 """Libraries of frames; the first that is installed is used where a caller had none."""
 
@@ -57,6 +60,23 @@ class NamedRows:
             column = coded(self.table, name, levels[name]) if name in levels else numbers(self.table, name)
             columns.append(self._without_gaps(name, column, schema))
         return np.column_stack(columns) if columns else np.empty((self.table.rows, 0))
+
+    def check_user(self, column: str, name: str) -> None:
+        """Refuse rows that say they are somebody else's, or several people's; who was given no name takes anybody's."""
+        if column not in self.table:
+            return
+        whose: dict[str, int] = {}
+        for i, user in enumerate(self.table.column(column)):
+            if user is not None:
+                whose.setdefault(text_of(user), i)
+        if len(whose) > 1:
+            raise DataError(
+                f"user {name!r}: the rows are of several users ({column} is {shortened(list(whose))}); an update takes "
+                "one user's, `update_many` those of many"
+            )
+        for other, i in whose.items():
+            if other != text_of(name) and name != UNNAMED:
+                raise DataError(f"user {name!r}: {self.table.place(i)} is {other}'s, by its column {column!r}")
 
     def target(self, name: str) -> Array:
         """The column of outcomes."""

@@ -18,6 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from kerneltrail.data import User
 from kerneltrail.data.assignment import Assignment
+from kerneltrail.data.frames import UNNAMED
 from kerneltrail.gp import Prediction
 from kerneltrail.kernels import Composition, layout_of
 
@@ -87,7 +88,7 @@ class Traits(Protocol):
 class Method(Traits, Protocol):
     """What was learnt from training users, and can follow somebody new. Immutable."""
 
-    def __call__(self, name: str = "new") -> FollowedUser:
+    def __call__(self, name: str = UNNAMED) -> FollowedUser:
         """Somebody whose rows are yet to come."""
 
     def save(self, followed: FollowedUser) -> bytes:

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 
 from kerneltrail.data import Schema, User
 from kerneltrail.data.assignment import Assignment
-from kerneltrail.data.frames import NamedRows, check_same_index, positional_rows
+from kerneltrail.data.frames import UNNAMED, NamedRows, check_same_index, positional_rows
 from kerneltrail.errors import DataError, ModelFileError
 from kerneltrail.gp import Prediction
 from kerneltrail.gp.outcome_shape import OutcomeShape
@@ -87,6 +87,8 @@ class RefittedUser:
     ) -> Fit:
         """One batch more, in data units; the action is left aside by learners that do not take it."""
         named, rows = self._rows(X)
+        if named is not None and self._schema is not None:
+            named.check_user(self._schema.user, self.name)
         if y is None:
             target_name = None if self._schema is None else self._schema.target
             if named is None or target_name is None:
@@ -164,7 +166,7 @@ class RefittingMethod:
         """Whether rows in several batches end in the same state as in one."""
         return self.learner.in_pieces
 
-    def __call__(self, name: str = "new") -> RefittedUser:
+    def __call__(self, name: str = UNNAMED) -> RefittedUser:
         """Somebody whose rows are yet to come."""
         return RefittedUser(self.learner, name, self.shape)
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from kerneltrail.data import Cohort
+from kerneltrail.data.frames import UNNAMED
 from kerneltrail.engines import Engine
 from kerneltrail.errors import ModelFileError
 from kerneltrail.gp import Reward
@@ -42,7 +43,7 @@ class TrajectoryMethod:
         """Whether there is a reward model."""
         return self.model.takes_action
 
-    def __call__(self, name: str = "new") -> NewUser:
+    def __call__(self, name: str = UNNAMED) -> NewUser:
         """Somebody whose rows are yet to come."""
         return self.model.new_user(name, **self.changes)
 

@@ -242,10 +242,16 @@ def _average(average: NormalMixture, terms: Terms) -> str:
     sign = positive if float(average.mean[0]) >= 0 else 1.0 - positive
     if sign < SURE:
         low, high = (float(end[0]) for end in average.interval())
+        lies = f"the change lies between {terms.between(low, high)} (90 % interval"
+        if not low <= 0.0 <= high:
+            verb, likely = ("raises", positive) if low > 0.0 else ("lowers", 1.0 - positive)
+            return (
+                f"On average over the recent rows, {terms.action} probably {verb} {terms.target}, but that is not "
+                f"clear yet: {lies}; probability {chance(likely)} that it {verb} it)."
+            )
         return (
             f"Whether {terms.action} raises or lowers {terms.target} is not certain: on average over the recent rows "
-            f"the change lies between {terms.between(low, high)} (90 % interval; probability {chance(positive)} that "
-            "it raises it)."
+            f"{lies}; probability {chance(positive)} that it raises it)."
         )
     size, low, high = _size(average)
     verb = "raises" if float(average.mean[0]) > 0 else "lowers"

@@ -8,6 +8,7 @@ from kerneltrail.report.description import Description, Sentence, noun_of
 from kerneltrail.report.effect_words import effects_description, noise_sentence
 from kerneltrail.report.group_words import group_description
 from kerneltrail.report.terms import chance, sureness
+from kerneltrail.trajectory.graph import LearntGraph
 from kerneltrail.trajectory.new_user import NewUser
 
 SETTLED = 0.9
@@ -48,7 +49,8 @@ def best_description(user: NewUser) -> str:
     """How many rows there are, what describes them best, and how sure that is."""
     rows = "1 row" if user.rows == 1 else f"{user.rows} rows"
     best, *others = user.probabilities.items()
-    head = f"After {rows}, user {user.name} is described best by {_noun(user, user.composition)}."
+    beside = besides_shared(user.model, user.composition)
+    head = f"After {rows}, user {user.name} is described best by {_noun(user, user.composition)}{beside}."
     if user.selection == "greedy":
         return f"{head} It was selected step by step, so there is no probability to say how sure that is."
     if not others:
@@ -61,6 +63,11 @@ def best_description(user: NewUser) -> str:
         f"{head} {of} the most probable ({chance(best[1])}); next comes {_noun(user, composition)} "
         f"({chance(probability)}). More rows may change that."
     )
+
+
+def besides_shared(model: LearntGraph, composition: Composition) -> str:
+    """What a kernel stands beside, to be added to its noun; noise alone says it by itself."""
+    return ", besides what users share" if model.mean is not None and composition else ""
 
 
 def _noun(user: NewUser, composition: Composition) -> str:

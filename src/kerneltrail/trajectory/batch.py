@@ -30,6 +30,8 @@ def read_batch(model: LearntGraph, name: str, X: Any, y: Any, assigned: Assigned
     """A batch of the user of that name, scaled and less the population mean."""
     named, rows = covariate_rows(model, X)
     schema = model.schema
+    if named is not None:
+        named.check_user(schema.user, name)
     if y is None:
         if named is None:
             raise DataError(f"user {name!r}: rows without names need their outcomes beside them: update(X, y)")

@@ -6,6 +6,7 @@ import os
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from kerneltrail.data.frames import UNNAMED
 from kerneltrail.errors import ModelFileError
 from kerneltrail.store.atomic import read, write
 from kerneltrail.store.cache import Format
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 class TrajectoryModel(LearntGraph):
     """What was learnt from pilot users; immutable. Make one with `fit`, keep it with `save`, use it with `new_user`."""
 
-    def new_user(self, name: str = "new", **changes: Any) -> NewUser:
+    def new_user(self, name: str = UNNAMED, **changes: Any) -> NewUser:
         """Somebody whose rows are yet to come; `changes` override the settings of selection."""
         return NewUser.start(self, name, **changes)
 

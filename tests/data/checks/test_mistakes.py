@@ -194,6 +194,24 @@ def test_a_user_in_another_unit() -> None:
     assert look({**CLEAN, "temp": days}).findings == ()
 
 
+@pytest.mark.parametrize("times", [1 / 60, 1 / 1000, 60.0])
+def test_a_user_whose_values_are_of_another_size(times: float) -> None:
+    """Hours among minutes lie closer to them than the minutes among each other."""
+    minutes = [430.0 + 60.0 * np.sin(1.7 * i + i // ROWS) for i in range(480)]
+    assert look({**CLEAN, "temp": minutes}).findings == ()
+    hours = [times * value if i < ROWS else value for i, value in enumerate(minutes)]
+    found = one(look({**CLEAN, "temp": hours}), "other-unit")
+    assert (found.severity, found.columns, found.users) == ("warning", ("temp",), ("user-1",))
+    some = [0.0 if i % 3 == 0 else value for i, value in enumerate(hours)]  # who drinks no coffee drinks none in grams
+    assert one(look({**CLEAN, "temp": some}), "other-unit").users == ("user-1",)
+
+
+def test_users_who_differ_much_are_not_in_another_unit() -> None:
+    rng = np.random.default_rng(0)
+    steps = [float(np.exp(5.0 + 0.8 * (i // ROWS) + rng.standard_normal())) for i in range(480)]
+    assert not [found for found in look({**CLEAN, "temp": steps}).findings if found.code == "other-unit"]
+
+
 def test_actions() -> None:
     found = one(look({**CLEAN, "sent": CLEAN["free"]}), "action")
     assert (found.severity, found.columns) == ("warning", ("sent",))

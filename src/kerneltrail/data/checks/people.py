@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +16,8 @@ from kerneltrail.kernels.phrases import number
 FEW_USERS, FEW_ROWS, SMALL_BATCH = 5, 10, 5
 _LITTLE = 0.1
 """A user with less than this share of the usual number of rows has little."""
+_TIMES = 10.0
+"""A user's median that is so many times smaller or larger than anybody else's may be in another unit."""
 _SURE = 5.0
 """Standard errors between the share of actions and the stated probability: by chance once in 1.7 million tables."""
 
@@ -72,7 +74,7 @@ def _few_batches(data: Inspection) -> Iterator[Finding]:
 
 
 def other_units(data: Inspection) -> Iterator[Finding]:
-    """A user with values that all lie far from everybody else's."""
+    """A user with values that all lie far from everybody else's: by their difference, or by their ratio."""
     if len(data.rows.groups) < 4:
         return
     for name in data.measured:
@@ -85,11 +87,13 @@ def other_units(data: Inspection) -> Iterator[Finding]:
             for user, index in data.rows.groups.items()
             if kept[index].sum() > 4
         }
+        sizes = _sizes({user: values[data.rows.groups[user]] for user in ranges})
         for user, (low, high) in ranges.items():
             others = [pair for other, pair in ranges.items() if other != user]
             bottom, top = min((a for a, _ in others), default=low), max((b for _, b in others), default=high)
             width = top - bottom
-            if len(others) > 2 and width > 0.0 and max(low - top, bottom - high) > max(width, high - low):
+            far_off = width > 0.0 and max(low - top, bottom - high) > max(width, high - low)
+            if len(others) > 2 and (far_off or _of_another_size(user, sizes)):
                 message = (
                     f"{data.named(name)} of user {user!r} lies between {number(low)} and {number(high)}, that of all "
                     f"others between {number(bottom)} and {number(top)}"
@@ -104,6 +108,23 @@ def other_units(data: Inspection) -> Iterator[Finding]:
                     message,
                     advice,
                 )
+
+
+def _sizes(values: Mapping[str, NDArray[np.float64]]) -> dict[str, float]:
+    """Log of the median of each user's values above 0; nothing where some are below it, so that ratios say nothing."""
+    if any((each < 0.0).any() for each in values.values()):
+        return {}
+    above = {user: each[each > 0.0] for user, each in values.items()}
+    return {user: float(np.log(np.median(each))) for user, each in above.items() if len(each) > 4}
+
+
+def _of_another_size(user: str, sizes: Mapping[str, float]) -> bool:
+    """Whether a user's values are of quite another size. Hours among minutes are not far off by their difference."""
+    others = [size for other, size in sizes.items() if other != user]
+    if user not in sizes or len(others) < 3:
+        return False
+    apart = max(sizes[user] - max(others), min(others) - sizes[user])
+    return apart > max(np.log(_TIMES), 2.0 * (max(others) - min(others)))
 
 
 def actions(data: Inspection) -> Iterator[Finding]:

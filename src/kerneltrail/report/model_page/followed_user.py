@@ -18,7 +18,7 @@ from kerneltrail.kernels.phrases import counted
 from kerneltrail.methods.trajectory import TrajectoryMethod
 from kerneltrail.progress import Progress, Tell
 from kerneltrail.report.description import describe_by_schema, noun_of
-from kerneltrail.report.explanation import best_description
+from kerneltrail.report.explanation import besides_shared, best_description
 from kerneltrail.report.figures import Curve
 from kerneltrail.report.model_page.parts import POINTS, PartView, design_of, parts_of
 from kerneltrail.trajectory.effects import Effects
@@ -264,8 +264,8 @@ def _learnt(state: NewUser, view: NodePosterior) -> str:
     """What describes a pilot user best, which was learnt with all of them together."""
     model = state.model
     noun = noun_of(view.fit.hyperparameters, model.schema, model.scaler, shared=model.mean is not None)
-    rows = counted(state.rows, "row")
-    return f"After {rows}, user {state.name} is described best by {noun}, as learnt from all pilot users together."
+    rows, beside = counted(state.rows, "row"), besides_shared(model, view.fit.node.composition)
+    return f"After {rows}, user {state.name} is described best by {noun}{beside}; learnt from all pilot users together."
 
 
 def _grid(x: Array) -> Array:
