@@ -1,5 +1,6 @@
 """Users on the page, in a headless Chromium: rows in time, effects, what acting adds, and what is behind a click."""
 
+import json
 import re
 
 
@@ -14,6 +15,23 @@ def test_rows_in_time_have_dates_and_no_line_joins_them(browser, brushing):
         "[...document.querySelectorAll('[data-fit] path')].map(p => p.getAttribute('d').split('M').length - 1)"
     )
     assert bars.count(28) == 4  # two intervals, the fit and the row itself, for each of 28 rows
+
+
+def test_a_long_date_at_the_right_end_is_not_cut_off(browser, brushing):
+    browser.size(390)
+    browser.open(brushing)
+    months = [1_738_368_000, 1_746_057_600]  # February and May 2025 begin, the latter where the axis ends
+    layers = [{"kind": "dots", "x": months, "y": [0.0, 1.0]}]
+    options = {"label": "", "layers": layers, "xrange": months, "dates": True, "width": 360}
+    drawn = f"""(() => {{
+      const svg = document.body.appendChild(kerneltrail.plot({json.dumps(options)}));
+      const whole = svg.getBoundingClientRect();
+      return [...svg.querySelectorAll("text")].filter(text => text.textContent.endsWith("2025"))
+        .map(text => [text.textContent, whole.right - text.getBoundingClientRect().right]);
+    }})()"""
+    room = dict(browser.run(drawn))
+    assert "May 2025" in room
+    assert min(room.values()) >= 0
 
 
 def test_two_levels_are_two_points_with_intervals_and_a_product_is_a_table(browser, brushing):

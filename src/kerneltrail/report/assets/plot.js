@@ -114,7 +114,9 @@ window.kerneltrail = (function () {
     const across = names || (dates ? dateTicks : ticks)(x0, x1, (width - margin.left) / 75);
     for (const tick of across) {
       put(axes, "line", { class: "tick", x1: px(tick.value), x2: px(tick.value), y1: height - margin.bottom, y2: height - margin.bottom + 4 });
-      const [x, y] = [px(tick.value), height - margin.bottom + 17];
+      // A long name at the right end is moved in, so that none of it is cut off.
+      const most = slanted ? width : width - 4 * tick.text.length;
+      const [x, y] = [Math.min(px(tick.value), most), height - margin.bottom + 17];
       const turned = slanted ? { transform: `rotate(-40 ${x} ${y})`, "text-anchor": "end" } : { "text-anchor": "middle" };
       put(axes, "text", { x: slanted ? x + 4 : x, y: slanted ? y - 3 : y, ...turned }, tick.text);
     }
