@@ -5,7 +5,6 @@ They tell what of a difference in density is due to that shape (method (76)), an
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from inspect import Signature
 from typing import Any
@@ -13,9 +12,9 @@ from typing import Any
 from kerneltrail.data import Cohort, User
 from kerneltrail.errors import KerneltrailError
 from kerneltrail.gp.outcome_shape_search import Predicted, learn_shape
-from kerneltrail.methods import hgp, linear
 from kerneltrail.methods.builder import LearnsFrom, MethodBuilder
-from kerneltrail.methods.protocol import Learner
+from kerneltrail.methods.hgp import HGP
+from kerneltrail.methods.linear import LMM
 from kerneltrail.methods.refit import RefittingMethod
 from kerneltrail.methods.registry import METHODS
 from kerneltrail.trajectory.pilot_predictions import some_of
@@ -38,11 +37,6 @@ class ShapedBuilder:
         method = self.plain(cohort, seed=seed, **settings)
         shape = learn_shape([_predicted(method, user) for user in some_of(cohort.raw)])
         return replace(method, method=self.name, shape=shape)
-
-    @property
-    def learn(self) -> Callable[..., Learner]:
-        """What makes the learner."""
-        return self.plain.learn
 
     @property
     def learns_from(self) -> LearnsFrom:
@@ -69,5 +63,5 @@ def _predicted(method: RefittingMethod, user: User) -> Predicted:
     return Predicted.of(batches)
 
 
-for _plain in (linear.LMM, hgp.HGP):
+for _plain in (LMM, HGP):
     METHODS.add(f"{_plain.name}-shaped", ShapedBuilder(f"{_plain.name}-shaped", _plain))
