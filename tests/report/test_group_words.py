@@ -1,12 +1,14 @@
 """What was found of the pilot users, in words, from the rows that a model keeps."""
 
+import re
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from kerneltrail.gp.student import Drawing
 from kerneltrail.report.group_words import group_description
-from trajectory.small import small_model
+from trajectory.small import mean_model, small_model
 
 MODEL = small_model()
 
@@ -107,6 +109,28 @@ def test_numbers_are_plain(sizes):
     said = words([row(f"p{i}", "hour", "line", 0.0, 1.0, size, 0.1 * size) for i, size in enumerate(sizes)])[0]
     assert "nan" not in said
     assert "e-" not in said
+
+
+def test_what_acting_is_expected_to_change_for_somebody_new():
+    model = mean_model()
+    columns = {"hour": [0.0, 1.0, 2.0, 9.0, 20.0, 22.0, 24.0], "steps": [0.0, 5.0, 40.0, 250.0, 400.0, 490.0, 500.0]}
+    found = [row("p0", "hour", "line", 8.0, 20.0, 1.0)]
+    model = replace(model, provenance={**model.provenance, "columns": columns}, pilot_effects=tuple(found))
+    shared, spread = model.mean.weights[3:], model.reward.weight_variances[1:]
+    hour = model.scaler.scaled_location("hour", 9.0)
+    mean = model.scaler.scale * (shared[0] + shared[1] * hour)
+    half = 1.6448536 * model.scaler.scale * np.sqrt(spread[0] + spread[1] * hour**2)
+    (text,) = (sentence.text for sentence in group_description(model) if "somebody new" in sentence.text)
+    said = re.search(
+        r"^For somebody new, action is expected to raise mood by ([\d.]+) in a usual context. People differ: the "
+        r"change for one of them lies between ([−+\d.]+) and ([−+\d.]+) \(90 % interval; probability 0\.\d+ that "
+        r"action raises it\)\.$",
+        text,
+    )
+    numbers = [float(each.replace("−", "-")) for each in said.groups()]
+    assert numbers == pytest.approx([mean, mean - half, mean + half], abs=0.06)
+    assert "somebody new" not in str(group_description(replace(model, mean=None)))
+    assert not [s for s in group_description(replace(MODEL, pilot_effects=tuple(found))) if "somebody new" in s.text]
 
 
 def test_outcomes_far_out_are_spoken_of():

@@ -10,11 +10,13 @@ from typing import Any
 
 import numpy as np
 
+from kerneltrail.data.frames import UNNAMED
 from kerneltrail.gp.prediction import freedom_of
 from kerneltrail.kernels.phrases import capitalised, with_unit
 from kerneltrail.report.description import Description, Sentence
-from kerneltrail.report.terms import Terms
+from kerneltrail.report.terms import Terms, chance
 from kerneltrail.trajectory.graph import LearntGraph
+from kerneltrail.trajectory.new_user import NewUser
 
 Row = Mapping[str, Any]
 """One pilot user's effect of one covariate."""
@@ -30,7 +32,7 @@ NEAR = 0.1
 
 
 def group_description(model: LearntGraph) -> Description:
-    """A sentence for each covariate, the largest effects first, and one for outcomes that are no bell, if they are not.
+    """A sentence for each covariate, the largest effects first; on what acting adds; on outcomes that are no bell.
 
     There are none for models that keep no pilot users' effects.
     """
@@ -40,7 +42,23 @@ def group_description(model: LearntGraph) -> Description:
     order = sorted(by_covariate, key=lambda name: (-_weight(by_covariate[name]), name))
     terms = Terms(model.schema)
     found = [Sentence(_sentence(name, by_covariate[name], terms), covariates=(name,)) for name in order]
-    return Description((*found, *map(Sentence, (*_tails(model), *_shape(model, terms)) if found else ())))
+    more = (*_acting(model, terms), *_tails(model), *_shape(model, terms)) if found else ()
+    return Description((*found, *map(Sentence, more)))
+
+
+def _acting(model: LearntGraph, terms: Terms) -> list[str]:
+    """What acting is expected to change for somebody new in a usual context, and how far people differ in it."""
+    shared = None if model.mean is None else model.mean.reward
+    if not model.takes_action or shared is None or not shared.acts:  # nothing of it was learnt from pilot users
+        return []
+    change = NewUser.start(model, UNNAMED).advantage([[model.pilot.usual(name) for name in model.covariates]])
+    size, (low, high) = float(change.mean[0]), (float(end[0]) for end in change.interval())
+    return [
+        f"For somebody new, {terms.action} is expected to {'raise' if size >= 0.0 else 'lower'} {terms.target} by "
+        f"{terms.amount(abs(size), high - low)} in a usual context. People differ: the change for one of them lies "
+        f"between {terms.between(low, high)} (90 % interval; probability {chance(float(change.positive[0]))} that "
+        f"{terms.action} raises it)."
+    ]
 
 
 def _tails(model: LearntGraph) -> list[str]:

@@ -69,6 +69,13 @@ class PilotSummary:
         values = self.quantiles.get(column)
         return None if values is None else (values[0], values[-1])
 
+    def usual(self, column: str) -> float:
+        """The pilot users' median; the middle of what is known of them in an older model, or of the scaled range."""
+        values = self.quantiles.get(column)
+        if values is not None:
+            return float(np.median(values))  # the quantiles lie evenly around it
+        return 0.5 if self.schema.scaler is None else self.schema.scaler.location(column, 0.5)
+
     def has_rows_of(self, user: User) -> bool | None:
         """Whether a user in data units has the rows of the pilot user of that name; None if nobody knows."""
         known = self.digests.get(user.name)
