@@ -86,6 +86,22 @@ def test_fingerprint_of_a_known_user_does_not_change_between_versions() -> None:
     assert len(user.fingerprint) == 32
 
 
+def test_a_last_digit_is_no_part_of_the_gist(ann: User) -> None:
+    """A machine that sums in another order scales to another last digit."""
+    for X, y in (
+        (ann.X * (1 + 2e-16), ann.y),
+        (ann.X, ann.y * (1 - 2e-16)),
+        (ann.X, np.where(ann.y == 0, -1e-17, ann.y)),
+    ):
+        near = ann.with_X(X).with_y(y)
+        assert near.gist == ann.gist
+    large = ann.with_y(1e9 * ann.y + 0.1)
+    assert large.with_y(np.nextafter(large.y, np.inf)).gist == large.gist
+    for other in (ann.with_y(ann.y + 1e-5), ann.with_X(ann.X + 1e-5), ann.with_ends((2, 4)), ann.with_y(1e200 * ann.y)):
+        assert other.gist != ann.gist
+    assert ann.with_name("eve").gist == ann.gist
+
+
 def test_where_its_rows_were_read_is_no_part_of_a_user(ann: User) -> None:
     placed = replace(ann, index=np.array([7, 3, 5, 9]))
     assert placed == ann

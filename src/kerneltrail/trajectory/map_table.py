@@ -138,7 +138,7 @@ def fit_path(
     user: User, composition: Composition, prior: gp.map.Prior, settings: MapSettings, reward: Reward | None
 ) -> Fits:
     """MAP fits of a composition to every batch of a user."""
-    rng = np.random.default_rng(seed_of(f"{user.fingerprint}|{composition.text}"))
+    rng = np.random.default_rng(seed_of(f"{user.gist}|{composition.text}"))
     with np.errstate(all="ignore"):
         block = block_of(user, reward)
         found = gp.find_map_path(user, composition, prior, rng=rng, block=block, **asdict(settings))

@@ -301,7 +301,7 @@ def values_of(proposal: Proposal) -> SampledValues:
 def proposal_for(table: MapTable, user: int, mask: int, fits: Fits, group: Group | None = None) -> Proposal:
     """The proposal of one (user, mask), seeded by the content of rows and kernel."""
     rows, composition = table.users[user], table.pool.composition(mask)
-    rng = np.random.default_rng(seed_of(f"{rows.fingerprint}|{composition.text}|sampled"))
+    rng = np.random.default_rng(seed_of(f"{rows.gist}|{composition.text}|sampled"))
     return Proposal(rows, composition, table.prior, block_of(rows, table.reward), fits, rng, group)
 
 
