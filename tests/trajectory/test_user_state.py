@@ -8,8 +8,10 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+import scipy
 
-from kerneltrail.errors import DataError
+from kerneltrail.errors import DataError, ModelFileError
+from kerneltrail.gp import Reward, numerics, online, posterior
 from kerneltrail.store.container import pack, unpack
 from kerneltrail.trajectory import new_user
 from kerneltrail.trajectory.evidence import LaplaceEvidence
@@ -19,7 +21,7 @@ from kerneltrail.trajectory.user_state import RECENT
 from support.identical import difference
 
 from . import tiny
-from .small import follow, rewarded_model, rows, small_model
+from .small import X_NEXT, follow, rewarded_model, rows, small_model
 
 
 @pytest.fixture
@@ -165,3 +167,51 @@ def test_actions_that_make_no_sense_leave_a_reward_models_user_as_it_was(action)
     with pytest.raises(DataError):
         user.update(person.batch(2).X, person.batch(2).y, action=action)
     assert difference(user, kept) is None
+
+
+FULL = Reward(("hour",), covariance=((1.0, 0.3, -0.1), (0.3, 0.5, 0.2), (-0.1, 0.2, 0.4)))
+"""A prior whose eigenvectors LAPACK's drivers give other signs."""
+
+
+def frozen_user(reward):
+    """Somebody of whom there are sums alone."""
+    user, person = small_model(reward=reward).new_user("ann", refine=20), rows("ann", 60, seed=9, size=20)
+    for t in range(1, person.batches + 1):
+        follow(user, person, [t])
+    assert all(fit.online is not None for fit in user.state.fits)
+    return user
+
+
+@pytest.mark.parametrize("reward", [FULL, Reward(("hour",), constant_variance=0.0)])
+def test_sums_are_read_as_they_were_taken_on_a_machine_with_other_eigenvectors(monkeypatch, reward):
+    user, more = frozen_user(reward), rows("ann", 20, seed=11, size=20)
+    turned = lambda covariance, **_: -numerics.root(covariance, what="")[:, ::-1]  # noqa: E731
+    monkeypatch.setattr(online, "root", turned)
+    monkeypatch.setattr(posterior, "root", turned)
+    again = NewUser.from_bytes(user.to_bytes(), user.model)
+    for each in (user, again):
+        follow(each, more, [1])
+    assert again.advantage(X_NEXT).mean == pytest.approx(user.advantage(X_NEXT).mean, rel=1e-6)
+    assert again.advantage(X_NEXT).variance == pytest.approx(user.advantage(X_NEXT).variance, rel=1e-6)
+    for kernel, value in user.history[-1].log_evidence.items():
+        assert again.history[-1].log_evidence[kernel] == pytest.approx(value, abs=1e-6)
+
+
+def test_sums_of_files_of_before_are_seen_through_the_root_of_then(monkeypatch):
+    """They do not hold it. It was SciPy's; NumPy's driver has other signs, and turned effects around."""
+    user = frozen_user(FULL)
+    covariance = np.array(FULL.covariance)
+    values, vectors = scipy.linalg.eigh(covariance)
+    np.testing.assert_array_equal(numerics.root(covariance, what=""), vectors * np.sqrt(values))
+    content, arrays = unpack(user.to_bytes(), "user", "ann's file")
+    before = {name: value for name, value in arrays.items() if not name.endswith(".root")}
+    assert len(before) == len(arrays) - len(user.state.fits)
+    assert difference(NewUser.from_bytes(pack("user", content, before), user.model), user) is None
+
+
+def test_a_root_of_another_prior_is_refused():
+    user = frozen_user(FULL)
+    content, arrays = unpack(user.to_bytes(), "user", "ann's file")
+    wrong = {name: 1.1 * value if name == "judges.0.root" else value for name, value in arrays.items()}
+    with pytest.raises(ModelFileError, match=r"judges\.0\.root is no root"):
+        NewUser.from_bytes(pack("user", content, wrong), user.model)

@@ -101,7 +101,8 @@ def root(covariance: Array, *, what: str, scale: float = 0.0) -> Array:
 
     Rounding is relative to its largest eigenvalue, or to `scale` where it is a difference of matrices of that size.
     """
-    values, vectors = np.linalg.eigh(covariance)
+    # SciPy's driver, not NumPy's: the signs differ, and users' files of before hold sums seen through SciPy's.
+    values, vectors = scipy.linalg.eigh(covariance)
     if values.size and values[0] < -1e-10 * max(float(values[-1]), scale, 1e-300):
         raise NumericalError(f"{what} has a negative eigenvalue ({values[0]:g}): it is not a covariance")
     return vectors * np.sqrt(np.clip(values, 0.0, None))

@@ -40,6 +40,8 @@ class OnlineState:
         rows: number of rows seen.
         max_rank: largest number of features that widening may lead to.
         widening_error: largest error, over all widenings of the box, of an old feature in terms of the new ones.
+        block_root: R, through which the sums are seen: its weights are independent, as those of Φ are. Another machine
+            may find another one of the same covariance, so it is kept with the sums.
     """
 
     basis: Basis
@@ -48,6 +50,11 @@ class OnlineState:
     rows: int
     max_rank: int = 1500
     widening_error: float = 0.0
+    block_root: Array | None = None
+
+    def __post_init__(self) -> None:
+        if self.linear is not None and self.block_root is None:
+            object.__setattr__(self, "block_root", root(self.linear, what="the linear block's prior"))
 
     @classmethod
     def start(
@@ -125,21 +132,12 @@ class OnlineState:
             return self
         state = self._covering(rows)
         stacked = np.vstack([state._stack(rows, linear), target])
-        after = replace(state, gram=state.gram + stacked @ stacked.T, rows=state.rows + len(target))
-        if self.linear is not None:
-            vars(after)["block_root"] = state.block_root  # the prior is the same
-        return after
-
-    @cached_property
-    def block_root(self) -> Array:
-        """R with RRᵀ = linear: seen through it the weights are independent, as those of Φ are."""
-        assert self.linear is not None  # only asked for where there is a block
-        return root(self.linear, what="the linear block's prior")
+        return replace(state, gram=state.gram + stacked @ stacked.T, rows=state.rows + len(target))
 
     def _stack(self, rows: Array, linear: ArrayLike | None) -> Array:
         """[Φ; RᵀB] at rows, (r + q, n): features whose weights have the prior N(0, I)."""
         features = self.basis.features(rows)
-        if self.linear is None:
+        if self.linear is None or self.block_root is None:
             if linear is not None:
                 raise DataError("this online state has no linear block, but features were given")
             return features
@@ -209,7 +207,7 @@ class OnlineState:
 
     def weights(self) -> tuple[Array, Array]:
         """Posterior mean (q,) and covariance (q, q) of the linear block's weights w = Ru, u ~ N(0, I) beforehand."""
-        if self.linear is None:
+        if self.block_root is None:
             raise DataError(f"the online state of {self.hyperparameters.composition} has no linear block")
         return self._weights.last(self.block_root)
 

@@ -47,8 +47,8 @@ def partial_effect(
     for p in products:
         chosen[groups[p]] = features[groups[p]]
     averaged = chosen.reshape(len(chosen), len(points), len(others)).mean(axis=2)
-    if linear is not None:
-        averaged[-linear.shape[1] :] = posterior.block_root.T @ linear.T
+    if linear is not None and (root := posterior.block_root) is not None:
+        averaged[-linear.shape[1] :] = root.T @ linear.T
     spread = weights.spread(averaged)
     return weights.mean @ averaged, weights.noise * (spread.T @ spread)
 

@@ -208,8 +208,8 @@ def _encode_fit(fit: NodeFit, prefix: str, arrays: dict[str, NDArray[Any]]) -> d
         arrays[f"{prefix}.gram"] = online.gram
         arrays[f"{prefix}.basis"] = online.basis.hyperparameters.vector
         arrays[f"{prefix}.box"] = np.array([online.basis.low, online.basis.high])
-        if online.linear is not None:
-            arrays[f"{prefix}.linear"] = online.linear
+        if online.linear is not None and online.block_root is not None:
+            arrays[f"{prefix}.linear"], arrays[f"{prefix}.root"] = online.linear, online.block_root
         values = (online.rows, online.basis.tol, online.max_rank, online.widening_error)
         stored["online"] = dict(zip(_ONLINE, values, strict=True))
     return stored
@@ -243,7 +243,12 @@ def _decode_online(
     linear = array(arrays, f"{prefix}.linear", (None, None), finite=True) if f"{prefix}.linear" in arrays else None
     sums = basis.rank + (0 if linear is None else len(linear)) + 1
     gram = array(arrays, f"{prefix}.gram", (sums, sums), finite=True)
-    return gp.OnlineState(basis, linear, gram, stored["rows"], stored["max_rank"], stored["widening_error"])
+    root = None  # files of before do not hold it: it is computed as it was then
+    if linear is not None and f"{prefix}.root" in arrays:
+        root = array(arrays, f"{prefix}.root", linear.shape, finite=True)
+        if np.abs(root @ root.T - linear).max() > 1e-8 * np.abs(linear).max():
+            raise Malformed(f"the array {prefix}.root is no root of the prior {prefix}.linear")
+    return gp.OnlineState(basis, linear, gram, stored["rows"], stored["max_rank"], stored["widening_error"], root)
 
 
 def _encode_rows(rows: User | None, key: str, arrays: dict[str, NDArray[Any]]) -> dict[str, Any] | None:
