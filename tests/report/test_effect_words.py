@@ -1,6 +1,7 @@
 """What was found of one user, in words: every shape and sign, what is unclear, labels, names of values."""
 
 import re
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -11,7 +12,7 @@ from hypothesis import strategies as st
 from kerneltrail.data import Schema
 from kerneltrail.data.batching import Batching
 from kerneltrail.gp.mixture import NormalMixture
-from kerneltrail.report.effect_words import effect_sentence, effects_description, interaction_sentence
+from kerneltrail.report.effect_words import effect_sentence, effects_description, interaction_sentence, noise_sentence
 from kerneltrail.report.effect_words import treatment_sentences as said_of
 from kerneltrail.trajectory.effects import Effect, Effects, Interaction
 from kerneltrail.trajectory.treatment import FeatureAdvantage, TreatmentEffect
@@ -250,12 +251,13 @@ def test_what_acting_adds():
     assert found == (
         "On average over the recent rows, a prompt raises log_steps by 0.5 log steps (90 % interval 0.34 to 0.66). "
         "That it raises it is almost certain (probability above 0.99).",
-        "Where time of day is morning, a prompt adds 0.1 log steps (90 % interval −0.23 to 0.43; probability 0.69 that "
-        "it raises log_steps); where it is evening, 0.9 log steps (0.57 to 1.23; probability above 0.99 that it raises "
-        "log_steps). That it adds more where time of day is evening is almost certain (probability above 0.99).",
-        "Where steps before is 0 log steps, a prompt adds 1 log step (90 % interval 0.67 to 1.33; probability above "
-        "0.99 that it raises log_steps); where it is 7 log steps, 0.3 log steps (−0.03 to 0.63; probability 0.93 that "
-        "it raises log_steps). Whether it depends on steps before is not clear.",
+        "Where time of day is morning, a prompt changes log_steps by +0.1 log steps (90 % interval −0.23 to 0.43; "
+        "probability 0.69 that it raises it); where it is evening, by +0.9 log steps (0.57 to 1.23; probability above "
+        "0.99 that it raises it). That the change is higher where time of day is evening is almost certain "
+        "(probability above 0.99).",
+        "Where steps before is 0 log steps, a prompt changes log_steps by +1 log step (90 % interval 0.67 to 1.33; "
+        "probability above 0.99 that it raises it); where it is 7 log steps, by +0.3 log steps (−0.03 to 0.63; "
+        "probability 0.93 that it raises it). Whether it depends on steps before is not clear.",
     )
     lowers = said_of(TreatmentEffect(normal(-0.5, 0.1), (), 40), SCHEMA)[0]
     assert "a prompt lowers log_steps by 0.5 log steps (90 % interval 0.34 to 0.66)" in lowers
@@ -321,3 +323,35 @@ def test_what_several_covariates_rest_on_is_said_once():
     alone = told(found[0], found[2])
     assert len(alone) == 3
     assert alone[1].endswith("weather plays a part of its own for this user is below 0.01.")
+
+
+def test_a_curve_that_is_not_clear_probably_has_its_peak_there_if_its_interval_leaves_0_out():
+    curve = effect("hour", "curve", 9.0, 17.0, normal(0.36, 0.1), x=np.linspace(8, 21, 31))
+    assert effect_sentence(curve, SCHEMA).startswith("log_steps is highest where hour is about 17 and lowest")
+    picked = replace(curve, picked=0.3)
+    assert not picked.clear
+    assert effect_sentence(picked, SCHEMA) == (
+        "log_steps is probably highest where hour is 17 and lowest where it is 9, but that is not clear yet: the "
+        "difference lies between +0.2 and +0.52 log steps (90 % interval). The two were picked because they differ "
+        "most, and by chance alone some two always do."
+    )
+
+
+def test_what_takes_off_is_not_said_to_add():
+    gains = NormalMixture([1.0], [[-0.5, 0.02]], [[0.01, 0.01]])
+    levels = FeatureAdvantage("tod", np.array([0.0, 1.0]), gains, normal(0.52, 0.1))
+    text = said_of(TreatmentEffect(normal(-0.2, 0.1), (levels,), 40), SCHEMA)[1]
+    assert "a prompt changes log_steps by −0.5 log steps" in text
+    assert "where it is evening, by +0.02 log steps" in text
+
+
+def test_an_echo_in_what_is_left_is_said_with_what_it_means():
+    rng, rest = np.random.default_rng(0), np.zeros(400)
+    for i in range(1, 400):
+        rest[i] = 0.6 * rest[i - 1] + rng.standard_normal()
+    heard = noise_sentence(Effects((), (), 400, 2.0, rest), SCHEMA).text
+    assert heard == (
+        "What remains unexplained varies by about ±2 log steps from row to row. It is alike in neighbouring rows "
+        "(correlation 0.6), which the intervals do not allow for: they may be too narrow, by a factor of up to 2.0."
+    )
+    assert noise_sentence(Effects((), (), 400, 2.0, rng.standard_normal(400)), SCHEMA).text.endswith("row to row.")

@@ -77,4 +77,4 @@ def test_with_an_action_what_it_adds_is_said():
     follow(user, rows("ann", seed=9, n=24))
     told = str(kt.explain(user))
     assert "on average over the recent rows" in told.lower()
-    assert re.search(r"Where hour is [\d.]+, action adds", told)
+    assert re.search(r"Where hour is [\d.]+, action changes mood by [+−]", told)

@@ -193,10 +193,15 @@ def _unclear(effect: Effect, terms: Terms) -> str:
         )
         lean = f" That it is {word} where {name} is {one} is likelier (probability {chance(effect.sign)})."
         return text + (lean if effect.sign >= LEANING else "")
+    chosen = "The two were picked because they differ most, and by chance alone some two always do."
+    if outside:
+        return (
+            f"{terms.subject} is probably highest where {name} is {one} and lowest where it is {other}, but that is "
+            f"not clear yet: the difference lies between {terms.between(low, high)} (90 % interval). {chosen}"
+        )
     return (
         f"No clear effect of {name}: the difference in {terms.target} between {one}, where it seems highest, and "
-        f"{other}, where it seems lowest, lies between {terms.between(low, high)} (90 % interval). The two were picked "
-        "because they differ most, and by chance alone some two always do."
+        f"{other}, where it seems lowest, lies between {terms.between(low, high)} (90 % interval). {chosen}"
     )
 
 
@@ -271,12 +276,13 @@ def _along(feature: FeatureAdvantage, terms: Terms) -> str:
     for i in shown:
         low, high = float(lows[i]), float(highs[i])
         where = terms.at(feature.feature, float(feature.x[i]), width)
-        gain = terms.amount(float(gains.mean[i]), high - low)
-        head = f"Where {name} is {where}, {terms.action} adds {gain}" if not parts else f"where it is {where}, {gain}"
+        gain = terms.change(float(gains.mean[i]), high - low)
+        first = f"Where {name} is {where}, {terms.action} changes {terms.target} by {gain}"
+        head = f"where it is {where}, by {gain}" if parts else first
         ends = terms.interval(low, high)
         if not parts:
             ends = f"90 % interval {ends}"
-        parts.append(f"{head} ({ends}; probability {chance(float(gains.positive[i]))} that it raises {terms.target})")
+        parts.append(f"{head} ({ends}; probability {chance(float(gains.positive[i]))} that it raises it)")
     text = f"{'; '.join(parts)}."
     if last == 0:
         return text
@@ -286,7 +292,7 @@ def _along(feature: FeatureAdvantage, terms: Terms) -> str:
     if sign < SURE:
         return f"{text} Whether it depends on {name} is not clear."
     at = terms.at(feature.feature, float(feature.x[-1]), width)
-    return f"{text} That it adds {'more' if more else 'less'} where {name} is {at} is {sureness(sign)}."
+    return f"{text} That the change is {'higher' if more else 'lower'} where {name} is {at} is {sureness(sign)}."
 
 
 def effects_description(user: NewUser) -> Description:
@@ -310,7 +316,7 @@ def found_description(effects: Effects, treatment: TreatmentEffect | None, schem
     if treatment is not None:
         sentences.append(Sentence(without_action(schema)))
         sentences += [Sentence(text) for text in treatment_sentences(treatment, schema)]
-    return Description((*sentences, noise_sentence(effects.noise, schema)))
+    return Description((*sentences, noise_sentence(effects, schema)))
 
 
 def without_action(schema: Schema) -> str:
@@ -334,7 +340,15 @@ def rest_sentence(read: Mapping[str, float], schema: Schema) -> str:
     )
 
 
-def noise_sentence(noise: float, schema: Schema) -> Sentence:
-    """What is left: a standard deviation in the target's units."""
-    size = quantity(noise, schema.unit(schema.target))
-    return Sentence(f"What remains unexplained varies by about ±{size} from row to row.")
+def noise_sentence(effects: Effects, schema: Schema) -> Sentence:
+    """What is left: a standard deviation in the target's units; and whether neighbouring rows have it in common."""
+    size = quantity(effects.noise, schema.unit(schema.target))
+    text = f"What remains unexplained varies by about ±{size} from row to row."
+    if effects.echo:
+        # The variance of the mean of many rows whose neighbours are correlated, over that of independent ones.
+        factor = np.sqrt((1.0 + effects.echo) / (1.0 - effects.echo))
+        text += (
+            f" It is alike in neighbouring rows (correlation {effects.echo:.1f}), which the intervals do not allow "
+            f"for: they may be too narrow, by a factor of up to {factor:.1f}."
+        )
+    return Sentence(text)

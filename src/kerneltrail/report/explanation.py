@@ -39,7 +39,7 @@ def _before_any_row(user: NewUser) -> Description:
     lead = Sentence(f"No rows of user {user.name} have been seen yet. Typical of the pilot users is this:")
     typical = group_description(user.model)
     if typical:
-        return Description((lead, *typical, noise_sentence(user.effects().noise, user.model.schema)))
+        return Description((lead, *typical, noise_sentence(user.effects(), user.model.schema)))
     if user.model.mean is not None:
         return Description((lead, *effects_description(user)))
     return Description((Sentence(f"No rows of user {user.name} have been seen yet."),))

@@ -63,6 +63,11 @@ class Terms:
         """A size of the target with its unit, to the digits that its uncertainty leaves."""
         return with_unit(rounded(value, width), self.schema.unit(self.schema.target))
 
+    def change(self, value: float, width: float) -> str:
+        """An amount with its sign: "+12 s", "−3 s", "0 s"."""
+        text = self.amount(value, width)
+        return text if text.startswith("−") or rounded(value, width) == "0" else f"+{text}"
+
     def interval(self, low: float, high: float) -> str:
         """An interval's ends without a unit: "0.55 to 1.02"."""
         return f"{rounded(low, high - low)} to {rounded(high, high - low)}"

@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import Self
 
 import numpy as np
+from numpy.typing import NDArray
 
 from kerneltrail import gp
 from kerneltrail.data import User
@@ -25,6 +26,8 @@ TURN = 0.15
 """A curve that falls back by less than this share of its range still counts as a trend."""
 LIKELY = 0.5
 """From this probability of the kernels with a period on, an effect is called a rhythm; else it is a curve or a line."""
+DRAWS = 1000
+"""Functions drawn to see how far some two places lie apart by chance."""
 PAIRS = 5
 """Values of each covariate at which an interaction is looked at."""
 
@@ -162,6 +165,26 @@ class _Apart:
         return cross.T @ gp.numerics.solve_lower(self.lower, self.rest), prior - cross.T @ cross
 
 
+def _picked(mean: Array, covariance: Array, start: int, end: int, among: NDArray[np.int64]) -> float:
+    """How probable two places that differ as much as these, in standard errors, are where nothing does (method (77)).
+
+    Of functions without an effect, known as well as this one, the two places are picked as they were here.
+    """
+    if not len(among):
+        return 0.0
+    inside = covariance[np.ix_(among, among)]
+    spread = np.sqrt(np.maximum(np.add.outer(np.diag(inside), np.diag(inside)) - 2.0 * inside, 0.0))
+    first, last = int(np.flatnonzero(among == start)[0]), int(np.flatnonzero(among == end)[0])
+    if not spread[first, last] > 0.0:
+        return 0.0
+    white = np.random.default_rng(0).standard_normal((DRAWS, len(among)))  # the same for everybody
+    drawn = white @ gp.numerics.root(inside, what="the covariance of an effect", scale=float(covariance.max())).T
+    low, high = drawn.argmin(axis=1), drawn.argmax(axis=1)
+    apart = drawn[np.arange(DRAWS), high] - drawn[np.arange(DRAWS), low]
+    errors = np.divide(apart, spread[low, high], out=np.zeros(DRAWS), where=spread[low, high] > 0.0)
+    return float(np.mean(errors >= (mean[end] - mean[start]) / spread[first, last]))
+
+
 class _Finder:
     """Finds one user's effects."""
 
@@ -202,7 +225,7 @@ class _Finder:
         x = span.x
         means, covariances, fitted = self._parts(name, x)
         shape, period = self._shape(name, span, self.weights @ means)
-        start, end = self._compared(shape, span, self.weights @ means)
+        start, end, among = self._compared(shape, span, self.weights @ means)
         centred = np.eye(len(x)) - span.share
         spread = np.array([np.einsum("ij,jk,ik->i", centred, c, centred) for c in covariances])
         scale = self.model.scaler.scale
@@ -223,6 +246,7 @@ class _Finder:
             float(read),
             period,
             scale * centred @ (self.weights @ fitted),
+            _picked(self.weights @ means, np.einsum("s,sij->ij", self.weights, covariances), start, end, among),
         )
 
     def _contrast(self, means: Array, covariances: Array, contrast: Array) -> NormalMixture:
@@ -300,16 +324,16 @@ class _Finder:
         back = float((np.maximum.accumulate(rising) - rising).max())
         return ("trend" if back <= TURN * float(np.ptp(rising)) else "curve"), None
 
-    def _compared(self, shape: Shape, span: Span, mean: Array) -> tuple[int, int]:
-        """Indices of the two points that the effect compares."""
-        x = span.x
+    def _compared(self, shape: Shape, span: Span, mean: Array) -> tuple[int, int, NDArray[np.int64]]:
+        """Indices of the two points that the effect compares, and of those among which they were picked, if so."""
+        x, given = span.x, np.empty(0, dtype=np.int64)
         if shape in ("line", "trend"):
             tenth, ninetieth = (int(np.abs(x - value).argmin()) for value in span.ends)
-            return (tenth, ninetieth) if tenth != ninetieth else (0, len(x) - 1)
+            return (tenth, ninetieth, given) if tenth != ninetieth else (0, len(x) - 1, given)
         if shape == "levels" and len(x) == 2:
-            return 0, 1
+            return 0, 1, given
         inside = np.flatnonzero((x >= span.ends[0]) & (x <= span.ends[1])) if shape != "levels" else np.arange(len(x))
-        return int(inside[mean[inside].argmin()]), int(inside[mean[inside].argmax()])
+        return int(inside[mean[inside].argmin()]), int(inside[mean[inside].argmax()]), inside
 
     def interactions(self) -> tuple[Interaction, ...]:
         """One for each pair of covariates that the most probable kernel multiplies."""

@@ -12,6 +12,8 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
+import numpy as np
+
 from kerneltrail.data import Schema
 from kerneltrail.data.frames import frame_like
 from kerneltrail.gp.mixture import NormalMixture
@@ -27,6 +29,9 @@ Shape = Literal["line", "trend", "curve", "rhythm", "levels"]
 
 SURE = 0.975
 """Probability of its sign from which on an effect is clear: some two standard errors."""
+
+ENOUGH, AUDIBLE = 30, 0.2
+"""Rows from which on neighbours are compared, and the least correlation of what is left of them that is said."""
 
 PILOT_ROW: dict[str, Any] = {
     "user": str, "rows": int, "covariate": str, "shape": Shape, "from": float, "to": float, "change": float,
@@ -57,6 +62,8 @@ class Effect:
         fitted: what the kernels themselves have of the effect at x, (g,): the curve's mean without what those that do
             not read the covariate leave to how users differ. Added to what is left of a row (`Effects.rest`), it is the
             row's partial residual.
+        picked: where the two values were picked because they differ most, how probable it is that some two differ as
+            much, in standard errors, where nothing does (method §8.5); else 0.
     """
 
     covariate: str
@@ -69,6 +76,7 @@ class Effect:
     read: float
     period: float | None = None
     fitted: Array | None = field(default=None, compare=False, repr=False)
+    picked: float = 0.0
 
     @property
     def size(self) -> float:
@@ -82,9 +90,9 @@ class Effect:
 
     @property
     def sign(self) -> float:
-        """Probability that the change has the sign of its mean."""
+        """Probability that the change has the sign of its mean; of places that were picked no more than that allows."""
         positive = float(self.change.positive[0])
-        return positive if self.size >= 0 else 1.0 - positive
+        return min(positive if self.size >= 0 else 1.0 - positive, 1.0 - 0.5 * self.picked)
 
     @property
     def clear(self) -> bool:
@@ -180,6 +188,18 @@ class Effects(Sequence[Effect]):
     rest: Array | None = field(default=None, compare=False, repr=False)
     given: Any = field(default=None, compare=False, repr=False)
     schema: Schema | None = field(default=None, compare=False, repr=False)
+
+    @property
+    def echo(self) -> float:
+        """Correlation of what is left unexplained of neighbouring rows; 0 where chance alone may make as much.
+
+        Effects and predictions take what is left for independent from row to row, so with an echo they are too sure.
+        """
+        if self.rest is None or len(self.rest) < ENOUGH or not np.ptp(self.rest) > 0.0:
+            return 0.0
+        left = self.rest - self.rest.mean()
+        correlation = float(left[1:] @ left[:-1] / (left @ left))
+        return correlation if correlation > max(AUDIBLE, 3.0 / np.sqrt(len(left))) else 0.0
 
     @cached_property
     def _by_name(self) -> Mapping[str, Effect]:

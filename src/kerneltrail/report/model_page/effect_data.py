@@ -44,7 +44,7 @@ def findings_data(findings: Findings, schema: Schema) -> dict[str, Any]:
     return {
         "effects": [_effect(effect, schema, rests=effect.covariate not in together) for effect in effects],
         "interactions": [_interaction(each, schema) for each in effects.interactions],
-        "notes": [*notes, noise_sentence(effects.noise, schema).text],
+        "notes": [*notes, noise_sentence(effects, schema).text],
         "rest": [] if effects.rest is None else brief(effects.rest),
         "treatment": None if treatment is None else _treatment(treatment, schema),
     }

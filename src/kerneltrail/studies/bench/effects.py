@@ -121,6 +121,9 @@ class EffectsBenchmark(Benchmark):
         true = np.array([value for _, value, _ in judged])
         clear = np.array([effect.clear for effect, _, _ in judged])
         intervals = np.array([effect.interval(0.9) for effect, _, _ in judged])
+        said = (
+            clear | (intervals[:, 0] > 0.0) | (intervals[:, 1] < 0.0)
+        )  # then a sentence says where it "probably" goes
         large = np.abs(size) > 2.0 * sd
         return self.row(
             covariate,
@@ -132,7 +135,7 @@ class EffectsBenchmark(Benchmark):
             covered=float(np.mean((intervals[:, 0] <= true) & (true <= intervals[:, 1]))),
             clear=float(clear.mean()),
             large=int(large.sum()),
-            stated=float(clear[large].mean()) if large.any() else None,
+            stated=float(said[large].mean()) if large.any() else None,
             right=float((np.sign(size) == np.sign(true))[large].mean()) if large.any() and true.any() else None,
             rmse=float(np.sqrt(np.mean((size - true) ** 2))),
             sd=float(np.sqrt(np.mean(sd**2))),
