@@ -21,4 +21,4 @@ def test_the_stages_are_counted(tmp_path, monkeypatch, heard):
 
     monkeypatch.setattr(demo, "run", run_quickly)
     assert run("demo", "--out", tmp_path).exit_code == 0
-    assert heard.titles == ["stage 1 of 5: single users", "stage 5 of 5: writing the page"]
+    assert heard.titles == ["stage 1 of 6: single users", "stage 6 of 6: writing the page"]

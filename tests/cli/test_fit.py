@@ -60,9 +60,10 @@ def test_the_same_seed_gives_the_same_model_also_from_parquet_and_from_a_checkpo
 def test_the_stages_are_counted_from_reading_to_sampling(fitted, heard):
     assert fit(fitted, out="counted.trail").exit_code == 0
     assert heard.titles == [
-        "stage 1 of 3: reading pilot.csv",
-        "stage 2 of 3: fitting candidates",
-        "stage 3 of 3: sampling paths",
+        "stage 1 of 4: reading pilot.csv",
+        "stage 2 of 4: fitting candidates",
+        "stage 3 of 4: sampling paths",
+        "stage 4 of 4: learning what users share",
     ]
 
 

@@ -12,7 +12,7 @@ from kerneltrail.gp.population import PopulationMean, spread
 from kerneltrail.kernels import Composition, Pool, Priors, parse
 from kerneltrail.trajectory import EVIDENCES, Counts, State, TrajectoryError, Urn
 from kerneltrail.trajectory.candidates import FITTING
-from kerneltrail.trajectory.fit import fit
+from kerneltrail.trajectory.fit import SHARING, STEPS, fit
 from kerneltrail.trajectory.map_table import MapTable
 from kerneltrail.trajectory.sampler.chains import SAMPLING
 from kerneltrail.trajectory.sampler.convergence import split_rhat
@@ -111,7 +111,7 @@ def test_diagnostics_are_of_the_second_half():
     assert set(told.rhat) == set(told.ess) == {"log_joint", "edges", "agreement"}
     assert set(told.acceptance) == set(model.settings.moves)
     assert all(0.0 <= share <= 1.0 for share in told.acceptance.values())
-    assert set(told.seconds) == {"fits", "chains"}
+    assert set(told.seconds) == {"fits", "chains", "sharing"}
 
 
 @pytest.mark.parametrize("evidence", ["group", "empirical"])
@@ -146,8 +146,10 @@ def test_progress_is_told_of_fits_and_then_of_chains():
     model = run(progress=told.append)
     fits = [each for each in told if each.stage == FITTING]
     chains = [each for each in told if each.stage == SAMPLING]
-    assert told == fits + chains
-    for stage in (fits, chains):  # no count ever falls
+    sharing = [each for each in told if each.stage == SHARING]
+    assert told == fits + chains + sharing
+    assert [each.done for each in sharing] == list(range(STEPS))
+    for stage in (fits, chains, sharing):  # no count ever falls
         assert [each.done for each in stage] == sorted(each.done for each in stage)
         assert [each.total for each in stage] == sorted(each.total for each in stage)
         assert all(each.done <= each.total for each in stage)
@@ -156,7 +158,7 @@ def test_progress_is_told_of_fits_and_then_of_chains():
     assert [each.bound for each in fits] == sorted((each.bound for each in fits), reverse=True)  # at least, then about
     assert {each.done for each in chains if each.rhat is not None} >= set(range(8, model.diagnostics.sweeps + 1, 8))
     assert {each.bound for each in chains} == {"at most"}
-    last = told[-1]
+    last = chains[-1]
     assert (last.total, last.log_joint) == (32, model.diagnostics.log_joint[0, -1])
     assert last.nodes >= 1
     assert last.edges >= last.nodes
@@ -171,8 +173,9 @@ def test_progress_can_be_shown(monkeypatch, capsys):
     monkeypatch.setenv("FORCE_COLOR", "1")
     run(sweeps=8, progress=True)
     shown = capsys.readouterr().err
-    assert "stage 1 of 2: fitting candidates" in shown
-    assert "stage 2 of 2: sampling paths" in shown
+    assert "stage 1 of 3: fitting candidates" in shown
+    assert "stage 2 of 3: sampling paths" in shown
+    assert "stage 3 of 3: learning what users share" in shown
 
 
 @pytest.mark.parametrize("evidence", ["laplace", "group", "empirical", "sampled", "group-sampled"])

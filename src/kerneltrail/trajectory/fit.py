@@ -46,8 +46,11 @@ from kerneltrail.trajectory.settings import Settings
 from kerneltrail.trajectory.sharing import Pilots, learn_together, what_all_share
 from kerneltrail.trajectory.tails import with_tails
 
-STAGES = (FITTING, SAMPLING)
+SHARING = "learning what users share"
+STAGES = (FITTING, SAMPLING, SHARING)
 """What a fit tells of, one after the other."""
+STEPS = 5
+"""Of the last stage, at most."""
 
 
 def fit(
@@ -141,28 +144,52 @@ def fit(
         target.evidence.prepare(runner, tell_evidences)
         fitted = time.perf_counter()
         chains = run_chains(target, runner, tell, keeper)
-    if mean is not None and cohort.schema.scaling == "group":
-        mean = what_all_share(mean, cohort.users, curves=settings.mean == "smooth")
-        users = tuple(mean.levelled(user) for user in cohort.users)
-    model = replace(_conclude(cohort, target, priors, reward, chains, found), mean=mean)
+        sampling = time.perf_counter()
+        model = replace(_conclude(cohort, target, priors, reward, chains, found), mean=mean)
+        model = _with_shared(model, cohort, users, table, target, chains, runner, tell)
+    seconds = {"fits": fitted - began, "chains": sampling - fitted, "sharing": time.perf_counter() - sampling}
+    return replace(model, diagnostics=replace(model.diagnostics, seconds=seconds))
+
+
+def _with_shared(
+    model: TrajectoryModel,
+    cohort: Cohort,
+    users: tuple[User, ...],
+    table: MapTable,
+    target: ChainTarget,
+    chains: Sequence[Chain],
+    engine: Engine,
+    tell: Callable[[FitProgress], None],
+) -> TrajectoryModel:
+    """The model with what users share, learnt on the structure that was chosen; `users` are less its mean."""
+    settings, steps = model.settings, iter(range(STEPS))
+
+    def began(said: str) -> None:
+        tell(FitProgress(SHARING, next(steps), STEPS, said))
+
+    began("a function of each covariate")
+    if model.mean is not None and cohort.schema.scaling == "group":
+        mean = what_all_share(model.mean, cohort.users, curves=settings.mean == "smooth")
+        model, users = replace(model, mean=mean), tuple(mean.levelled(user) for user in cohort.users)
     pilots = Pilots(
         users,
         tuple(
-            Hyperparameters(pool.composition(path[-1]), tuple(table.get(m, path[-1]).theta[-1]))
+            Hyperparameters(model.pool.composition(path[-1]), tuple(table.get(m, path[-1]).theta[-1]))
             for m, path in enumerate(model.paths)
         ),
     )
     if cohort.schema.scaler is not None:
+        began("how users differ")
         if settings.sharing == "joint":
-            model, pilots = _shared(model, cohort.users, table, target, chains, runner)
+            model, pilots = _shared(model, cohort.users, table, target, chains, engine)
+        began("how far out rows lie")
         model, pilots = with_tails(model, pilots, cohort, table)
+        began("which outcomes there are")
         model = with_shape(model, cohort)
+    began("effects of pilot users")
     if model.mean is not None:  # the reward model has it by now
         model = replace(model, mean=replace(model.mean, own=None))
-    thetas = [each.vector for each in pilots.fitted]
-    seconds = {"fits": fitted - began, "chains": time.perf_counter() - fitted}
-    model = replace(model, diagnostics=replace(model.diagnostics, seconds=seconds))
-    return replace(model, pilot_effects=pilot_effects(model, pilots.users, thetas))
+    return replace(model, pilot_effects=pilot_effects(model, pilots.users, [each.vector for each in pilots.fitted]))
 
 
 _TABLE = tuple(name for name in signature(Cohort.from_table).parameters if name != "rows")

@@ -37,8 +37,9 @@ class FitProgress(Progress):
     """How far a fit is.
 
     Attributes:
-        stage: ``fitting candidates`` (MAP fits of compositions to users) or ``sampling paths`` (chains).
-        done, total: fits, in the levels of the search that are known so far; or sweeps of each chain, at most.
+        stage: ``fitting candidates`` (MAP fits of compositions to users), ``sampling paths`` (chains), or ``learning
+            what users share``.
+        done, total: fits, in the levels of the search that are known so far; sweeps of each chain, at most; or steps.
         said, bound: as of any `Progress`.
         log_joint, nodes, edges: of the first chain, where it stands.
         rhat: the largest so far, of log joint, number of edges and path agreement.
