@@ -204,3 +204,9 @@ def test_an_order_that_makes_too_many_products_is_refused():
 def test_pools_are_built_from_the_kinds_of_the_default_grammar(monkeypatch):
     monkeypatch.setattr(type(ATOMS["PER"]), "in_default_grammar", False)
     assert [str(product) for product in Pool.atoms(["x"])] == ["LIN[x]", "SE[x]"]
+
+
+def test_noise_alone_is_no_product_of_a_pool():
+    for nothing in ("noise alone", Composition()):
+        with pytest.raises(KernelError, match="allow_empty"):
+            Pool.of(nothing, "SE[x]")

@@ -1,11 +1,15 @@
 """The two methods to beat, with the shape of the training users' outcomes."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
 from kerneltrail.data import Cohort, User
-from kerneltrail.gp import Reward
-from kerneltrail.methods import build
+from kerneltrail.errors import NumericalError
+from kerneltrail.gp import Prediction, Reward
+from kerneltrail.methods import RefittingMethod, build
+from kerneltrail.methods.shaped import _predicted
 
 
 def cohort(count=12, seed=0, rows=30):
@@ -46,3 +50,23 @@ def test_a_user_is_kept_with_the_shape():
     user.update(batch.X, batch.y)
     again = method.load(method.save(user))
     assert again.predict(batch.X).shape == user.predict(batch.X).shape is not None
+
+
+@pytest.mark.parametrize(
+    ("broken", "predicted", "fits"), [(None, 30, [0, 10, 20]), (20, 20, [0, 10, 20]), (10, 10, [0, 10])]
+)
+def test_a_batch_that_was_predicted_counts_and_the_last_one_is_not_fitted(broken, predicted, fits):
+    asked = []
+
+    class Learner:
+        covariates, takes_action, in_pieces = ("x",), False, True
+
+        def fit(self, rows, before):
+            asked.append(rows.rows)
+            if rows.rows == broken:
+                raise NumericalError("no")
+            return SimpleNamespace(predict=lambda X, action: Prediction(np.zeros(len(X)), np.ones(len(X)), 1.0))
+
+    user = User("ann", ("x",), np.zeros((30, 1)), np.arange(30.0), (10, 20, 30))
+    assert len(_predicted(RefittingMethod("m", Learner()), user).y) == predicted
+    assert asked == fits

@@ -138,3 +138,10 @@ def test_actions_are_read_from_the_table():
     assert set(updates.failures) == set(persons)  # a reward model needs them
     table = {name: columns(p.batch(1)) | {"prompt": p.batch(1).action.tolist()} for name, p in persons.items()}
     assert not model.update_many(users, table).failures
+
+
+def test_the_key_says_whose_rows_they_are_whatever_the_user_is_called():
+    model, person = small_model(), rows("7", 12, seed=40, size=12)
+    updates = model.update_many({"7": model.new_user("a person")}, long_table(model, {"7": person}, 1))
+    assert dict(updates.failures) == {}
+    assert updates.steps["7"].rows == 12

@@ -3,6 +3,7 @@
 import itertools
 import math
 import pickle
+import warnings
 from dataclasses import replace
 
 import numpy as np
@@ -11,6 +12,7 @@ import pytest
 from gp import oracle as gp_oracle
 from kerneltrail.data import User, simulate
 from kerneltrail.errors import DataError, KerneltrailError
+from kerneltrail.gp import Reward
 from kerneltrail.kernels import Composition, Pool
 from kerneltrail.trajectory import TrajectoryError
 from kerneltrail.trajectory.fit import fit
@@ -355,3 +357,17 @@ def test_another_persons_rows_change_nothing():
     assert user.rows == 0
     user.update({**frame, model.schema.user: ["ann"] * 4})
     assert user.rows == 4
+
+
+def test_rows_without_the_logged_probability_are_taken_with_a_warning():
+    """What the action does is told from how far it is from its probability, so leaving that out changes the answer."""
+    model = small_model(reward=Reward(("hour",), typical=0.4))
+    model = replace(model, schema=replace(model.schema, action="sent", probability="p_sent"))
+    truth = rows("ann", seed=9)
+    frame = {name: truth.X[:, j] for j, name in enumerate(truth.covariates)} | {"mood": truth.y, "sent": truth.action}
+    with pytest.warns(UserWarning, match=r"user 'ann': the rows have no column 'p_sent'.* usual probability, 0\.4"):
+        model.new_user("ann").update(frame)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model.new_user("ann").update(frame | {"p_sent": np.full(truth.rows, 0.4)})
+        model.new_user("ann").update(frame, probability=np.full(truth.rows, 0.4))

@@ -65,6 +65,8 @@ class Pool:
         products: list[Product] = []
         for item in kernels:
             composition = parse(item) if isinstance(item, str) else item
+            if isinstance(composition, Composition) and not composition:
+                raise KernelError("noise alone is no product: a pool allows it by `allow_empty`")
             products.extend(composition if isinstance(composition, Composition) else (composition,))
         return cls._build(products, probability)
 

@@ -55,11 +55,11 @@ def _predicted(method: RefittingMethod, user: User) -> Predicted:
     for t in range(1, user.batches + 1):
         batch = user.batch(t)
         try:
-            bell = followed.predict(batch.X, action=batch.action).bell
-            followed.update(batch.X, batch.y, action=batch.action)
+            batches.append((followed.predict(batch.X, action=batch.action).bell, batch.y))
+            if t < user.batches:
+                followed.update(batch.X, batch.y, action=batch.action)
         except (KerneltrailError, ArithmeticError, ValueError):  # what could be predicted will do
             break
-        batches.append((bell, batch.y))
     return Predicted.of(batches)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
@@ -68,7 +69,15 @@ def assignment_of(
     action, probability, available = assigned
     if named is not None:
         action = named.flags(schema.action, "action") if action is None else action
-        probability = named.shares(schema.probability) if probability is None else probability
+        if probability is None:
+            probability = named.shares(schema.probability)
+            if probability is None and reward.typical is not None and schema.probability and asked == "update":
+                warnings.warn(
+                    f"user {name!r}: the rows have no column {schema.probability!r}, with which the model was learnt, "
+                    f"so the action is taken to have its usual probability, {reward.typical}; give the column, or "
+                    "probability=",
+                    stacklevel=4,
+                )
         available = named.flags(schema.availability, "availability") if available is None else available
     assignment = Assignment.read(action, probability, available)
     if assignment is None:

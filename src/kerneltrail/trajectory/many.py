@@ -84,5 +84,6 @@ def _by_user(model: LearntGraph, rows: Any) -> Mapping[str, Any]:
             raise DataError(f"column {column!r} is missing in {table.place(i)}: nobody knows whose row that is")
         places.setdefault(text_of(user), []).append(i)
     return {
-        user: {name: [values[i] for i in at] for name, values in table.columns.items()} for user, at in places.items()
+        user: {name: [values[i] for i in at] for name, values in table.columns.items() if name != column}
+        for user, at in places.items()
     }
