@@ -2,6 +2,10 @@
 
 import json
 import re
+from itertools import pairwise
+
+import numpy as np
+import pytest
 
 
 def test_rows_in_time_have_dates_and_no_line_joins_them(browser, brushing):
@@ -84,3 +88,34 @@ def test_what_is_behind_a_click_opens_from_the_keyboard_and_for_printing(browser
     assert browser.run("[...document.querySelectorAll('details')].every(d => d.open)")
     browser.run("window.dispatchEvent(new Event('afterprint'))")
     assert browser.run("[...document.querySelectorAll('details')].filter(d => d.open).length") == 1
+
+
+BOXES = (
+    "[...document.querySelectorAll('{}')].map(e => e.getBoundingClientRect())"
+    ".map(b => [b.left, b.right, b.top, b.bottom])"
+)
+
+
+def test_on_a_telephone_the_interval_stands_with_its_estimate(browser, brushing, several):
+    browser.size(390)
+    for page in (brushing, several):
+        browser.open(page)
+        browser.run("document.querySelectorAll('#everybody details').forEach(d => { d.open = true; })")
+        ((_, edge, _, _),) = browser.run(BOXES.format("#everybody .wide"))
+        cells = browser.run(BOXES.format("#everybody td:nth-child(4)"))
+        assert max(right for _, right, _, _ in cells) < edge
+        texts = browser.run("[...document.querySelectorAll('#everybody td:nth-child(4)')].map(c => c.textContent)")
+        assert all(re.fullmatch(r"\S+ \(\S+\sto\s\S+\)|–", text) for text in texts)
+
+
+def test_on_a_telephone_a_long_name_of_a_covariate_takes_three_lines_at_most(browser, brushing):
+    browser.size(390)
+    browser.open(brushing)
+    browser.run("document.querySelectorAll('#everybody details').forEach(d => { d.open = true; })")
+    cell = "document.querySelector('#everybody tbody td')"
+    browser.run(f"{cell}.textContent = 'brushing of the week before'")
+    lines = browser.run(
+        f"(() => {{ const range = document.createRange(); range.selectNodeContents({cell}); "
+        "return new Set([...range.getClientRects()].map(b => Math.round(b.top))).size; })()"
+    )
+    assert lines <= 3
