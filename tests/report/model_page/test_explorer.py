@@ -96,6 +96,41 @@ BOXES = (
 )
 
 
+EFFECT = {
+    "title": "carbs", "xlabel": "carbs (g)", "column": 0, "sentence": "", "x": [0, 56, 69, 75], "low": [-2, 2, 3, 3],
+    "names": ["0", "56", "69", "75"], "mean": [-1, 4, 5, 6], "high": [0, 6, 8, 9], "fitted": [-1, 4, 5, 6],
+}  # fmt: skip
+
+
+def test_levels_stand_side_by_side_whatever_lies_between_their_values(browser, brushing):
+    browser.size(390)
+    browser.open(brushing)
+    step = {"effects": [EFFECT], "interactions": [], "rest": [0.5, -0.5, 0.5], "rows": 3}
+    drawn = f"""(() => {{
+      const [card] = kerneltrail.effects.effects({{ columns: [[0, 69, 75]] }}, {json.dumps(step)}, "glucose");
+      document.body.append(card);
+      const box = (one) => one.getBoundingClientRect();
+      const texts = [...card.querySelectorAll(".axes line.tick + text")];
+      const starts = (path) => path.getAttribute("d").match(/M[^,]+/g).map(at => Number(at.slice(1)));
+      const [left, broad] = ["x", "width"].map(name => Number(card.querySelector("clipPath rect").getAttribute(name)));
+      return {{
+        ends: [left, left + broad],
+        paths: [...card.querySelectorAll("path")].map(starts),
+        texts: texts.map(text => [box(text).left, box(text).right]),
+      }};
+    }})()"""
+    found = browser.run(drawn)
+    assert len(found["texts"]) == 4
+    assert all(right + 10 < left for (_, right), (left, _) in pairwise(found["texts"]))
+    rows, bars, dots = found["paths"]
+    assert bars == dots
+    gap = bars[1] - bars[0]
+    assert np.diff(bars) == pytest.approx([gap] * 3, abs=0.2)
+    assert min(bars[0] - found["ends"][0], found["ends"][1] - bars[-1]) > 0.5 * gap
+    assert [min(range(4), key=lambda level: abs(bars[level] - row)) for row in rows] == [0, 2, 3]
+    assert max(abs(bars[level] - row) for level, row in zip((0, 2, 3), rows, strict=True)) < 0.2 * gap
+
+
 def test_on_a_telephone_the_interval_stands_with_its_estimate(browser, brushing, several):
     browser.size(390)
     for page in (brushing, several):
