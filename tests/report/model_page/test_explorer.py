@@ -131,6 +131,29 @@ def test_levels_stand_side_by_side_whatever_lies_between_their_values(browser, b
     assert max(abs(bars[level] - row) for level, row in zip((0, 2, 3), rows, strict=True)) < 0.2 * gap
 
 
+DAY = 86_400
+
+
+@pytest.mark.parametrize("length", [0.05, 0.2, 0.5, 1, 2, 5, 8, 10, 14, 17, 20, 30, 45, 90, 200, 400, 800, 1500])
+@pytest.mark.parametrize("width", [360, 720])
+def test_an_axis_of_times_has_three_ticks_or_more_that_keep_apart(browser, brushing, length, width):
+    browser.size(2 * width)
+    browser.open(brushing)
+    start = 1_741_000_000
+    ends = [start, start + round(length * DAY)]
+    layers = [{"kind": "dots", "x": ends, "y": [100.0, 200.0]}]
+    options = {"label": "", "layers": layers, "dates": True, "width": width}
+    drawn = f"""(() => {{
+      const svg = document.body.appendChild(kerneltrail.plot({json.dumps(options)}));
+      svg.style.width = "{width}px";
+      return [...svg.querySelectorAll(".axes line.tick + text")].map(text => text.getBoundingClientRect())
+        .map(b => [b.left, b.right]);
+    }})()"""
+    found = browser.run(drawn)
+    assert len(found) >= 3
+    assert min(left - right for (_, right), (left, _) in pairwise(found)) > 2
+
+
 def test_on_a_telephone_the_interval_stands_with_its_estimate(browser, brushing, several):
     browser.size(390)
     for page in (brushing, several):
