@@ -96,6 +96,20 @@ BOXES = (
 )
 
 
+def test_below_the_picture_the_effects_take_the_whole_breadth(browser, brushing, several):
+    browser.size(1280)
+    for page in (brushing, several):
+        browser.open(page)
+        ((left, right, _, bottom),) = browser.run(BOXES.format("[data-findings] .first"))
+        panels = browser.run(BOXES.format("[data-effects] .effect"))
+        assert (panels[0][0], panels[-1][1]) == pytest.approx((left, right), abs=1)
+        assert 0 < panels[0][2] - bottom < 50
+        assert len({panel[2] for panel in panels}) == 1
+    # What acting adds has few panels here, and its words stand beside the pictures.
+    (picture, words) = (browser.run(BOXES.format(f"[data-treatment] {name}"))[0] for name in ("svg", "figcaption"))
+    assert words[0] > picture[1]
+
+
 EFFECT = {
     "title": "carbs", "xlabel": "carbs (g)", "column": 0, "sentence": "", "x": [0, 56, 69, 75], "low": [-2, 2, 3, 3],
     "names": ["0", "56", "69", "75"], "mean": [-1, 4, 5, 6], "high": [0, 6, 8, 9], "fitted": [-1, 4, 5, 6],
