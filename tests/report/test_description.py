@@ -43,6 +43,12 @@ CASES = [
         "Its slope is typically ±1.3 steps per °C.",
     ),
     (
+        "LIN[temperature]",
+        [-0.902],
+        "will rise or fall in a straight line with temperature (no effect where it is −0.902 °C). "
+        "Its slope is typically ±1.3 steps per °C.",
+    ),
+    (
         "LIN[hour]",
         [5.0],
         "will rise or fall in a straight line with hour (no effect where it is 5). "

@@ -5,6 +5,7 @@ import pytest
 
 from kerneltrail.report import figures
 from kerneltrail.report.figures import Curve, Dots, Panel
+from report.spacing import room_above_titles
 
 X = np.linspace(0.0, 10.0, 30)
 CURVE = Curve(X, np.sin(X), np.full(30, 0.2), (np.sin(X) - 1.959964 * 0.5, np.sin(X) + 1.959964 * 0.5))
@@ -77,6 +78,16 @@ def test_names_and_dates_stand_at_the_axis():
     first, second = ([tick.get_text() for tick in ax.get_xticklabels()] for ax in figure.axes)
     assert first == ["morning", "evening"]
     assert "Mar" in figure.axes[1].xaxis.get_offset_text().get_text() + "".join(second)
+
+
+@pytest.mark.parametrize("width", [figures.WIDE, figures.NARROW])
+def test_a_title_keeps_off_the_panel_above_it(width):
+    drawn = [
+        figures.grid([panel("a"), panel("b")], columns=1, share=False, width=width),
+        figures.histograms([figures.Bars("a", "x", (0, 1), (2,))] * 2, columns=1, width=width),
+    ]
+    for figure in drawn:
+        assert room_above_titles(figure) >= 0.2
 
 
 def test_estimates_name_the_rows_on_the_axis():

@@ -2,8 +2,9 @@
 
 from matplotlib.colors import to_hex
 
-from kerneltrail.report.figures import BLUE, NARROW
+from kerneltrail.report.figures import BLUE, NARROW, WIDE
 from kerneltrail.report.forest import Estimate, ForestPanel, forest
+from report.spacing import room_above_titles
 
 PANEL = ForestPanel("hour", "change", [Estimate(1.0, 0.5, 1.5, True, "0.99"), Estimate(0.1, -0.4, 0.6, False), None])
 NAMES = ["ann", "bob", "cy"]
@@ -28,6 +29,12 @@ def test_the_first_name_is_at_the_top():
 
 def test_panels_stand_side_by_side_or_below_one_another():
     wide, narrow = forest(NAMES, [PANEL] * 4), forest(NAMES, [PANEL] * 4, width=NARROW)
-    assert len({round(ax.get_subplotspec().colspan.start) for ax in wide.axes}) == 3
+    assert len({round(ax.get_subplotspec().colspan.start) for ax in wide.axes}) == 2  # not three and one
+    assert len({ax.get_subplotspec().colspan.start for ax in forest(NAMES, [PANEL] * 5).axes}) == 3
     assert {ax.get_subplotspec().colspan.start for ax in narrow.axes} == {0}
     assert sum(ax.axison for ax in wide.axes) == 4
+
+
+def test_a_title_keeps_off_the_panel_above_it():
+    for width in (WIDE, NARROW):
+        assert room_above_titles(forest(NAMES, [PANEL] * 4, width=width)) >= 0.2

@@ -6,6 +6,7 @@ amplitudes become sizes in the target's unit, and the products are sorted by how
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import prod, sqrt
@@ -15,6 +16,9 @@ from kerneltrail.data import Scaler, Schema
 from kerneltrail.errors import KernelError
 from kerneltrail.kernels import Atom, Hyperparameters, Product
 from kerneltrail.kernels.phrases import Phrase, Unit, capitalised, listing, quantity, singular
+
+HYPHEN = re.compile(r"(?<=[ (])-(?=\d)")
+"""Where an atom writes a number below 0 with a hyphen; the other numbers of a page have a minus sign."""
 
 
 class Scale(Protocol):
@@ -209,7 +213,8 @@ class _Speaker:
     def product(self, p: int, share: float | None, *, first: bool) -> str:
         will = f"{capitalised(self.target)} will {'' if first else 'also '}"
         parts = self._parts(p)
-        return f"{will}{_joined(parts)}. {self._size(p, _leader(parts))}{self._percentage(share)}."
+        said = _joined(parts)
+        return f"{will}{HYPHEN.sub('−', said)}. {self._size(p, _leader(parts))}{self._percentage(share)}."
 
     def noise(self) -> str:
         size = self._in_target(self.scale.target_size(sqrt(float(self.values[-1]))))

@@ -28,7 +28,7 @@ def draw_effects(
     """
     rows = max(1, -(-len(effects) // max(1, int(width // PANEL))))
     columns = max(1, -(-len(effects) // rows))  # four stand two by two, not three and one
-    with styled(width, 2.3 * rows + (0.9 if title else 0.6)) as figure:
+    with styled(width, 2.3 * rows + (0.9 if title else 0.6), rows=rows) as figure:
         # Names may hold dollars, which are not mathematics here.
         if title:
             figure.suptitle(title, x=0.01, ha="left", size=10.5, weight="bold", parse_math=False)

@@ -15,6 +15,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
 from matplotlib.figure import Figure
+from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.ticker import MaxNLocator
 from numpy.typing import NDArray
 
@@ -45,6 +46,8 @@ MOST_LETTERS = 30
 """Letters of all names under a panel that fit beside each other."""
 TICKS = [1, 2, 4, 5, 10]
 """Steps between ticks: those that people count in."""
+APART = 0.25
+"""Inches between the label below a panel and the title of the next."""
 WIDE, NARROW = 9.0, 4.2
 """Inches: for a desktop page, and for a telephone."""
 
@@ -125,7 +128,7 @@ def grid(panels: Sequence[Panel], *, columns: int, width: float = WIDE, height: 
     With `share` all have the same limits, so that panels can be compared; axes are then labelled at the edge.
     """
     rows = -(-len(panels) // columns)
-    with styled(width, height * rows + 0.5) as figure:
+    with styled(width, height * rows + 0.5, rows=rows) as figure:
         axes = figure.subplots(rows, columns, sharex=share, sharey=share, squeeze=False)
         for index, (panel, ax) in enumerate(zip(panels, axes.flat, strict=False)):
             _draw(panel, ax)
@@ -148,10 +151,19 @@ class NotebookFigure(Figure):
 
 
 @contextmanager
-def styled(width: float, height: float) -> Iterator[Figure]:
-    """An empty figure, in inches, to be drawn on inside the block, where our style holds."""
+def styled(width: float, height: float, *, rows: int = 1) -> Iterator[Figure]:
+    """An empty figure, in inches, to be drawn on inside the block, where our style holds.
+
+    Panels in several `rows` stand so far apart, in addition to `height`, that a title does not seem to belong to the
+    panel above it.
+    """
+    height += (rows - 1) * APART
     with matplotlib.rc_context(STYLE):
-        yield NotebookFigure(figsize=(width, height), layout="constrained")
+        figure = NotebookFigure(figsize=(width, height), layout="constrained")
+        engine = figure.get_layout_engine()
+        assert isinstance(engine, ConstrainedLayoutEngine)
+        engine.set(hspace=rows * APART / height)  # it is told what all rows take, as a share of the height
+        yield figure
 
 
 def rule(ax: Axes, *, below: bool = True) -> None:
@@ -300,7 +312,7 @@ class Bars:
 def histograms(panels: Sequence[Bars], *, columns: int, width: float = WIDE, height: float = 1.8) -> Figure:
     """Histograms side by side in reading order, each on axes of its own."""
     rows = -(-len(panels) // columns)
-    with styled(width, height * rows) as figure:
+    with styled(width, height * rows, rows=rows) as figure:
         axes = figure.subplots(rows, columns, squeeze=False)
         for panel, ax in zip(panels, axes.flat, strict=False):
             if panel.band is not None:

@@ -43,9 +43,9 @@ def forest(names: Sequence[str], panels: Sequence[ForestPanel], *, width: float 
 
     Filled dots are clear; hollow ones are not.
     """
-    columns = 1 if is_narrow(width) else min(ABREAST, len(panels))
-    rows = -(-len(panels) // columns)
-    with styled(width, (LINE * len(names) + AROUND) * rows) as figure:
+    rows = -(-len(panels) // (1 if is_narrow(width) else ABREAST))
+    columns = -(-len(panels) // rows)  # four stand two by two, not three and one
+    with styled(width, (LINE * len(names) + AROUND) * rows, rows=rows) as figure:
         axes = figure.subplots(rows, columns, squeeze=False, sharey=True)
         for index, (panel, ax) in enumerate(zip(panels, axes.flat, strict=False)):
             _draw(panel, ax)

@@ -63,7 +63,8 @@ class Lines(Block):
 class Table(Block):
     """Rows of text, those whose numbers are `marked` in bold.
 
-    The first column is left-aligned, the others right-aligned unless they are words, which may take several lines.
+    The first columns are left-aligned, so many as are `names`; the others right-aligned unless all are words, which may
+    take several lines.
     """
 
     template: ClassVar[str] = "table.html.jinja"
@@ -72,6 +73,7 @@ class Table(Block):
     rows: Sequence[Sequence[str]]
     marked: Sequence[int] = ()
     words: bool = False
+    names: int = 1
 
 
 @dataclass(frozen=True)

@@ -17,6 +17,7 @@ from kerneltrail.report.model_page.axes import brief
 from kerneltrail.report.model_page.comparison import comparison_section
 from kerneltrail.report.model_page.facts import facts
 from kerneltrail.report.model_page.followed_user import follow_users
+from kerneltrail.report.model_page.paths import path_table
 from kerneltrail.report.templating import ENVIRONMENT, asset
 from kerneltrail.trajectory.settings import Settings
 from trajectory.small import rows, small_model
@@ -219,3 +220,13 @@ class TestPage:
         text = trail_page("Nothing")
         assert "<section" not in text
         assert "<script" not in text
+
+
+def test_everybodys_kernels_have_headings_and_a_caption_that_says_more():
+    model = small_model()
+    new = follow_users(model, [rows("new", seed=4)])
+    for users, kinds in (((), {"pilot"}), (new, {"pilot", "new"})):
+        table = path_table(model, users)
+        assert all(table.columns)
+        assert {row[1] for row in table.rows} == kinds
+        assert "batch by batch" not in table.caption

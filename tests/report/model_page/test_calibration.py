@@ -5,10 +5,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from kerneltrail.evaluation.intervals import exact_share
 from kerneltrail.gp import Prediction
 from kerneltrail.gp.outcome_shape import OutcomeShape
+from kerneltrail.report.figures import NARROW
 from kerneltrail.report.model_page import follow_users
-from kerneltrail.report.model_page.calibration import calibration, coverages, places, verdicts
+from kerneltrail.report.model_page.calibration import _figure, calibration, coverages, curve, places, verdicts
+from report.spacing import room_above_titles
 from trajectory.small import rewarded_model, rows
 
 
@@ -112,6 +115,43 @@ def test_one_user_s_rows_are_taken_for_independent_and_the_page_says_so(followed
     section = calibration([with_errors(followed[0], np.linspace(-2.0, 2.0, 40))])
     assert "which they hardly are" in section.blocks[2].caption
     assert "40 rows of 1 user can tell" in section.blocks[1].items[0]
+
+
+def zeros(followed, size=200):
+    """Users whose outcomes are often 0, as predicted, in batches of which some have heavy tails."""
+    shape, rng = OutcomeShape((0.5,), (0.0, 0.0), (0.0, None)), np.random.default_rng(5)
+    users = []
+    for i in range(6):
+        later = []
+        for freedom in (None, np.full(size, 5.0)):
+            mean = rng.normal(1.0, 0.3, size)
+            prediction = Prediction(mean, np.full(size, 0.8), 0.2, freedom=freedom).shaped(shape if i else None)
+            y = shape.draws(prediction.bell, 1, rng)[0]
+            later.append(replace(followed[0].ahead[0], prediction=prediction, y=y))
+        users.append(replace(followed[0], ahead=(followed[0].ahead[0], *later), sure=(1.0,) * 3))
+    return users
+
+
+def test_the_curve_counts_the_intervals_of_which_the_words_tell(followed):
+    for users in (followed, zeros(followed)):
+        later = [ahead for one in users for ahead in one.ahead[1:]]
+        for level, (promised, inside) in curve(users).items():
+            assert inside == pytest.approx(np.mean(np.concatenate([ahead.inside(level) for ahead in later])))
+            held = np.concatenate([ahead.prediction.held(level) for ahead in later])
+            assert promised == pytest.approx(np.mean(held))
+    said = said_of(users)
+    for level, words in ((0.9, said[0]), (0.5, said[1])):
+        assert words.startswith(f"{100 * curve(users)[level][1]:.0f} % of the rows")
+
+
+def test_the_caption_says_why_the_curve_begins_where_it_does(followed):
+    assert "one and the same outcome" in calibration(zeros(followed)).blocks[2].caption
+    assert "one and the same outcome" not in calibration(followed).blocks[2].caption
+
+
+def test_on_a_telephone_the_panels_stand_apart(followed):
+    figure = _figure(curve(followed), [exact_share(1, 10)] * 10, NARROW)
+    assert room_above_titles(figure) >= 0.2
 
 
 def test_nobody_with_a_second_batch_is_no_section(followed):

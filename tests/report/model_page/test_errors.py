@@ -41,8 +41,8 @@ def scaled(one, ours, theirs):
 @pytest.mark.parametrize(
     ("ours", "theirs", "said"),
     [
-        ([1.0, 1.1, 1.2, 1.0], [2.0, 2.2, 2.1, 2.0], "48 % less; over 4 users it is smaller"),
-        ([2.0, 2.2, 2.1, 2.0], [1.0, 1.1, 1.2, 1.0], "93 % more; over 4 users it is larger"),
+        ([1.0, 1.1, 1.2, 1.0], [2.0, 2.2, 2.1, 2.0], "48 % smaller; over 4 users it is smaller"),
+        ([2.0, 2.2, 2.1, 2.0], [1.0, 1.1, 1.2, 1.0], "93 % larger; over 4 users it is larger"),
         ([1.0, 3.0, 1.0, 3.0], [2.0, 2.0, 2.0, 2.2], "over 4 users it is not clearly different"),
     ],
 )
@@ -51,6 +51,22 @@ def test_the_word_is_chosen_by_the_interval_of_the_difference(followed, ours, th
     section = errors_section(users, small_model().schema)
     assert said in section.blocks[1].blocks[0].items[0]
     assert "32 rows of 4 users" in section.blocks[0].text
+
+
+@pytest.mark.parametrize(
+    ("ours", "theirs", "said"),
+    [
+        ([1.0, 1.1, 1.2, 1.0], [1.0, 1.1, 1.2, 1.0], "error is the same, to the digits shown; over 4 users"),
+        ([1.0, 1.1, 1.2, 1.035], [1.0, 1.1, 1.2, 1.028], "error is less than 1 % larger; over 4 users"),
+        ([1.0, 1.1, 1.2, 0.985], [1.0, 1.1, 1.2, 1.0], "error is less than 1 % smaller; over 4 users"),
+        ([1.0, 2.0, 1.0, 2.0], [2.0, 1.0, 2.0, 1.0], "not clearly different (no difference on average, 90 % interval"),
+    ],
+)
+def test_a_difference_of_nothing_is_not_told_in_numbers(followed, ours, theirs, said):
+    users = [scaled(one, a, b) for one, a, b in zip(followed, ours, theirs, strict=True)]
+    (sentence,) = errors_section(users, small_model().schema).blocks[1].blocks[0].items
+    assert said in sentence
+    assert "0 % less" not in sentence
 
 
 def test_one_user_says_nothing_of_others(followed):

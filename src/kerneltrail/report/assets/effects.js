@@ -26,16 +26,29 @@ window.kerneltrail.effects = (function () {
   // rows beyond the ends of the curve are not drawn.
   function residuals(effect, column, rest) {
     const { x } = effect;
+    if (effect.names) return besideLevels(effect, column, rest);
     const slack = 1e-3 * (x[x.length - 1] - x[0]) + 1e-9;
     const every = Math.ceil(rest.length / MOST);
     const dots = { x: [], y: [] };
     rest.forEach((left, i) => {
       const at = column[i];
       if (i % every || at < x[0] - slack || at > x[x.length - 1] + slack) return;
-      // Rows at one level would lie on top of each other.
-      const aside = effect.names ? (((i * 0.618034) % 1) - 0.5) * 0.3 * ((x[x.length - 1] - x[0]) / Math.max(x.length - 1, 1)) : 0;
-      dots.x.push(at + aside);
+      dots.x.push(at);
       dots.y.push(between(at, x, effect.fitted) + left);
+    });
+    return dots;
+  }
+
+  // The same where values are levels: rows at one level would lie on top of each other, so they stand a little aside.
+  function besideLevels({ x, fitted }, column, rest) {
+    const every = Math.ceil(rest.length / MOST);
+    const dots = { x: [], y: [] };
+    rest.forEach((left, i) => {
+      if (i % every) return;
+      const far = x.map((value) => Math.abs(value - column[i]));
+      const level = far.indexOf(Math.min(...far));
+      dots.x.push(level + (((i * 0.618034) % 1) - 0.5) * 0.3);
+      dots.y.push(fitted[level] + left);
     });
     return dots;
   }
@@ -49,12 +62,13 @@ window.kerneltrail.effects = (function () {
     if (!names) {
       return plot({ ...shared, layers: [seen, { kind: "band", x, low, high, colour, opacity: 0.28 }, { kind: "line", x, y: mean, colour }] });
     }
-    const gap = x.length > 1 ? (x[x.length - 1] - x[0]) / (x.length - 1) : 1;
+    // Levels stand side by side, whatever lies between their values: 69 and 75 would else run into each other.
+    const places = x.map((_, i) => i);
     return plot({
       ...shared,
-      xrange: [x[0] - 0.6 * gap, x[x.length - 1] + 0.6 * gap],
-      names: x.map((value, i) => ({ value, text: names[i] })),
-      layers: !mean ? [seen] : [seen, { kind: "bars", x, low, high, colour, width: 3 }, { kind: "dots", x, y: mean, colour, width: 7 }],
+      xrange: [-0.6, x.length - 0.4],
+      names: names.map((text, value) => ({ value, text })),
+      layers: !mean ? [seen] : [seen, { kind: "bars", x: places, low, high, colour, width: 3 }, { kind: "dots", x: places, y: mean, colour, width: 7 }],
     });
   }
 

@@ -37,8 +37,8 @@ window.kerneltrail = (function () {
 
   // Times are in seconds, and told as the table tells them, without a time zone.
   const MONTHS = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
-  const STEPS = [60, 300, 900, 1800, 3600, 10800, 21600, 43200, 86400, 172800, 604800, 1209600];
-  const MONTHLY = [1, 2, 3, 6, 12, 24, 60, 120];
+  const STEPS = [60, 120, 300, 600, 900, 1800, 3600, 10800, 21600, 43200, 86400, 172800, 345600, 604800, 1209600];
+  const MONTHLY = [1, 2, 3, 4, 6, 12, 24, 60, 120];
   function dated(seconds, step) {
     const date = new Date(1000 * seconds);
     const two = (number) => String(number).padStart(2, "0");
@@ -47,20 +47,29 @@ window.kerneltrail = (function () {
     if (step < 2.6e6) return day;
     return step < 3.1e7 ? `${MONTHS[date.getUTCMonth()]} ${date.getUTCFullYear()}` : String(date.getUTCFullYear());
   }
+  const MONTH = 2.63e6;
+  // The finest steps for which there is room; steps one finer where those would leave fewer than three ticks.
   function dateTicks(low, high, about) {
     const rough = (high - low) / about;
-    const step = STEPS.find((seconds) => seconds >= rough);
+    const every = [...STEPS.map((step) => [step, stepTicks, step]), ...MONTHLY.map((count) => [count * MONTH, monthTicks, count])];
+    const place = every.findIndex(([seconds]) => seconds >= rough);
+    const chosen = place < 0 ? every.length - 1 : place;
+    const [found, finer] = [chosen, Math.max(chosen - 1, 0)].map((one) => every[one][1](low, high, every[one][2]));
+    const fit = finer.length * (8 * Math.max(...finer.map((tick) => tick.text.length)) + 10) <= 75 * about;
+    return found.length < 3 && fit ? finer : found;
+  }
+  function stepTicks(low, high, step) {
     const found = [];
-    if (step) {
-      const week = step % 604800 === 0 ? 345600 : 0;  // 1 January 1970 was a Thursday; weeks begin on Mondays
-      for (let at = Math.ceil((low - week) / step) * step + week; at <= high; at += step) found.push({ value: at, text: dated(at, step) });
-      return found;
-    }
-    const months = MONTHLY.find((count) => count * 2.63e6 >= rough) || MONTHLY[MONTHLY.length - 1];
+    const week = step % 604800 === 0 ? 345600 : 0;  // 1 January 1970 was a Thursday; weeks begin on Mondays
+    for (let at = Math.ceil((low - week) / step) * step + week; at <= high; at += step) found.push({ value: at, text: dated(at, step) });
+    return found;
+  }
+  function monthTicks(low, high, months) {
+    const found = [];
     const first = new Date(1000 * low);
     for (let month = Math.floor(first.getUTCMonth() / months) * months, at = 0; at <= high; month += months) {
       at = Date.UTC(first.getUTCFullYear(), month) / 1000;
-      if (at >= low && at <= high) found.push({ value: at, text: dated(at, months * 2.63e6) });
+      if (at >= low && at <= high) found.push({ value: at, text: dated(at, months * MONTH) });
     }
     return found;
   }

@@ -86,7 +86,7 @@
     const { mean, sd, total } = step.fit;
     const band = [around(mean, sd, -1), around(mean, sd, 1)];
     const narrow = root.clientWidth < 560;
-    const width = narrow ? 360 : 560;
+    const width = narrow ? 360 : 720;
     const upto = step.next ? seen + step.next.mean.length : seen;
     const [seenDots, nextDots] = [[0, seen, INK, 0.8], [seen, upto, "#8a8a8a", 0.8]].map(([from, to, colour, opacity]) => (
       { kind: "dots", x: user.x.slice(from, to), y: user.y.slice(from, to), colour, opacity, width: user.byRow ? 3.6 : 4.5 }
@@ -107,7 +107,7 @@
     fitted.append(plot({
       label: `Observations of ${user.name} and the fit after ${seen} rows`,
       xlabel: user.xlabel, ylabel: data.target, layers, dates: user.dates, ...ranges(user),
-      width, height: narrow ? 270 : 340,
+      width, height: narrow ? 270 : 350,
     }));
     const legend = make("figcaption");
     const key = (colour, text) => {
@@ -128,19 +128,28 @@
     fitted.append(legend);
   }
 
+  // Cards in rows that are equally full on a broad screen: five as three and two. The words of one or two cards stand
+  // beside their pictures, so that nothing is empty.
+  function lay(place, cards) {
+    const count = cards.filter((card) => card.tagName === "FIGURE").length;
+    place.style.setProperty("--columns", Math.ceil(count / Math.ceil(count / 4)) || 1);
+    place.classList.toggle("few", count < 3);
+    place.replaceChildren(...cards);
+  }
+
   function drawFound(user, step) {
     find("findings").hidden = !step.fit;
     if (!step.fit) return;
     find("found").textContent = `What was found of ${user.name}`;
     find("lead").textContent = step.lead;
     const dots = step.rest.length < step.rows ? `the newest ${step.rest.length} rows` : "the rows seen";
-    const note = `Each curve is all that changes with one covariate, less its average, with its 90 % band. Dots are ${dots}, less everything else.${step.interactions.length ? " In a table of two covariates: what they add together beyond what each adds by itself." : ""} ${step.notes.join(" ")}`;
-    find("effects").replaceChildren(...effects(user, step, data.target), make("p", note, { class: "quiet note" }));
+    find("note").textContent = `In the panels below, each curve is all that changes with one covariate, less its average, with its 90 % band. Dots are ${dots}, less everything else.${step.interactions.length ? " In a table of two covariates: what they add together beyond what each adds by itself." : ""} ${step.notes.join(" ")}`.replace(/(\d) %/g, "$1\u00a0%");
+    lay(find("effects"), effects(user, step, data.target));
     const place = find("treatment");
     place.replaceChildren();
     if (!step.treatment) return;
     const panels = make("div", undefined, { class: "effects" });
-    panels.append(...treatment(step.treatment, data.action, data.target));
+    lay(panels, treatment(step.treatment, data.action, data.target));
     place.append(make("h3", `What ${data.action} adds for ${user.name}`), panels);
   }
 

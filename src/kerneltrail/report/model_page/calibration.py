@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -11,16 +11,19 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 from kerneltrail.evaluation.intervals import Interval, share_over_users
+from kerneltrail.gp import Prediction
 from kerneltrail.kernels.phrases import counted
 from kerneltrail.report.figures import BLUE, FAINT, INK, is_narrow, rule, styled
-from kerneltrail.report.model_page.followed_user import UserView, caution
+from kerneltrail.report.model_page.followed_user import Ahead, UserView, caution
 from kerneltrail.report.model_page.numbers import fixed, percent
 from kerneltrail.report.page import Block, Expert, Paragraph, Picture, Section, Sentences, Table
 
 Array = NDArray[np.float64]
 
-LEVELS = np.linspace(0.05, 0.95, 19)
-"""Nominal coverages of the curve."""
+LEVELS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95)
+"""Levels of the intervals of the curve."""
+TOLD = (0.5, 0.9)
+"""Those of which the words tell."""
 BINS = 10
 SURE = 0.95
 """Coverage of the intervals by which the words are chosen: one in twenty verdicts on good predictions is wrong."""
@@ -61,15 +64,49 @@ def coverages(users: Sequence[UserView]) -> tuple[Coverage, ...]:
         error = float(np.sqrt(np.mean(np.concatenate([a.y - a.mean for a in predicted]) ** 2)))
         density = float(np.mean(np.concatenate([a.prediction.log_density(a.y) for a in predicted])))
         sure = float(np.mean([one.sure[t] for one in users if t < len(one.sure)]))
-        inside = [np.concatenate([a.inside(level) for a in predicted]) for level in (0.5, 0.9)]
+        inside = [np.concatenate([a.inside(level) for a in predicted]) for level in TOLD]
         half, ninety = (float(np.mean(each)) for each in inside)
         batches.append(Coverage(t + 1, len(predicted), len(inside[0]), half, ninety, error, density, sure))
     return tuple(batches)
 
 
-def _inside(place: Array, level: float) -> NDArray[np.bool_]:
-    """Which rows lie in the middle of their predicted distribution, of that probability."""
-    return np.asarray(np.abs(place - 0.5) <= 0.5 * level)
+def curve(users: Sequence[UserView]) -> dict[float, tuple[float, float]]:
+    """For the intervals of each level, from the second batch on: the share of rows they should hold, and do hold.
+
+    They are the intervals of which the words tell: the shortest ones, which need not lie in the middle of the
+    distribution, and hold more than their level where they end with an outcome that many rows have.
+    """
+    together = [(_joined(alike), np.concatenate([a.y for a in alike])) for alike in _alike(users)]
+    found = {}
+    for level in LEVELS:
+        promised = np.concatenate([prediction.held(level) for prediction, _ in together])
+        ends = [(prediction.interval(level), y) for prediction, y in together]
+        inside = np.concatenate([(low <= y) & (y <= high) for (low, high), y in ends])
+        found[level] = float(np.mean(promised)), float(np.mean(inside))
+    return found
+
+
+def _alike(users: Sequence[UserView]) -> list[list[Ahead]]:
+    """Batches from the second on, those together whose predictions are of one kind: many at a time are quicker."""
+    kinds: dict[tuple[int, bool], list[Ahead]] = {}
+    for one in users:
+        for ahead in one.ahead[1:]:
+            kinds.setdefault((id(ahead.prediction.shape), ahead.prediction.freedom is None), []).append(ahead)
+    return list(kinds.values())
+
+
+def _joined(alike: Sequence[Ahead]) -> Prediction:
+    """Predictions of one kind as one."""
+    predictions = [ahead.prediction for ahead in alike]
+    freedoms = [each.freedom for each in predictions if each.freedom is not None]
+    return Prediction(
+        np.concatenate([each.mean for each in predictions]),
+        np.concatenate([each.total for each in predictions]),
+        0.0,
+        freedom=np.concatenate(freedoms) if freedoms else None,
+        shape=predictions[0].shape,
+        location=np.concatenate([each.bell.mean for each in predictions]),
+    )
 
 
 def places(users: Sequence[UserView]) -> list[Array]:
@@ -98,23 +135,33 @@ def calibration(users: Sequence[UserView]) -> Section | None:
         "Each batch was predicted before it was seen, with intervals that promise to hold 50 % and 90 % of the rows. "
         f"Counted are {rows:,} rows of {counted(len(errors), 'user')}, from the second batch on.{caution(users)}"
     )
+    coverage = curve(users)
     tenths = [share_over_users(hits, level=1.0 - (1.0 - SURE) / BINS) for hits in _tenths(errors)]
     blocks: list[Block] = [
         Paragraph(intro),
         Sentences("What the rows say", [*verdicts(users, errors), _flatness(tenths, errors)]),
         Picture.of(
-            partial(_figure, np.concatenate(errors), tenths),
-            "Nominal against observed coverage, and a histogram of where observations fell.",
-            "Left (above, on a narrow screen): the share of rows inside the middle of their predicted distribution, "
-            "for a middle of every size; on the dashed line, it holds what it promises. Right: where observations fell "
-            "in their predicted distribution, in "
-            "tenths. Flat is right; a hump in the middle says that intervals are too wide, high ends that they are too "
-            f"narrow, a slope that predictions are too high or too low. Thin bars: {_basis(errors)}.",
+            partial(_figure, coverage, tenths),
+            "Promised against observed coverage of intervals, and a histogram of where observations fell.",
+            "Left (above, on a narrow screen): the share of rows inside their intervals, for intervals of every size; "
+            f"on the dashed line, they hold what they promise.{_smallest(coverage)} The dots are the 50 % and the 90 % "
+            "intervals of which the sentences tell. Right: where observations fell in their predicted distribution, "
+            "in tenths. Flat is right; a hump in the middle says that intervals are too wide, high ends that they are "
+            "too narrow, a slope that predictions are too high or too low. "
+            f"Thin bars: {_basis(errors)}.",
             broad=True,
         ),
         Expert("Batch by batch", [_table(users)]),
     ]
     return Section("Do the intervals keep their word?", blocks, "calibration")
+
+
+def _smallest(coverage: Mapping[float, tuple[float, float]]) -> str:
+    """Why the curve does not begin at the left, where it does not."""
+    least = coverage[LEVELS[0]][0]
+    if percent(least) == percent(LEVELS[0]):
+        return ""
+    return f" The smallest should hold {percent(least)}, as many rows have one and the same outcome."
 
 
 def _basis(errors: Sequence[Array]) -> str:
@@ -132,7 +179,7 @@ def verdicts(users: Sequence[UserView], errors: Sequence[Array]) -> list[str]:
     """
     later = [one.ahead[1:] for one in users if len(one.ahead) > 1]
     sentences = []
-    for level in (0.9, 0.5):
+    for level in reversed(TOLD):
         share = share_over_users([np.concatenate([a.inside(level) for a in own]) for own in later], level=SURE)
         promised = float(np.mean(np.concatenate([a.prediction.held(level) for own in later for a in own])))
         sentences.append(_kept(level, promised, share, errors))
@@ -206,14 +253,15 @@ def _table(users: Sequence[UserView]) -> Table:
     )
 
 
-def _figure(fell: Array, tenths: Sequence[Interval], width: float) -> Figure:
+def _figure(coverage: Mapping[float, tuple[float, float]], tenths: Sequence[Interval], width: float) -> Figure:
     narrow = is_narrow(width)
-    with styled(width, 5.6 if narrow else 3.0) as figure:
+    with styled(width, 5.6 if narrow else 3.0, rows=2 if narrow else 1) as figure:
         first, second = figure.subplots(2, 1) if narrow else figure.subplots(1, 2)
-        observed = [float(np.mean(_inside(fell, float(level)))) for level in LEVELS]
         first.plot([0, 1], [0, 1], color=INK, linewidth=1.0, linestyle=(0, (4, 3)))
-        first.plot([0.0, *LEVELS, 1.0], [0.0, *observed, 1.0], color=BLUE, linewidth=2.0)
-        first.set(xlabel="middle of the predicted distribution (%)", ylabel="rows inside (%)", xlim=(0, 1), ylim=(0, 1))
+        first.plot(*zip(*coverage.values(), strict=True), color=BLUE, linewidth=2.0)
+        told = [coverage[level] for level in TOLD]
+        first.scatter(*zip(*told, strict=True), s=30, color=BLUE, zorder=3)
+        first.set(xlabel="rows that intervals should hold (%)", ylabel="rows inside (%)", xlim=(0, 1), ylim=(0, 1))
         for set_ticks in (first.set_xticks, first.set_yticks):
             set_ticks([0.0, 0.25, 0.5, 0.75, 1.0], ["0", "25", "50", "75", "100"])
         first.set_title("coverage")

@@ -13,7 +13,7 @@ from kerneltrail.evaluation.intervals import Interval, mean_over_users
 from kerneltrail.evaluation.metrics import rmse
 from kerneltrail.evaluation.verdicts import verdict
 from kerneltrail.kernels import Array
-from kerneltrail.kernels.phrases import capitalised, counted, rounded, with_unit
+from kerneltrail.kernels.phrases import capitalised, counted, limit, rounded, with_unit
 from kerneltrail.report.model_page.followed_user import UserView, caution
 from kerneltrail.report.model_page.numbers import digits, percent
 from kerneltrail.report.page import Beside, Block, Expert, Paragraph, Section, Sentences, Table
@@ -90,17 +90,26 @@ def errors_section(users: Sequence[UserView], schema: Schema) -> Section | None:
 
 def _sentence(row: Compared, schema: Schema) -> str:
     unit, gap = schema.unit(schema.target), row.difference
-    less = 1.0 - row.ours / row.theirs if row.theirs > 0 else 0.0
-    amount = f"{percent(abs(less))} {'less' if less >= 0 else 'more'}"
     theirs = f"{capitalised(row.rule)} ({RULES[row.rule]}): {with_unit(digits(row.theirs), unit)}"
-    text = f"{theirs}. The kernels' error is {amount}"
+    text = f"{theirs}. The kernels' error is {_amount(row)}"
     if gap.users < 2:
         return f"{text}; with one user nothing can be said of others."
-    mean, low, high = (rounded(value, gap.high - gap.low) for value in (gap.mean, gap.low, gap.high))
+    wide = gap.high - gap.low
+    mean, low, high = rounded(gap.mean, wide), limit(gap.low, wide), limit(gap.high, wide)
+    average = "no difference on average" if mean == "0" else f"average difference {mean}"
     return (
-        f"{text}; over {gap.users} users it is {WORDS[verdict('rmse', gap.low, gap.high)]} (average difference "
-        f"{mean}, 90 % interval {low} to {high})."
+        f"{text}; over {gap.users} users it is {WORDS[verdict('rmse', gap.low, gap.high)]} ({average}, "
+        f"90 % interval {low} to {high})."
     )
+
+
+def _amount(row: Compared) -> str:
+    """How our error stands to theirs, of which "0 % less" says nothing."""
+    if digits(row.ours) == digits(row.theirs):
+        return "the same, to the digits shown"
+    less = 1.0 - row.ours / row.theirs if row.theirs > 0 else 0.0
+    amount = percent(abs(less))
+    return f"{'less than 1 %' if amount == '0 %' else amount} {'smaller' if less >= 0 else 'larger'}"
 
 
 def user_errors(one: UserView, schema: Schema) -> str:

@@ -11,6 +11,7 @@ from kerneltrail.report.forest import Estimate, ForestPanel, forest
 from kerneltrail.report.model_page.axes import value_names, with_unit
 from kerneltrail.report.model_page.effect_data import is_drawn
 from kerneltrail.report.model_page.followed_user import UserView
+from kerneltrail.report.model_page.numbers import NONE
 from kerneltrail.report.page import Block, Expert, Paragraph, Picture, Section, Sentences, Table
 from kerneltrail.report.terms import Terms, chance
 from kerneltrail.trajectory.effects import Effect
@@ -165,16 +166,23 @@ def _table(users: Sequence[UserView], schema: Schema) -> Table:
             low, high = effect.interval()
             ends = value_names(effect.covariate, [effect.start, effect.end], schema)
             drawn = is_drawn(effect, schema)
-            number = rounded(effect.size, high - low) if drawn else "–"
-            span = f"{rounded(low, high - low)} to {rounded(high, high - low)}" if drawn else "–"
-            sure = chance(effect.sign) if drawn else "–"
-            cells = [schema.label(effect.covariate), *ends, number, span, sure, chance(effect.read)]
-            rows.append([_name(one), *cells])
+            change, low_end, high_end = (rounded(value, high - low) for value in (effect.size, low, high))
+            # On a narrow screen a line breaks before the interval, not inside it.
+            size = f"{change} {_together(f'({low_end} to {high_end})')}" if drawn else NONE
+            sure = chance(effect.sign) if drawn else NONE
+            span = " to ".join(map(_together, ends))
+            rows.append([_name(one), schema.label(effect.covariate), span, size, sure, chance(effect.read)])
     return Table(
         "Every user's effects after the last batch; last, how probable the kernels are that read the covariate",
-        ("user", "covariate", "from", "to", _change(schema), "90 % interval", "P(sign)", "P(in the kernel)"),
+        ("user", "covariate", "from, to", f"{_change(schema)} (90 % interval)", "P(sign)", "P(in the kernel)"),
         rows,
+        names=3,
     )
+
+
+def _together(text: str) -> str:
+    """Words that stand on one line."""
+    return text.replace(" ", "\u00a0")
 
 
 def _helped(treatments: Sequence[TreatmentEffect], terms: Terms) -> str:

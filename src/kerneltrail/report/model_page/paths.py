@@ -153,7 +153,13 @@ def path_table(model: TrajectoryModel, users: Sequence[UserView] = ()) -> Table:
     followed = [one for one in users if one.steps and not one.pilot]
     rows = [[name, "pilot", _runs([name_of(kernel) for kernel in path])] for name, path in model.table()]
     rows += [[one.user.name, "new", _runs([name_of(step.composition) for step in one.steps])] for one in followed]
-    return Table("Everybody's kernels, batch by batch", ("user", "", "kernels"), rows, words=True)
+    caption = "A pilot user's kernels are those on the learnt path, a new user's those selected after each batch."
+    return Table(
+        caption if followed else "The kernels of the pilot users on the learnt path.",
+        ("user", "pilot or new", "kernels"),
+        rows,
+        words=True,
+    )
 
 
 def _runs(names: Sequence[str]) -> str:

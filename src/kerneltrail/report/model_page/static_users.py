@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 import numpy as np
 from matplotlib.dates import date2num
@@ -51,12 +52,15 @@ def _effects(one: UserView, schema: Schema) -> Iterator[Panel]:
     for effect in one.steps[-1].findings.effects:
         if is_drawn(effect, schema):
             name, leveled = effect.covariate, effect.shape == "levels"
-            names = zip(effect.x.tolist(), value_names(name, effect.x, schema), strict=True) if leveled else ()
+            curve = effect_curve(effect)
+            if leveled:  # side by side, whatever lies between their values, so that names do not run into each other
+                curve = replace(curve, x=np.arange(float(len(effect.x))))
+            names = zip(curve.x.tolist(), value_names(name, effect.x, schema), strict=True) if leveled else ()
             yield Panel(
                 f"{one.user.name}: {schema.label(name)}",
                 with_unit(name, schema),
                 with_unit(schema.target, schema),
-                effect_curve(effect),
+                curve,
                 zero=True,
                 mean_label="effect",
                 band_label="90 % interval",
