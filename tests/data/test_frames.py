@@ -51,6 +51,16 @@ def test_rows_that_say_they_are_of_others_are_refused(kind):
             theirs.check_user("who", name)
 
 
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("blank", ["", "  "])
+def test_a_blank_in_the_user_column_is_nobody(kind, blank):
+    rows = NamedRows.read(kind({**COLUMNS, "who": ["ann", blank]}))
+    for name in ("ann", "new"):
+        rows.check_user("who", name)
+    with pytest.raises(DataError, match="user 'bob': row 1 is ann's"):
+        rows.check_user("who", "bob")
+
+
 def test_one_row_is_a_dict_of_values_or_a_row_of_a_frame():
     frame = pd.DataFrame(COLUMNS)
     for row in ({name: values[1] for name, values in COLUMNS.items()}, frame.iloc[1]):

@@ -62,13 +62,16 @@ class NamedRows:
         return np.column_stack(columns) if columns else np.empty((self.table.rows, 0))
 
     def check_user(self, column: str, name: str) -> None:
-        """Refuse rows that say they are somebody else's, or several people's; who was given no name takes anybody's."""
+        """Refuse rows that say they are somebody else's, or several people's; who was given no name takes anybody's.
+
+        A cell without a name, blanks too, says nothing.
+        """
         if column not in self.table:
             return
         whose: dict[str, int] = {}
         for i, user in enumerate(self.table.column(column)):
-            if user is not None:
-                whose.setdefault(text_of(user), i)
+            if user is not None and (named := text_of(user)):
+                whose.setdefault(named, i)
         if len(whose) > 1:
             raise DataError(
                 f"user {name!r}: the rows are of several users ({column} is {shortened(list(whose))}); an update takes "
