@@ -137,3 +137,10 @@ def test_answers_come_in_the_callers_kind_with_the_callers_index(given, kind):
     assert list(frame["mean"]) == [1.0, 2.0] or frame["mean"].to_pylist() == [1.0, 2.0]
     if isinstance(given, pd.DataFrame):
         assert list(frame.index) == ["p", "q"]
+
+
+def test_a_column_with_a_role_is_not_suggested():
+    rows = NamedRows.read({"steps": [1.0], "step": [2.0]})
+    schema = Schema("who", "when", "step", ("stepp",), Batching(size=1))
+    with pytest.raises(DataError, match="has no column 'stepp'; did you mean 'steps'"):
+        rows.covariates(("stepp",), schema)

@@ -86,6 +86,21 @@ def test_what_is_refused_says_where(rows: dict[str, list[Any]], changes: dict[st
         read(rows, **changes)
 
 
+def test_a_column_that_has_a_role_is_not_suggested_for_another() -> None:
+    read(ROWS)
+    without = {name: values for name, values in ROWS.items() if name != "chance"}
+    for name in ("p_sent", "free_"):
+        with pytest.raises(DataError, match=f"no column '{name}'; each of its columns has another role: who, when, h"):
+            read(without, probability=name)
+    more = {**without, "notes": [""] * 7}
+    with pytest.raises(DataError, match="no column 'p_sent'; columns without another role are notes"):
+        read(more, probability="p_sent")
+    with pytest.raises(DataError, match=r"no column 'note'; did you mean 'notes'\?"):
+        read(more, probability="note")
+    with pytest.raises(DataError, match="no column 'sents'; columns without another role are chance"):
+        read(ROWS, probability=None, batch_size=None, batch_column="sents")
+
+
 @pytest.mark.parametrize(
     ("rows", "changes", "reason"),
     [
@@ -135,7 +150,7 @@ def test_a_header_of_many_columns_takes_no_time(tmp_path: Path) -> None:
     Cohort.from_table(path, covariates=names[-2:], **roles)
     with pytest.raises(DataError, match="no column 'colunm_17'; did you mean 'column_17'"):
         Cohort.from_table(path, covariates=["colunm_17"], **roles)
-    with pytest.raises(DataError, match=r"no column 'zzz'; known are who, when, steps, .* and 39953 more$"):
+    with pytest.raises(DataError, match=r"no column 'zzz'; columns without another role are column_0, .* and 39950 more$"):
         Cohort.from_table(path, covariates=["zzz"], **roles)
     assert time.perf_counter() - begin < 6.0  # comparing every name with all before it took 19 s
     path.write_text("who,who\na,b\n")

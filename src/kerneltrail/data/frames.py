@@ -55,8 +55,10 @@ class NamedRows:
     def covariates(self, names: Sequence[str], schema: Schema | None = None) -> Array:
         """The covariates in the order of `names`, (m, d); one that is not there is refused, others are left aside."""
         levels = {} if schema is None else schema.levels
+        taken = () if schema is None else schema.roles
         columns = []
         for name in names:
+            self.table.column(name, taken)
             column = coded(self.table, name, levels[name]) if name in levels else numbers(self.table, name)
             columns.append(self._without_gaps(name, column, schema))
         return np.column_stack(columns) if columns else np.empty((self.table.rows, 0))

@@ -133,6 +133,9 @@ class _Intake:
         optional: tuple[str, ...] = (),
     ) -> None:
         self.schema, self.table, self.skip_refused = schema, table, skip_refused
+        taken = schema.roles  # what has a role already is no other column misspelt
+        for name in (schema.user, schema.order, *wanted):
+            table.column(name, taken)
         self.names = labels(table, schema.user, "user column")
         self.order = order_values(table, schema.order, schema.time_format)
         self.refused: dict[str, str] = {}
@@ -260,6 +263,8 @@ class _Intake:
     def users(self) -> tuple[tuple[User, ...], IntakeReport]:
         schema = self.schema
         column = schema.batching.column
+        if column is not None:
+            self.table.column(column, schema.roles)
         batches = None if column is None else labels(self.table, column, "batch column")
         X = self.stacked(schema.covariates)
         users: list[User] = []
