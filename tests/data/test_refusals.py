@@ -150,7 +150,9 @@ def test_a_header_of_many_columns_takes_no_time(tmp_path: Path) -> None:
     Cohort.from_table(path, covariates=names[-2:], **roles)
     with pytest.raises(DataError, match="no column 'colunm_17'; did you mean 'column_17'"):
         Cohort.from_table(path, covariates=["colunm_17"], **roles)
-    with pytest.raises(DataError, match=r"no column 'zzz'; columns without another role are column_0, .* and 39950 more$"):
+    with pytest.raises(
+        DataError, match=r"no column 'zzz'; columns without another role are column_0, .* and 39950 more$"
+    ):
         Cohort.from_table(path, covariates=["zzz"], **roles)
     assert time.perf_counter() - begin < 6.0  # comparing every name with all before it took 19 s
     path.write_text("who,who\na,b\n")

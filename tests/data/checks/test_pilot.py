@@ -113,3 +113,35 @@ def test_conversions_come_in_pairs_that_undo_each_other(words: str, convert: Any
 def test_a_pilot_without_rows_has_no_quantiles() -> None:
     empty = replace(PILOT.raw[0], X=np.empty((0, 3)), y=np.empty(0), ends=(), action=None, order=None, index=None)
     assert quantiles_of_columns(PILOT.schema, [empty]) == {}
+
+
+def places(shares: tuple[str, ...] = ("work", "home", "other", "other")) -> Cohort:
+    count = len(study()["who"])
+    return Cohort.from_table(
+        {**study(), "pulse": [shares[i % len(shares)] for i in range(count)]},
+        user="who",
+        order="when",
+        target="mood",
+        covariates=ROLES["covariates"],
+        batch_size=20,
+        categorical={"pulse": ("home", "work", "other")},
+    )
+
+
+def test_the_usual_level_is_the_one_with_most_rows() -> None:
+    assert known(places()).usual("pulse") == 2.0
+    assert known(places(("work", "home", "home"))).usual("pulse") == 0.0
+    assert known(places(("work", "home"))).usual("pulse") == 0.0  # the first of two alike
+    assert known(places()).levels["pulse"] == {"home": 120, "work": 120, "other": 240}
+    assert known(places()).usual("temp") == np.median(np.concatenate([user.X[:, 1] for user in places().raw]))
+
+
+@pytest.mark.parametrize(
+    "kept", [None, {}, {"pulse": [0.5]}, {"pulse": {"gym": 3}}, {"pulse": {"home": 1, "work": "x", "other": 2}}]
+)
+def test_of_an_older_model_the_usual_level_is_the_middle_one_and_never_between_two(kept: Any) -> None:
+    older = known(places(), columns=kept)
+    assert older.usual("pulse") == 1.0
+    two = replace(older, schema=replace(older.schema, levels={"pulse": ("home", "work")}))
+    assert two.usual("pulse") in (0.0, 1.0)
+    assert older.range("pulse") is None
