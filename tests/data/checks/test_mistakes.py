@@ -60,6 +60,13 @@ def test_a_slipped_decimal_point() -> None:
     assert "is 7050 in row 17, far from the rest" in found.message
 
 
+def test_what_may_be_it_is_not_called_not_found() -> None:
+    fine = look(CLEAN).fine
+    assert {"codes for missing values", "long gaps in time"} <= set(fine)
+    assert "codes for missing values" not in look(put(CLEAN, "pulse", [17], 999.0)).fine
+    assert "long gaps in time" not in look(put(CLEAN, "when", (1, 2), "1970-01-01 00:00:00")).fine
+
+
 def test_the_tail_of_a_skewed_count_is_not_far_but_the_count_wants_a_log() -> None:
     rng = np.random.default_rng(1)
     steps = np.round(np.exp(4.5 + 1.2 * rng.standard_normal(USERS * ROWS))).tolist()

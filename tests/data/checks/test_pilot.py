@@ -52,6 +52,16 @@ def test_another_unit_is_named_with_both_ranges_and_what_it_may_be() -> None:
     assert column.pilot == known().range("temp")
 
 
+def test_what_was_warned_of_is_not_called_not_found() -> None:
+    look_for = "users in another unit"
+    assert look_for in check_table(PILOT.schema, NEW, pilot=known()).fine
+    rows = {**NEW, "temp": [1.8 * value + 32.0 for value in NEW["temp"]]}
+    check = check_table(PILOT.schema, rows, pilot=known())
+    assert "same unit?" in one(check, "pilot-range").advice
+    assert look_for not in check.fine
+    assert look_for not in " ".join(str(check).split())
+
+
 def test_one_user_in_another_unit_is_named() -> None:
     rows = {
         **NEW,

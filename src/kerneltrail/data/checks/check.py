@@ -94,12 +94,13 @@ def against_pilot(cohort: _Cohort, known: PilotSummary) -> tuple[Finding, ...]:
 
 def _checked(data: Inspection, source: str) -> DataCheck:
     findings: list[Finding] = []
-    fine: list[str] = []
+    silent: list[Check] = []
     for step in CHECKS if data.pilot is None else (*pilot.CHECKS, *CHECKS):
         if step.applies(data):
             results = list(step.run(data))
             findings += results
-            fine += [] if results else [step.label]
+            silent += [] if results else [step]
+    codes = {finding.code for finding in findings}
     findings.sort(key=lambda finding: SEVERITIES.index(finding.severity))
     return DataCheck(
         source=source,
@@ -111,7 +112,7 @@ def _checked(data: Inspection, source: str) -> DataCheck:
         columns=summaries(data),
         times=clock.time_summary(data),
         findings=tuple(findings),
-        fine=tuple(fine),
+        fine=tuple(step.label for step in silent if not codes & set(step.told)),
     )
 
 

@@ -171,7 +171,7 @@ def _tells_time(data: Inspection) -> bool:
 CHECKS = (
     Check("rows out of time order", unsorted),
     Check("times years from all others", far_times, _tells_time),
-    Check("long gaps in time", gaps, _tells_time),
+    Check("long gaps in time", gaps, _tells_time, told=("far-time",)),
     Check("users with another rate of rows", rates, _tells_time),
     Check("irregular times", irregular, _tells_time),
 )

@@ -155,8 +155,10 @@ class Check:
         label: what, in a few words, for the list of what was not found.
         run: gives findings, none if all is fine.
         applies: whether there is anything to look at.
+        told: findings of other checks, by their code, after which nobody can say that it was not found.
     """
 
     label: str
     run: Callable[[Inspection], Iterator[Finding]]
     applies: Callable[[Inspection], bool] = lambda data: True
+    told: tuple[str, ...] = ()

@@ -233,7 +233,7 @@ def probabilities(data: Inspection) -> Iterator[Finding]:
 CHECKS = (
     Check("cells that cannot be used", unusable),
     Check("too few users or rows", few),
-    Check("users in another unit", other_units, lambda data: len(data.rows.groups) > 3),
+    Check("users in another unit", other_units, lambda data: len(data.rows.groups) > 3, told=("pilot-range",)),
     Check("actions that never vary", actions, lambda data: data.schema.action is not None),
     Check("wrong probabilities", probabilities, lambda data: data.schema.probability is not None),
 )

@@ -251,7 +251,7 @@ def _zero(value: float) -> str:
 CHECKS = (
     Check("missing values", missing),
     Check("constant columns", constant),
-    Check("codes for missing values", sentinels),
+    Check("codes for missing values", sentinels, told=("far",)),
     Check("values far from the rest", strays),
     Check("counts with a long tail", counts),
     Check("zeros or a limit in the target", piles),
