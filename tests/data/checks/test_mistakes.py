@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from kerneltrail.data import Batching
+from kerneltrail.data import Batching, Cohort
 from kerneltrail.data.checks.people import _of_another_size, _sizes
 
 from .study import ROWS, USERS, look, one, put, study
@@ -320,14 +320,33 @@ def test_missing_values() -> None:
     assert "--missing drop" in found.advice
     dropped = {"temp": "drop", "pulse": 60.0}
     check = look(gaps, missing=dropped)
-    assert check.findings == ()
+    found = only(check, "missing", "note")
+    assert found.message == "values are missing: 'temp' in 2 rows (0.4 %) and 'pulse' in 2 rows (0.4 %)"
+    assert found.advice == "Rows without 'temp' are left out. 'pulse' is filled in with 60 there."
+    assert (found.columns, found.rows, found.users) == (("temp", "pulse"), (3, 9), ("user-1",))
+    assert "missing values" not in check.fine
+    assert "missing values" in look(CLEAN, missing=dropped).fine
     assert {column.name: column.missing for column in check.columns}["temp"] == pytest.approx(2 / 480)
     found = only(look(put(CLEAN, "temp", range(1, 480, 3), None), missing=dropped), "missing", "note")
     assert found.columns == ("temp",)
     found = only(look(put(CLEAN, "temp", range(1, 45), None), missing=dropped), "missing", "note")
     assert (found.columns, found.users) == (("temp",), ("user-1",))
+    assert found.advice.startswith("Rows without 'temp' are left out. Little is left there.")
     found = one(look(put(CLEAN, "temp", range(1, 61), None), missing=dropped), "empty")
     assert (found.severity, found.users) == ("warning", ("user-1",))
+
+
+def test_missing_values_of_which_no_table_is_at_hand() -> None:
+    gaps = put(put(CLEAN, "temp", (3, 9), None), "mood", (9, 100), None)
+    roles = {"user": "who", "order": "when", "target": "mood", "covariates": ["temp"], "batch_size": 20}
+    cohort = Cohort.from_table(gaps, missing="drop", **roles)
+    found = only(cohort.check(), "missing", "note")
+    assert found.message == "values are missing: 'temp' in 2 rows and 'mood' in 2 rows"
+    assert found.advice == "Rows without 'temp' or 'mood' are left out."
+    found = only(cohort.check(gaps), "missing", "note")
+    assert found.advice == "Rows without 'temp' or 'mood' are left out, 3 of 480 rows in all."
+    filled = Cohort.from_table(gaps, missing={"temp": 20.0, "mood": "drop"}, **roles)
+    assert "'temp' is filled in with 20 there." in only(filled.check(), "missing", "note").advice
 
 
 def test_cells_that_cannot_be_used_are_errors_and_all_else_is_looked_at() -> None:

@@ -62,6 +62,16 @@ def test_what_was_warned_of_is_not_called_not_found() -> None:
     assert look_for not in " ".join(str(check).split())
 
 
+def test_what_happens_to_rows_of_new_users_that_lack_a_value_is_said() -> None:
+    schema = replace(PILOT.schema, missing={"mood": "drop", "temp": 12.0})
+    check = check_table(schema, put(put(NEW, "mood", (3, 9), None), "temp", [70], None), pilot=known())
+    found = one(check, "missing")
+    assert (found.severity, found.rows, check.rows) == ("note", (3, 9, 70), 478)
+    assert found.message == "values are missing: 'temp' in 1 row (0.2 %) and 'mood' in 2 rows (0.4 %)"
+    assert found.advice == "Rows without 'mood' are left out. 'temp' is filled in with 12 there."
+    assert "missing values" not in check.fine
+
+
 def test_one_user_in_another_unit_is_named() -> None:
     rows = {
         **NEW,
