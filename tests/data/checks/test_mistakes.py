@@ -349,6 +349,29 @@ def test_missing_values_of_which_no_table_is_at_hand() -> None:
     assert "'temp' is filled in with 20 there." in only(filled.check(), "missing", "note").advice
 
 
+def test_a_night_that_is_left_out_is_a_gap() -> None:
+    """The rows that are kept are counted, and so are the gaps between them."""
+    hours = [f"2024-03-{4 + i % ROWS // 24:02d} {i % ROWS % 24:02d}:00:00" for i in range(480)]
+    night = put({**CLEAN, "when": hours}, "mood", range(62, 71), None)  # user-2 from 1 to 9 o'clock
+    for missing in ({}, {"mood": "drop"}):
+        times = look(night, missing=missing).times
+        assert times is not None
+        assert (times.longest, times.user, times.step) == (10.0 * 3600.0, "user-2", 3600.0)
+    times = look(put({**night, "mood": CLEAN["mood"]}, "temp", range(62, 71), None), missing={"temp": 0.0}).times
+    assert times is not None
+    assert times.longest == 3600.0  # rows that are filled in are kept
+    days = put({**CLEAN, "when": hours}, "mood", range(62, 91), None)
+    found = one(look(days, missing={"mood": "drop"}), "gap")
+    assert (found.users, found.rows) == (("user-2",), (91,))
+    assert (
+        "the longest is 1.25 days, before row 91; 29 rows in between are left out for a missing value" in found.message
+    )
+    ends = put({**CLEAN, "when": hours}, "mood", (1, 61, 121, 181, 241, 301, 361, 421), None)
+    times = look(ends, missing={"mood": "drop"}).times
+    assert times is not None
+    assert times.first == "2024-03-04 01:00"
+
+
 def test_cells_that_cannot_be_used_are_errors_and_all_else_is_looked_at() -> None:
     check = look(put(put(CLEAN, "temp", [3], "warm"), "pulse", (70, 80, 90), 9999))
     (error,) = check.of("error")
