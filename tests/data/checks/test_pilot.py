@@ -165,3 +165,26 @@ def test_of_an_older_model_the_usual_level_is_the_middle_one_and_never_between_t
     two = replace(older, schema=replace(older.schema, levels={"pulse": ("home", "work")}))
     assert two.usual("pulse") in (0.0, 1.0)
     assert older.range("pulse") is None
+
+
+def test_a_level_that_the_model_does_not_know_is_named_and_its_rows_are_left_out() -> None:
+    schema = replace(places().schema, missing={"pulse": "drop"})
+    new = {**NEW, "pulse": ["gym" if i in (2, 60) else "home" for i in range(480)]}
+    check = check_table(schema, new, pilot=known(places()))
+    found = one(check, "level")
+    assert (found.severity, found.columns, found.users, found.rows) == (
+        "warning", ("pulse",), ("new-1", "new-2"), (3, 61)
+    )  # fmt: skip
+    assert found.message == (
+        "covariate 'pulse' is 'gym' in rows 3 and 61, which is not one of its levels; they are home, work, other "
+        "(2 rows of users 'new-1' and 'new-2')"
+    )
+    assert (check.rows, check.of("error")) == (478, ())
+    cohort = Cohort.from_schema(schema, new, skip_refused=True)
+    assert one(cohort.check(new, pilot=known(places())), "level") == found
+    assert (
+        "levels that the model does not know"
+        in check_table(schema, {**new, "pulse": ["home", "work"] * 240}, pilot=known(places())).fine
+    )
+    as_pilot = check_table(schema, new)  # a fit refuses a level that was not declared
+    assert [finding.users for finding in as_pilot.of("error")] == [("new-1",), ("new-2",)]

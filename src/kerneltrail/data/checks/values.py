@@ -123,6 +123,15 @@ def _mostly_missing(data: Inspection, name: str) -> tuple[str, ...]:
     return tuple(user for user, index in groups.items() if len(index) > 4 and np.isnan(values[index]).mean() > 0.5)
 
 
+def unknown_levels(data: Inspection) -> Iterator[Finding]:
+    """Levels that a model does not know."""
+    for each in data.report.unknown:
+        count, users = len(each.rows), tuple(each.users)
+        message = f"covariate {each} ({rows_of(count)} of {who(users)})"
+        advice = f"{'This row is' if count == 1 else 'These rows are'} left out. Is it another word for a known one?"
+        yield Finding("warning", "level", (each.column,), users, each.rows, message, advice)
+
+
 def constant(data: Inspection) -> Iterator[Finding]:
     """Columns that do not vary: at all, within every user, or within some as far as the target goes."""
     rows, target = data.rows, data.schema.target
@@ -288,6 +297,7 @@ def _zero(value: float) -> str:
 
 CHECKS = (
     Check("missing values", missing),
+    Check("levels that the model does not know", unknown_levels, lambda data: bool(data.pilot and data.schema.levels)),
     Check("constant columns", constant),
     Check("codes for missing values", sentinels, told=("far",)),
     Check("values far from the rest", strays),
