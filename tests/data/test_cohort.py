@@ -214,7 +214,9 @@ def test_a_table_without_outcomes_is_one_of_rows_to_predict() -> None:
         Cohort.from_schema(schema, {**ROWS, "steps": [None] * 7})
     with pytest.raises(DataError, match="has no column 'who'"):
         Cohort.from_schema(schema, {"steps": [1.0]})
-    with pytest.raises(DataError, match="has no column 'steps'; known are"):  # nothing was learnt yet
+    with pytest.raises(
+        DataError, match="has no column 'steps'; each of its columns has another role"
+    ):  # nothing was learnt yet
         read(lacking)
 
 

@@ -51,6 +51,16 @@ def test_rows_that_say_they_are_of_others_are_refused(kind):
             theirs.check_user("who", name)
 
 
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("blank", ["", "  "])
+def test_a_blank_in_the_user_column_is_nobody(kind, blank):
+    rows = NamedRows.read(kind({**COLUMNS, "who": ["ann", blank]}))
+    for name in ("ann", "new"):
+        rows.check_user("who", name)
+    with pytest.raises(DataError, match="user 'bob': row 1 is ann's"):
+        rows.check_user("who", "bob")
+
+
 def test_one_row_is_a_dict_of_values_or_a_row_of_a_frame():
     frame = pd.DataFrame(COLUMNS)
     for row in ({name: values[1] for name, values in COLUMNS.items()}, frame.iloc[1]):
@@ -127,3 +137,10 @@ def test_answers_come_in_the_callers_kind_with_the_callers_index(given, kind):
     assert list(frame["mean"]) == [1.0, 2.0] or frame["mean"].to_pylist() == [1.0, 2.0]
     if isinstance(given, pd.DataFrame):
         assert list(frame.index) == ["p", "q"]
+
+
+def test_a_column_with_a_role_is_not_suggested():
+    rows = NamedRows.read({"steps": [1.0], "step": [2.0]})
+    schema = Schema("who", "when", "step", ("stepp",), Batching(size=1))
+    with pytest.raises(DataError, match="has no column 'stepp'; did you mean 'steps'"):
+        rows.covariates(("stepp",), schema)

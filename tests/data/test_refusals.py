@@ -1,5 +1,6 @@
 """What a table must not be, and what is said of it: column, row, what was expected."""
 
+import pickle
 import re
 import time
 from dataclasses import replace
@@ -10,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from kerneltrail.data import Cohort, Scaler
+from kerneltrail.data import Cohort, Scaler, read_unlabelled
 from kerneltrail.errors import DataError
 
 from .tables import ROWS, read, with_value
@@ -86,6 +87,21 @@ def test_what_is_refused_says_where(rows: dict[str, list[Any]], changes: dict[st
         read(rows, **changes)
 
 
+def test_a_column_that_has_a_role_is_not_suggested_for_another() -> None:
+    read(ROWS)
+    without = {name: values for name, values in ROWS.items() if name != "chance"}
+    for name in ("p_sent", "free_"):
+        with pytest.raises(DataError, match=f"no column '{name}'; each of its columns has another role: who, when, h"):
+            read(without, probability=name)
+    more = {**without, "notes": [""] * 7}
+    with pytest.raises(DataError, match="no column 'p_sent'; columns without another role are notes"):
+        read(more, probability="p_sent")
+    with pytest.raises(DataError, match=r"no column 'note'; did you mean 'notes'\?"):
+        read(more, probability="note")
+    with pytest.raises(DataError, match="no column 'sents'; columns without another role are chance"):
+        read(ROWS, probability=None, batch_size=None, batch_column="sents")
+
+
 @pytest.mark.parametrize(
     ("rows", "changes", "reason"),
     [
@@ -125,6 +141,35 @@ def test_new_users_are_left_out_alone_and_all_of_them_is_an_error() -> None:
         Cohort.from_schema(schema, both, skip_refused=True)
 
 
+def test_a_level_that_a_model_does_not_know_costs_its_rows_alone_where_gaps_do() -> None:
+    schema = read(missing="drop").schema
+    rows = with_value("activity", 0, "Still ")
+    rows = {**rows, "activity": [*rows["activity"][:4], "gym", *rows["activity"][5:]]}
+    with pytest.raises(DataError, match=r"'activity' of the table is 'Still ' in row 1, .*; did you mean 'still'"):
+        Cohort.from_schema(schema, rows)  # nothing is left out unasked
+    cohort = Cohort.from_schema(schema, rows, skip_refused=True)
+    assert [(user.name, user.rows) for user in cohort.raw] == [("ann", 2), ("bob", 3)]
+    report = cohort.report
+    assert (report.rows_read, report.rows_kept, dict(report.refused), dict(report.dropped)) == (7, 5, {}, {})
+    gone = "warning: dropped, 1 row (ann 1): 'activity' is"
+    assert str(report).splitlines()[1:3] == [
+        f"{gone} 'Still' in row 1, which is not one of its levels; did you mean 'still'?",
+        f"{gone} 'gym' in row 5, which is not one of its levels; they are still, active, unknown",
+    ]
+    assert pickle.loads(pickle.dumps(report)) == report
+    everywhere = {**ROWS, "activity": ["gym"] * 7}
+    with pytest.raises(
+        DataError, match=r"no row of the table is left:\n.*\nwarning: dropped, 7 rows .*'gym' in rows 1, 2"
+    ):
+        Cohort.from_schema(schema, everywhere, skip_refused=True)
+    future = {name: values for name, values in rows.items() if name != "steps"}
+    unlabelled, told = read_unlabelled(schema, future, skip_refused=True)
+    assert [(each.name, each.rows.tolist()) for each in unlabelled] == [("ann", [2, 6]), ("bob", [1, 3, 5])]
+    assert [(each.value, each.rows) for each in told.unknown] == [("Still", (1,)), ("gym", (5,))]
+    for other in (replace(schema, missing={}), replace(schema, missing={"activity": "unknown"})):  # nobody said so
+        assert Cohort.from_schema(other, rows, skip_refused=True).names == ("bob",)
+
+
 def test_a_header_of_many_columns_takes_no_time(tmp_path: Path) -> None:
     names = [f"column_{i}" for i in range(40_000)]
     path = tmp_path / "wide.csv"
@@ -135,7 +180,9 @@ def test_a_header_of_many_columns_takes_no_time(tmp_path: Path) -> None:
     Cohort.from_table(path, covariates=names[-2:], **roles)
     with pytest.raises(DataError, match="no column 'colunm_17'; did you mean 'column_17'"):
         Cohort.from_table(path, covariates=["colunm_17"], **roles)
-    with pytest.raises(DataError, match=r"no column 'zzz'; known are who, when, steps, .* and 39953 more$"):
+    with pytest.raises(
+        DataError, match=r"no column 'zzz'; columns without another role are column_0, .* and 39950 more$"
+    ):
         Cohort.from_table(path, covariates=["zzz"], **roles)
     assert time.perf_counter() - begin < 6.0  # comparing every name with all before it took 19 s
     path.write_text("who,who\na,b\n")

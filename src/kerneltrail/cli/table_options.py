@@ -123,12 +123,14 @@ class TableOptions:
 
     def _check_names(self, data: Path) -> None:
         """Refuse columns that are named and that the table does not have."""
-        table = self.table(data)
+        self._check_columns(self.table(data))
+
+    def _check_columns(self, table: Table) -> None:
         covariates = [] if self.covariates is None else listed(self.covariates, "--covariates")
         others = (self.batch_column, self.action, self.availability, self.probability)
-        for name in (*self._columns(), *covariates, *others):
-            if name is not None:
-                table.column(name)
+        names = [name for name in (*self._columns(), *covariates, *others) if name is not None]
+        for name in names:
+            table.column(name, set(names))
 
     def table(self, data: Path) -> Table:
         """The table in a file, before anybody asks what its columns mean."""
@@ -142,6 +144,7 @@ class TableOptions:
         from kerneltrail.data.columns import columns_of_numbers
 
         user, order, target = self._columns()
+        self._check_columns(table)  # a column that nobody named may be what a misspelt one means
         levels = {name: tuple(text.split(",")) for name, text in pairs(self.levels, "--levels").items()}
         named = self.covariates
         roles = {**vars(self), "categorical": levels}

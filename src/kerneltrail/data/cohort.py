@@ -14,7 +14,7 @@ import numpy as np
 
 from kerneltrail.data.batching import Batching
 from kerneltrail.data.checks import DataCheck, PilotSummary, check
-from kerneltrail.data.intake import read_users, with_outcomes
+from kerneltrail.data.intake import dropping_levels, read_users, with_outcomes
 from kerneltrail.data.intake_report import IntakeReport
 from kerneltrail.data.scaling import Scaler, Scaling, TargetScaling
 from kerneltrail.data.schema import Policy, Schema
@@ -156,12 +156,14 @@ class Cohort:
             rows: what `from_table` takes.
             batching: how to cut batches, if otherwise than the first table's; ``Batching()`` makes one batch of it.
             labels, value_names: as in `Schema`, in place of the first table's.
-            skip_refused: as in `from_table`; values that only scaling makes unusable count too.
+            skip_refused: as in `from_table`; values that only scaling makes unusable count too. Of a categorical column
+                whose missing values are dropped, a level that is not known costs its row alone.
         """
         changes: dict[str, Any] = {"batching": batching, "labels": labels, "value_names": value_names}
         schema = replace(schema, **{name: change for name, change in changes.items() if change is not None})
         rows = with_outcomes(schema, rows)
-        users, report = read_users(schema, rows, skip_refused=skip_refused)
+        drop_levels = dropping_levels(schema) if skip_refused else ()
+        users, report = read_users(schema, rows, skip_refused=skip_refused, drop_levels=drop_levels)
         schema = schema if schema.scaler is not None else schema.fitted(users)
         if skip_refused:
             problems = {user.name: problem for user in users if (problem := _scaling_problem(schema, user))}

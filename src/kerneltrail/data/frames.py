@@ -55,20 +55,25 @@ class NamedRows:
     def covariates(self, names: Sequence[str], schema: Schema | None = None) -> Array:
         """The covariates in the order of `names`, (m, d); one that is not there is refused, others are left aside."""
         levels = {} if schema is None else schema.levels
+        taken = () if schema is None else schema.roles
         columns = []
         for name in names:
+            self.table.column(name, taken)
             column = coded(self.table, name, levels[name]) if name in levels else numbers(self.table, name)
             columns.append(self._without_gaps(name, column, schema))
         return np.column_stack(columns) if columns else np.empty((self.table.rows, 0))
 
     def check_user(self, column: str, name: str) -> None:
-        """Refuse rows that say they are somebody else's, or several people's; who was given no name takes anybody's."""
+        """Refuse rows that say they are somebody else's, or several people's; who was given no name takes anybody's.
+
+        A cell without a name, blanks too, says nothing.
+        """
         if column not in self.table:
             return
         whose: dict[str, int] = {}
         for i, user in enumerate(self.table.column(column)):
-            if user is not None:
-                whose.setdefault(text_of(user), i)
+            if user is not None and (named := text_of(user)):
+                whose.setdefault(named, i)
         if len(whose) > 1:
             raise DataError(
                 f"user {name!r}: the rows are of several users ({column} is {shortened(list(whose))}); an update takes "

@@ -1,20 +1,22 @@
 """From a table to users in data units: sorted, cut into batches, and with a report of what was dropped or filled.
 
 Nothing is dropped in silence. A cell that cannot be used is an error that names column, row and user; or its user is
-left out and listed in the report, so that one bad cell does not keep everybody else out.
+left out and listed in the report, so that one bad cell does not keep everybody else out. Where a model is applied and
+rows without a level are dropped, a row with a level that the model does not know is dropped alone, and listed too.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from kerneltrail.data.columns import coded, flags, labels, numbers, order_values, shares
-from kerneltrail.data.intake_report import IntakeReport, row_count
+from kerneltrail.data.columns import coded, flags, labels, numbers, order_values, shares, text_of
+from kerneltrail.data.frozen_dict import FrozenDict
+from kerneltrail.data.intake_report import IntakeReport, UnknownLevel, row_count
 from kerneltrail.data.schema import Schema
 from kerneltrail.data.table import Table, read_table
 from kerneltrail.data.user import User
@@ -66,17 +68,27 @@ class TableColumns:
     wanted: Mask
 
 
-def read_columns(schema: Schema, rows: Any) -> TableColumns:
+def dropping_levels(schema: Schema) -> frozenset[str]:
+    """Columns of which a row with a level that nobody declared can be left out, as one without any level is."""
+    return frozenset(name for name in schema.levels if schema.policy(name) == "drop")
+
+
+def read_columns(schema: Schema, rows: Any, *, drop_levels: Collection[str] = ()) -> TableColumns:
     """The columns of a table; a user with a cell that cannot be used is not wanted."""
     lenient = replace(schema, missing=dict.fromkeys(schema.values, "drop"))
-    intake = _Intake(lenient, _table(schema, rows), schema.values, skip_refused=True)
+    intake = _Intake(lenient, _table(schema, rows), schema.values, skip_refused=True, drop_levels=drop_levels)
     by_user = {name: every for name, _, every in intake.by_user()}
     return TableColumns(intake.values, intake.order, by_user, intake.wanted)
 
 
-def read_users(schema: Schema, rows: Any, *, skip_refused: bool = False) -> tuple[tuple[User, ...], IntakeReport]:
-    """The users of a table, in data units and in order of appearance, and what happened on the way."""
-    return _Intake(schema, _table(schema, rows), schema.values, skip_refused).users()
+def read_users(
+    schema: Schema, rows: Any, *, skip_refused: bool = False, drop_levels: Collection[str] = ()
+) -> tuple[tuple[User, ...], IntakeReport]:
+    """The users of a table, in data units and in order of appearance, and what happened on the way.
+
+    In columns of `drop_levels` a level that is not declared costs its row alone; elsewhere it cannot be used.
+    """
+    return _Intake(schema, _table(schema, rows), schema.values, skip_refused, drop_levels=drop_levels).users()
 
 
 def with_outcomes(schema: Schema, rows: Any) -> Table:
@@ -111,7 +123,8 @@ def read_unlabelled(
             f"{', '.join(table.names)}"
         )
     optional = tuple(name for name in schema.values if name not in schema.covariates and name in table)
-    return _Intake(schema, table, schema.covariates + optional, skip_refused, optional).unlabelled()
+    drop_levels = dropping_levels(schema) if skip_refused else ()
+    return _Intake(schema, table, schema.covariates + optional, skip_refused, optional, drop_levels).unlabelled()
 
 
 def _table(schema: Schema, rows: Any) -> Table:
@@ -131,11 +144,16 @@ class _Intake:
         wanted: tuple[str, ...],
         skip_refused: bool = False,
         optional: tuple[str, ...] = (),
+        drop_levels: Collection[str] = (),
     ) -> None:
         self.schema, self.table, self.skip_refused = schema, table, skip_refused
+        taken = schema.roles  # what has a role already is no other column misspelt
+        for name in (schema.user, schema.order, *wanted):
+            table.column(name, taken)
         self.names = labels(table, schema.user, "user column")
         self.order = order_values(table, schema.order, schema.time_format)
         self.refused: dict[str, str] = {}
+        self.drop_levels, self.strange = drop_levels, dict[str, list[int]]()
         covariates = set(schema.covariates)
         self.values = {name: self._column(name, name in covariates) for name in wanted}
         self.kept: Mask = np.ones(table.rows, dtype=np.bool_)
@@ -149,12 +167,29 @@ class _Intake:
             away = (self.values[schema.availability] == 0.0) & self.kept
             self.unavailable = self._count(away)
             self.kept &= ~away
+        self.unknown = self._drop_unknown()
         self._fill_where_nobody_could_act()
         self.wanted = self.kept.copy()
         for name in wanted:
             if name not in optional:
                 self._settle(name, np.isnan(self.values[name]) & self.wanted)
         self._leave_out()
+
+    def _drop_unknown(self) -> tuple[UnknownLevel, ...]:
+        """Leave out rows with a level that nobody declared, by column and level."""
+        together: dict[tuple[str, str], list[int]] = {}
+        for name, rows in self.strange.items():
+            for row in rows:
+                if self.kept[row]:
+                    together.setdefault((name, text_of(self.table.column(name)[row])), []).append(row)
+        unknown = []
+        for (name, value), rows in together.items():
+            gone = np.zeros(self.table.rows, dtype=np.bool_)
+            gone[rows] = True
+            numbers = tuple(row + 1 for row in rows)
+            unknown.append(UnknownLevel(name, value, self.schema.levels[name], numbers, FrozenDict(self._count(gone))))
+            self.kept &= ~gone
+        return tuple(unknown)
 
     def _fill_where_nobody_could_act(self) -> None:
         """No action was drawn there, so neither it nor its probability can be missing: both are 0."""
@@ -172,7 +207,9 @@ class _Intake:
     def _column(self, name: str, covariate: bool) -> Array:
         schema, table = self.schema, self.table
         if name in schema.levels:
-            return coded(table, name, schema.levels[name], self._refuse)
+            strange = self.strange.setdefault(name, [])
+            refuse = (lambda row, _: strange.append(row)) if name in self.drop_levels else self._refuse
+            return coded(table, name, schema.levels[name], refuse)
         if name == schema.action:
             return flags(table, name, "action", self._refuse)
         if name == schema.availability:
@@ -260,6 +297,8 @@ class _Intake:
     def users(self) -> tuple[tuple[User, ...], IntakeReport]:
         schema = self.schema
         column = schema.batching.column
+        if column is not None:
+            self.table.column(column, schema.roles)
         batches = None if column is None else labels(self.table, column, "batch column")
         X = self.stacked(schema.covariates)
         users: list[User] = []
@@ -318,6 +357,7 @@ class _Intake:
             idle=self.idle,
             unavailable=self.unavailable,
             refused=self.refused,
+            unknown=self.unknown,
             **more,
         )
 

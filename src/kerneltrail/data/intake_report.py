@@ -6,8 +6,35 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from kerneltrail.data.frozen_dict import FrozenDict
+from kerneltrail.kernels.phrases import listing
+from kerneltrail.names import nearest
 
 Counts = Mapping[str, Mapping[str, int]]
+
+
+@dataclass(frozen=True)
+class UnknownLevel:
+    """Rows dropped because a categorical column has a level that a model does not know.
+
+    Attributes:
+        column: its name.
+        value: the level.
+        levels: those that are known.
+        rows: of the table, counted from 1.
+        users: how many rows, by user.
+    """
+
+    column: str
+    value: str
+    levels: tuple[str, ...]
+    rows: tuple[int, ...]
+    users: Mapping[str, int]
+
+    def __str__(self) -> str:
+        shown = listing([*map(str, self.rows[:4]), *([f"{len(self.rows) - 4} more"] if len(self.rows) > 4 else [])])
+        where = f"row{'s' if len(self.rows) > 1 else ''} {shown}"
+        hint = nearest(self.value, self.levels, "they are")
+        return f"{self.column!r} is {self.value!r} in {where}, which is not one of its levels; {hint}"
 
 
 @dataclass(frozen=True)
@@ -20,6 +47,7 @@ class IntakeReport:
         rows_read: rows in the table.
         rows_kept: rows in the cohort.
         dropped: rows dropped for a missing value, by column, then by user.
+        unknown: rows dropped for a level that a model does not know.
         filled: missing values replaced as declared, by column, then by user.
         idle: missing actions and probabilities of actions in rows at which nobody could act, which are taken as 0, by
             column, then by user.
@@ -46,6 +74,7 @@ class IntakeReport:
     empty: tuple[str, ...] = ()
     refused: Mapping[str, str] = field(default_factory=FrozenDict)
     notes: tuple[str, ...] = ()
+    unknown: tuple[UnknownLevel, ...] = ()
 
     def __post_init__(self) -> None:
         put = object.__setattr__
@@ -70,6 +99,7 @@ class IntakeReport:
     def __str__(self) -> str:
         lines = [f"{self.rows_read} rows read, {self.rows_kept} kept"]
         lines += [f"dropped, {column} missing: {counted(by_user)}" for column, by_user in self.dropped.items()]
+        lines += [f"warning: dropped, {counted(each.users)}: {each}" for each in self.unknown]
         lines += [f"filled, {column} missing: {counted(by_user)}" for column, by_user in self.filled.items()]
         lines += [
             f"{column} missing where the user was not available, taken as 0: {counted(by_user)}"

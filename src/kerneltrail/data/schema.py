@@ -146,6 +146,12 @@ class Schema:
         optional = (self.action, self.availability, self.probability)
         return (*self.covariates, self.target, *(name for name in optional if name is not None))
 
+    @property
+    def roles(self) -> frozenset[str]:
+        """All columns that have a role."""
+        batch = () if self.batching.column is None else (self.batching.column,)
+        return frozenset((self.user, self.order, *self.values, *batch))
+
     def policy(self, column: str) -> Policy:
         """What happens to a missing value in that column."""
         return self.missing.get(column, "error")

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import csv
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,7 @@ import lazy_loader
 import numpy as np
 
 from kerneltrail.errors import DataError
-from kerneltrail.names import nearest
+from kerneltrail.names import nearest, shortened
 
 nw = lazy_loader.load("narwhals")
 """Loaded when somebody hands over something that may be a frame: an app sends numbers by name."""
@@ -58,16 +58,22 @@ class Table:
     def __contains__(self, name: object) -> bool:
         return name in self.columns
 
-    def column(self, name: str) -> list[Any]:
-        """A column by name; DataError with the nearest name if there is none."""
+    def column(self, name: str, taken: Collection[str] = ()) -> list[Any]:
+        """A column by name; DataError with the nearest name if there is none, but with none of those that are taken."""
         try:
             return self.columns[name]
         except KeyError:
-            raise DataError(f"{self.source} has no column {name!r}; {self._hint(name)}") from None
+            raise DataError(f"{self.source} has no column {name!r}; {self._hint(name, taken)}") from None
 
-    def _hint(self, name: str) -> str:
+    def _hint(self, name: str, taken: Collection[str]) -> str:
         other = _other_delimiter(self.names)
-        return nearest(name, self.names) if other is None else _with_delimiter(other)
+        if other is not None:
+            return _with_delimiter(other)
+        free = [each for each in self.names if each not in taken]
+        if len(free) == len(self.names):
+            return nearest(name, free)
+        others = "columns without another role are"
+        return nearest(name, free, others) if free else f"each of its columns has another role: {shortened(self.names)}"
 
     def place(self, row: int) -> str:
         """Where a row stands, for messages: rows count from 1, lines as an editor shows them."""

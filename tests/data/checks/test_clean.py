@@ -39,6 +39,7 @@ def test_the_shipped_example(tmp_path: Path) -> None:
         )  # fmt: skip
         check = cohort.check(path)
         expected = ["few-users"] if path.name == "new.csv" else []  # four of them are few to learn from
+        expected.append("missing")  # a note on rows that are left out
         assert [finding.code for finding in check.findings] == expected, str(check)
         assert cohort.check(path, pilot=None).columns == check.columns
 
@@ -82,7 +83,7 @@ def test_fitbit_by_the_hour() -> None:
         path, user="user", order="time", target="log_steps", covariates=["hour", "log_steps_prev_hour", "weekday"],
         batch_size=40, missing="drop",
     )  # fmt: skip
-    assert found(cohort.check(path)) == {"note zeros": {"log_steps"}}
+    assert found(cohort.check(path)) == {"note zeros": {"log_steps"}, "note missing": {"log_steps_prev_hour"}}
 
 
 @pytest.mark.skipif(not HEARTSTEPS.is_dir(), reason=f"the HeartSteps tables are not at {HEARTSTEPS}")

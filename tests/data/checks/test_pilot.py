@@ -52,6 +52,26 @@ def test_another_unit_is_named_with_both_ranges_and_what_it_may_be() -> None:
     assert column.pilot == known().range("temp")
 
 
+def test_what_was_warned_of_is_not_called_not_found() -> None:
+    look_for = "users in another unit"
+    assert look_for in check_table(PILOT.schema, NEW, pilot=known()).fine
+    rows = {**NEW, "temp": [1.8 * value + 32.0 for value in NEW["temp"]]}
+    check = check_table(PILOT.schema, rows, pilot=known())
+    assert "same unit?" in one(check, "pilot-range").advice
+    assert look_for not in check.fine
+    assert look_for not in " ".join(str(check).split())
+
+
+def test_what_happens_to_rows_of_new_users_that_lack_a_value_is_said() -> None:
+    schema = replace(PILOT.schema, missing={"mood": "drop", "temp": 12.0})
+    check = check_table(schema, put(put(NEW, "mood", (3, 9), None), "temp", [70], None), pilot=known())
+    found = one(check, "missing")
+    assert (found.severity, found.rows, check.rows) == ("note", (3, 9, 70), 478)
+    assert found.message == "values are missing: 'temp' in 1 row (0.2 %) and 'mood' in 2 rows (0.4 %)"
+    assert found.advice == "Rows without 'mood' are left out. 'temp' is filled in with 12 there."
+    assert "missing values" not in check.fine
+
+
 def test_one_user_in_another_unit_is_named() -> None:
     rows = {
         **NEW,
@@ -113,3 +133,58 @@ def test_conversions_come_in_pairs_that_undo_each_other(words: str, convert: Any
 def test_a_pilot_without_rows_has_no_quantiles() -> None:
     empty = replace(PILOT.raw[0], X=np.empty((0, 3)), y=np.empty(0), ends=(), action=None, order=None, index=None)
     assert quantiles_of_columns(PILOT.schema, [empty]) == {}
+
+
+def places(shares: tuple[str, ...] = ("work", "home", "other", "other")) -> Cohort:
+    count = len(study()["who"])
+    return Cohort.from_table(
+        {**study(), "pulse": [shares[i % len(shares)] for i in range(count)]},
+        user="who",
+        order="when",
+        target="mood",
+        covariates=ROLES["covariates"],
+        batch_size=20,
+        categorical={"pulse": ("home", "work", "other")},
+    )
+
+
+def test_the_usual_level_is_the_one_with_most_rows() -> None:
+    assert known(places()).usual("pulse") == 2.0
+    assert known(places(("work", "home", "home"))).usual("pulse") == 0.0
+    assert known(places(("work", "home"))).usual("pulse") == 0.0  # the first of two alike
+    assert known(places()).levels["pulse"] == {"home": 120, "work": 120, "other": 240}
+    assert known(places()).usual("temp") == np.median(np.concatenate([user.X[:, 1] for user in places().raw]))
+
+
+@pytest.mark.parametrize(
+    "kept", [None, {}, {"pulse": [0.5]}, {"pulse": {"gym": 3}}, {"pulse": {"home": 1, "work": "x", "other": 2}}]
+)
+def test_of_an_older_model_the_usual_level_is_the_middle_one_and_never_between_two(kept: Any) -> None:
+    older = known(places(), columns=kept)
+    assert older.usual("pulse") == 1.0
+    two = replace(older, schema=replace(older.schema, levels={"pulse": ("home", "work")}))
+    assert two.usual("pulse") in (0.0, 1.0)
+    assert older.range("pulse") is None
+
+
+def test_a_level_that_the_model_does_not_know_is_named_and_its_rows_are_left_out() -> None:
+    schema = replace(places().schema, missing={"pulse": "drop"})
+    new = {**NEW, "pulse": ["gym" if i in (2, 60) else "home" for i in range(480)]}
+    check = check_table(schema, new, pilot=known(places()))
+    found = one(check, "level")
+    assert (found.severity, found.columns, found.users, found.rows) == (
+        "warning", ("pulse",), ("new-1", "new-2"), (3, 61)
+    )  # fmt: skip
+    assert found.message == (
+        "covariate 'pulse' is 'gym' in rows 3 and 61, which is not one of its levels; they are home, work, other "
+        "(2 rows of users 'new-1' and 'new-2')"
+    )
+    assert (check.rows, check.of("error")) == (478, ())
+    cohort = Cohort.from_schema(schema, new, skip_refused=True)
+    assert one(cohort.check(new, pilot=known(places())), "level") == found
+    assert (
+        "levels that the model does not know"
+        in check_table(schema, {**new, "pulse": ["home", "work"] * 240}, pilot=known(places())).fine
+    )
+    as_pilot = check_table(schema, new)  # a fit refuses a level that was not declared
+    assert [finding.users for finding in as_pilot.of("error")] == [("new-1",), ("new-2",)]

@@ -15,7 +15,7 @@ from kerneltrail.data.checks.inspection import Check, Inspection
 from kerneltrail.data.checks.pilot_summary import PilotSummary
 from kerneltrail.data.checks.rows import Rows
 from kerneltrail.data.checks.summaries import summaries
-from kerneltrail.data.intake import read_users
+from kerneltrail.data.intake import dropping_levels, read_users
 from kerneltrail.data.intake_report import IntakeReport
 from kerneltrail.data.schema import Schema
 from kerneltrail.data.table import read_table
@@ -56,7 +56,8 @@ def check(
         rows, source = Rows.from_users(schema, cohort.raw), "the cohort"
     else:
         source_table = read_table(table, delimiter=schema.delimiter, decimal=schema.decimal)
-        rows, source = Rows.from_table(schema, source_table), source_table.source
+        unknown = [each.column for each in cohort.report.unknown]
+        rows, source = Rows.from_table(schema, source_table, drop_levels=unknown), source_table.source
         names = {user.name for user in cohort.raw}
         if not names <= set(rows.groups):
             raise DataError(
@@ -80,8 +81,10 @@ def check_table(
     """
     source_table = read_table(table, delimiter=schema.delimiter, decimal=schema.decimal)
     dropped = {name: "drop" for name in schema.values if schema.policy(name) == "error"}
-    users, report = read_users(replace(schema, missing={**schema.missing, **dropped}), source_table, skip_refused=True)
-    rows = Rows.from_table(schema, source_table)
+    lenient = replace(schema, missing={**schema.missing, **dropped})
+    drop_levels = () if pilot is None else dropping_levels(schema)  # a fit refuses a level that was not declared
+    users, report = read_users(lenient, source_table, skip_refused=True, drop_levels=drop_levels)
+    rows = Rows.from_table(schema, source_table, drop_levels=drop_levels)
     return _checked(Inspection(schema, users, report, rows, pilot, tuple(candidates)), source_table.source)
 
 
@@ -94,12 +97,13 @@ def against_pilot(cohort: _Cohort, known: PilotSummary) -> tuple[Finding, ...]:
 
 def _checked(data: Inspection, source: str) -> DataCheck:
     findings: list[Finding] = []
-    fine: list[str] = []
+    silent: list[Check] = []
     for step in CHECKS if data.pilot is None else (*pilot.CHECKS, *CHECKS):
         if step.applies(data):
             results = list(step.run(data))
             findings += results
-            fine += [] if results else [step.label]
+            silent += [] if results else [step]
+    codes = {finding.code for finding in findings}
     findings.sort(key=lambda finding: SEVERITIES.index(finding.severity))
     return DataCheck(
         source=source,
@@ -111,7 +115,7 @@ def _checked(data: Inspection, source: str) -> DataCheck:
         columns=summaries(data),
         times=clock.time_summary(data),
         findings=tuple(findings),
-        fine=tuple(fine),
+        fine=tuple(step.label for step in silent if not codes & set(step.told)),
     )
 
 

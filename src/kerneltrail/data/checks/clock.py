@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from itertools import pairwise
 
 import numpy as np
 
 from kerneltrail.data.checks.findings import Finding, TimeSummary
 from kerneltrail.data.checks.inspection import Check, Inspection
-from kerneltrail.data.checks.rows import who
+from kerneltrail.data.checks.rows import Index, who
 from kerneltrail.data.checks.values import rows_of
 from kerneltrail.kernels import Array
 from kerneltrail.kernels.phrases import number, singular
@@ -36,21 +36,28 @@ def span(seconds: float) -> str:
     return f"{shown} {singular(unit) if shown == '1' else unit}"
 
 
-def _steps(data: Inspection) -> dict[str, Array]:
-    """Seconds between a user's neighbouring rows, by user; equal times are not counted."""
+def _kept(data: Inspection) -> dict[str, Index]:
+    """Each user's rows that are not left out for a missing value: a night that is left out is a gap."""
+    groups = {name: index[data.kept[index]] for name, index in data.rows.groups.items()}
+    return {name: index for name, index in groups.items() if len(index)}
+
+
+def _steps(data: Inspection, groups: Mapping[str, Index]) -> dict[str, Array]:
+    """Seconds between neighbouring rows, by user; equal times are not counted."""
     if data.seconds is None:
         return {}
-    steps = {name: np.diff(data.seconds[index]) for name, index in data.rows.groups.items()}
+    steps = {name: np.diff(data.seconds[index]) for name, index in groups.items()}
     return {name: lengths[lengths > 0.0] for name, lengths in steps.items() if (lengths > 0.0).any()}
 
 
 def time_summary(data: Inspection) -> TimeSummary | None:
-    """When the rows were."""
-    if data.times is None:
+    """When the rows were that are kept."""
+    if data.times is None or not data.kept.any():
         return None
     times, kind = data.times
+    times = times[data.kept]
     first, last = (str(time)[:16].replace("T", " ") for time in (times.min(), times.max()))
-    steps = _steps(data)
+    steps = _steps(data, _kept(data))
     if not steps:
         return TimeSummary(kind, first, last)
     user = max(steps, key=lambda name: steps[name].max())
@@ -79,8 +86,9 @@ def far_times(data: Inspection) -> Iterator[Finding]:
 
 
 def gaps(data: Inspection) -> Iterator[Finding]:
-    """Long times without a row."""
-    steps = _steps(data)
+    """Long times without a row that is kept."""
+    groups = _kept(data)
+    steps = _steps(data, groups)
     if data.seconds is None or not steps:
         return
     usual = float(np.quantile(np.concatenate(list(steps.values())), 0.9))
@@ -88,19 +96,23 @@ def gaps(data: Inspection) -> Iterator[Finding]:
     longest = {name: gap for name, gap in longest.items() if gap < _YEARS}
     if longest:
         users = tuple(sorted(longest, key=lambda name: -longest[name]))
-        index = data.rows.groups[users[0]]
-        before = int(index[int(np.argmax(np.diff(data.seconds[index]))) + 1])
+        index = groups[users[0]]
+        last, before = map(int, index[int(np.argmax(np.diff(data.seconds[index]))) :][:2])
+        every = data.rows.groups[users[0]].tolist()
+        within = every.index(before) - every.index(last) - 1
         message = (
             f"{who(users)} {'has a gap' if len(users) == 1 else 'have gaps'} in time of more than {span(_LONG * usual)}"
         )
         message += f"; the longest is {span(longest[users[0]])}, before {data.rows.where([before])}"
+        left_out = f"{rows_of(within)} in between {'is' if within == 1 else 'are'} left out"
+        message += f"; {left_out} for a missing value" if within else ""
         advice = "What held before a gap may not hold after it. A second period of a study can be a user of its own."
         yield Finding("note", "gap", (data.schema.order,), users, data.rows.numbered([before]), message, advice)
 
 
 def rates(data: Inspection) -> Iterator[Finding]:
     """Users with rows that come much more often, or more seldom, than those of others."""
-    steps = {name: lengths for name, lengths in _steps(data).items() if len(lengths) > 4}
+    steps = {name: lengths for name, lengths in _steps(data, _kept(data)).items() if len(lengths) > 4}
     if len(steps) < 3:
         return
     medians = {name: float(np.median(lengths)) for name, lengths in steps.items()}
@@ -117,7 +129,7 @@ def rates(data: Inspection) -> Iterator[Finding]:
 
 def irregular(data: Inspection) -> Iterator[Finding]:
     """Rows off the grid, where nearly all come at equal times from each other."""
-    steps = np.concatenate(list(_steps(data).values()) or [np.empty(0)])
+    steps = np.concatenate(list(_steps(data, data.rows.groups).values()) or [np.empty(0)])
     if data.seconds is None or len(steps) < 20:
         return
     lengths, counts = np.unique(np.round(steps), return_counts=True)
@@ -171,7 +183,7 @@ def _tells_time(data: Inspection) -> bool:
 CHECKS = (
     Check("rows out of time order", unsorted),
     Check("times years from all others", far_times, _tells_time),
-    Check("long gaps in time", gaps, _tells_time),
+    Check("long gaps in time", gaps, _tells_time, told=("far-time",)),
     Check("users with another rate of rows", rates, _tells_time),
     Check("irregular times", irregular, _tells_time),
 )

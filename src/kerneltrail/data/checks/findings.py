@@ -88,7 +88,7 @@ class ColumnSummary:
 
 @dataclass(frozen=True)
 class TimeSummary:
-    """When the rows were, where the order column tells the time.
+    """When the rows were that are kept, where the order column tells the time.
 
     Attributes:
         kind: what the column holds, such as ``times`` or ``seconds since 1970``.

@@ -101,6 +101,15 @@ class Inspection:
         return bool(len(steps)) and float(np.mean(steps < 0.0)) < _FALLING
 
     @cached_property
+    def kept(self) -> NDArray[np.bool_]:
+        """Rows that are not left out for a missing value."""
+        lacking = np.zeros(self.rows.count, np.bool_)
+        for name in self.schema.values:
+            if self.schema.policy(name) in ("drop", "error") and self.rows.table is not None:
+                lacking |= np.isnan(self.rows.values[name])
+        return ~lacking
+
+    @cached_property
     def times(self) -> tuple[NDArray[np.generic], str] | None:
         """Times of the rows, and what the order column holds; None where it does not tell the time."""
         return None if self.rows.order is None else clock(self.rows.order)
@@ -155,8 +164,10 @@ class Check:
         label: what, in a few words, for the list of what was not found.
         run: gives findings, none if all is fine.
         applies: whether there is anything to look at.
+        told: findings of other checks, by their code, after which nobody can say that it was not found.
     """
 
     label: str
     run: Callable[[Inspection], Iterator[Finding]]
     applies: Callable[[Inspection], bool] = lambda data: True
+    told: tuple[str, ...] = ()

@@ -14,17 +14,26 @@ from kerneltrail.data.schema import Schema
 from kerneltrail.data.user import User
 
 
-def quantiles_of_columns(schema: Schema, users: Sequence[User]) -> dict[str, list[float]]:
-    """Quantiles (`QUANTILES`) of target and covariates over users in data units, by column; levels have none."""
+def quantiles_of_columns(schema: Schema, users: Sequence[User]) -> dict[str, list[float] | dict[str, int]]:
+    """Of target and covariates over users in data units, by column: quantiles (`QUANTILES`), or rows by level."""
     if not any(user.rows for user in users):
         return {}
     columns = {name: np.concatenate([user.X[:, i] for user in users]) for i, name in enumerate(schema.covariates)}
     columns[schema.target] = np.concatenate([user.y for user in users])
-    with np.errstate(all="ignore"):  # differences of huge numbers overflow; such a column says nothing
-        quantiles = {
-            name: np.quantile(values, QUANTILES) for name, values in columns.items() if name not in schema.levels
-        }
-    return {name: values.tolist() for name, values in quantiles.items() if np.isfinite(values).all()}
+    kept: dict[str, list[float] | dict[str, int]] = {}
+    for name, values in columns.items():
+        if name in schema.levels:
+            kept[name] = {level: int(np.sum(values == code)) for code, level in enumerate(schema.levels[name])}
+            continue
+        with np.errstate(all="ignore"):  # differences of huge numbers overflow; such a column says nothing
+            quantiles = np.quantile(values, QUANTILES)
+        if np.isfinite(quantiles).all():
+            kept[name] = quantiles.tolist()
+    return kept
+
+
+def _whole(values: Mapping[str, Any]) -> bool:
+    return all(isinstance(value, int) for value in values.values())
 
 
 @dataclass(frozen=True)
@@ -36,18 +45,21 @@ class PilotSummary:
         names: of the users.
         quantiles: of their columns, at `QUANTILES`; of an older model only smallest and largest value, if those.
         digests: of their rows, by name; none of an older model.
+        levels: rows by level, of their categorical columns; none of an older model.
     """
 
     schema: Schema
     names: tuple[str, ...]
     quantiles: Mapping[str, tuple[float, ...]] = field(default_factory=FrozenDict)
     digests: Mapping[str, str] = field(default_factory=FrozenDict)
+    levels: Mapping[str, Mapping[str, int]] = field(default_factory=FrozenDict)
 
     @classmethod
     def of(cls, schema: Schema, names: Sequence[str], provenance: Mapping[str, Any]) -> PilotSummary:
         """From what a model's file says; files of before do not say all of it."""
         stored, digests = provenance.get("columns"), provenance.get("rows")
         quantiles: dict[str, tuple[float, ...]] = {}
+        levels: dict[str, FrozenDict[int]] = {}
         if schema.scaler is not None and schema.scaling == "group":
             scaler = schema.scaler
             ranges = zip(scaler.covariates, scaler.low, scaler.high, strict=True)
@@ -55,6 +67,8 @@ class PilotSummary:
         for name, values in stored.items() if isinstance(stored, Mapping) else ():
             if isinstance(values, list) and len(values) == len(QUANTILES) and np.all(np.isfinite(values)):
                 quantiles[name] = tuple(map(float, values))
+            elif isinstance(values, Mapping) and tuple(values) == schema.levels.get(name) and _whole(values):
+                levels[name] = FrozenDict(values)
         return cls(
             schema,
             tuple(names),
@@ -62,6 +76,7 @@ class PilotSummary:
             FrozenDict(
                 {str(name): str(digest) for name, digest in digests.items()} if isinstance(digests, Mapping) else {}
             ),
+            FrozenDict(levels),
         )
 
     def range(self, column: str) -> tuple[float, float] | None:
@@ -70,7 +85,15 @@ class PilotSummary:
         return None if values is None else (values[0], values[-1])
 
     def usual(self, column: str) -> float:
-        """The pilot users' median; the middle of what is known of them in an older model, or of the scaled range."""
+        """What is usual among the pilot users, in data units.
+
+        Of numbers their median; the middle of what is known of them in an older model, or of the scaled range. Of a
+        categorical column the code of the level with most rows; of an older model, which kept none, of the middle one.
+        """
+        levels = self.schema.levels.get(column)
+        if levels is not None:
+            rows = self.levels.get(column)
+            return float(round((len(levels) - 1) / 2) if rows is None else np.argmax(list(rows.values())))
         values = self.quantiles.get(column)
         if values is not None:
             return float(np.median(values))  # the quantiles lie evenly around it

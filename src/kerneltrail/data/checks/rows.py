@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -39,9 +39,9 @@ class Rows:
     table: Table | None = None
 
     @classmethod
-    def from_table(cls, schema: Schema, table: Table) -> Rows:
-        """The rows of a table."""
-        columns = read_columns(schema, table)
+    def from_table(cls, schema: Schema, table: Table, *, drop_levels: Collection[str] = ()) -> Rows:
+        """The rows of a table; as in `read_users`, those with an unknown level in some columns are not wanted."""
+        columns = read_columns(schema, table, drop_levels=drop_levels)
         wanted = np.flatnonzero(columns.wanted)
         position = {int(row): i for i, row in enumerate(wanted)}
         groups = {

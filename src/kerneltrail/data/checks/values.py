@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
@@ -41,9 +41,9 @@ def rows_of(count: int) -> str:
 
 
 def missing(data: Inspection) -> Iterator[Finding]:
-    """Columns with missing values: those that a fit would refuse, and those that cost many rows or much of a user.
+    """Columns with missing values: those that a fit would refuse, those that cost many rows or much of a user, others.
 
-    Columns that are missing in the same rows are told together.
+    Columns that are missing in the same rows are told together. Of all it is said what happens to these rows.
     """
     rows, schema = data.rows, data.schema
     together: dict[tuple[bytes, bool], list[str]] = {}
@@ -65,8 +65,8 @@ def missing(data: Inspection) -> Iterator[Finding]:
             yield Finding("warning", "missing", tuple(names), users, numbers, message, advice)
         elif share > _OFTEN_MISSING:
             advice = (
-                "All these rows are left out or filled. If the column can be spared, leave it out instead; and ask why "
-                "it is missing: what is left may not be typical."
+                f"{_handled(data, names)} If the column can be spared, leave it out instead; and ask why it is "
+                "missing: what is left may not be typical."
             )
             yield Finding("note", "missing", tuple(names), users, numbers, message, advice)
         else:
@@ -75,14 +75,61 @@ def missing(data: Inspection) -> Iterator[Finding]:
         if users:
             which = f"column {names[0]!r} is" if len(names) == 1 else f"columns {listing(map(repr, names))} are"
             message = f"{which} missing in most rows of {who(users)}"
-            advice = "Little is left there. Did the device or the form lack it?"
+            advice = f"{_handled(data, names)} Little is left there. Did the device or the form lack it?"
             yield Finding("note", "missing", tuple(names), users, (), message, advice)
+    yield from _seldom_missing(data, sparse.get((), []))
+
+
+def _seldom_missing(data: Inspection, names: list[str]) -> Iterator[Finding]:
+    """What is missing here and there; of users without their table what was dropped and filled when they were read."""
+    rows = data.rows
+    counts = {name: int(np.isnan(rows.values[name]).sum()) for name in names}
+    shares = {name: f" ({percent(count / rows.count)})" for name, count in counts.items()}
+    if rows.table is None:
+        by_column = {**data.report.dropped, **data.report.filled}
+        counts = {name: sum(by_user.values()) for name, by_user in by_column.items()}
+    if counts:
+        each = [f"{name!r} in {rows_of(count)}{shares.get(name, '')}" for name, count in counts.items()]
+        gaps = np.flatnonzero(np.any([np.isnan(rows.values[name]) for name in names], axis=0)) if names else ()
+        message = f"values are missing: {listing(each)}"
+        users, numbers = rows.users_of(gaps), rows.numbered(gaps)
+        yield Finding("note", "missing", tuple(counts), users, numbers, message, _handled(data, list(counts)))
+
+
+def _handled(data: Inspection, names: Sequence[str]) -> str:
+    """What happens to rows in which columns are missing, in sentences."""
+    policies = {name: data.schema.policy(name) for name in names}
+    said = []
+    if dropped := [name for name, policy in policies.items() if policy in ("drop", "error")]:
+        said.append(f"Rows without {listing(map(repr, dropped), 'or')} are left out{_in_all(data, dropped)}.")
+    for name, policy in policies.items():
+        if name not in dropped:
+            value = repr(policy) if isinstance(policy, str) else number(policy)
+            said.append(f"{name!r} is filled in with {value} there.")
+    return " ".join(said)
+
+
+def _in_all(data: Inspection, names: Sequence[str]) -> str:
+    """How many rows lack one of several columns."""
+    if len(names) < 2 or data.rows.table is None:
+        return ""
+    gaps = np.any([np.isnan(data.rows.values[name]) for name in names], axis=0)
+    return f", {int(gaps.sum())} of {rows_of(data.rows.count)} in all"
 
 
 def _mostly_missing(data: Inspection, name: str) -> tuple[str, ...]:
     """Users of whom most values of a column are missing."""
     values, groups = data.rows.values[name], data.rows.groups
     return tuple(user for user, index in groups.items() if len(index) > 4 and np.isnan(values[index]).mean() > 0.5)
+
+
+def unknown_levels(data: Inspection) -> Iterator[Finding]:
+    """Levels that a model does not know."""
+    for each in data.report.unknown:
+        count, users = len(each.rows), tuple(each.users)
+        message = f"covariate {each} ({rows_of(count)} of {who(users)})"
+        advice = f"{'This row is' if count == 1 else 'These rows are'} left out. Is it another word for a known one?"
+        yield Finding("warning", "level", (each.column,), users, each.rows, message, advice)
 
 
 def constant(data: Inspection) -> Iterator[Finding]:
@@ -250,8 +297,9 @@ def _zero(value: float) -> str:
 
 CHECKS = (
     Check("missing values", missing),
+    Check("levels that the model does not know", unknown_levels, lambda data: bool(data.pilot and data.schema.levels)),
     Check("constant columns", constant),
-    Check("codes for missing values", sentinels),
+    Check("codes for missing values", sentinels, told=("far",)),
     Check("values far from the rest", strays),
     Check("counts with a long tail", counts),
     Check("zeros or a limit in the target", piles),
