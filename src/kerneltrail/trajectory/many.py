@@ -80,7 +80,7 @@ def _by_user(model: LearntGraph, rows: Any) -> Mapping[str, Any]:
     table = named.table
     places: dict[str, list[int]] = {}
     for i, user in enumerate(table.column(column)):
-        if user is None:
+        if user is None or not text_of(user):
             raise DataError(f"column {column!r} is missing in {table.place(i)}: nobody knows whose row that is")
         places.setdefault(text_of(user), []).append(i)
     return {

@@ -18,6 +18,11 @@ from kerneltrail.trajectory.effects import Effect
 from kerneltrail.trajectory.model import TrajectoryModel
 from kerneltrail.trajectory.treatment import TreatmentEffect
 
+DOTS = (
+    "A filled dot: it is clear on which side of 0 it lies. A hollow one whose line does not reach 0 probably lies "
+    "there, but that is not clear yet."
+)
+"""How dots are read."""
 MOST = 40
 """Users drawn below one another; the table has all of them."""
 
@@ -40,8 +45,8 @@ def effects_section(model: TrajectoryModel, users: Sequence[UserView]) -> Sectio
             lambda width: forest(names, panels, width=width),
             f"For each user, how much {schema.label(schema.target)} changes with "
             f"{listing(map(schema.label, model.covariates))}, with 90 % intervals.",
-            "How much the target changes with each covariate, after the user's last batch, with 90 % intervals. A "
-            "filled dot: it is clear on which side of 0 it lies. Lines and trends run from low to high values (the "
+            "How much the target changes with each covariate, after the user's last batch, with 90 % intervals. "
+            f"{DOTS} Lines and trends run from low to high values (the "
             "10th and the 90th percentile of the user's rows), levels from the first to the second, all else from "
             f"where the effect is least to where it is greatest.{_some(shown, known)}",
             broad=len(panels) > 1,
@@ -66,8 +71,8 @@ def pilot_picture(model: TrajectoryModel) -> Picture | None:
         lambda width: forest(names, panels, width=width),
         f"For each pilot user, how much {schema.label(schema.target)} changes with "
         f"{listing(map(schema.label, model.covariates))}, with 90 % intervals.",
-        "The pilot users, each under the kernel in which it ends: how much the target changes, with 90 % intervals. A "
-        "filled dot: it is clear on which side of 0 it lies. Lines and trends run over the middle 80 % of all pilot "
+        "The pilot users, each under the kernel in which it ends: how much the target changes, with 90 % intervals. "
+        f"{DOTS} Lines and trends run over the middle 80 % of all pilot "
         f"users' rows.{_some(names, model.users)}",
         broad=len(panels) > 1,
     )
@@ -95,8 +100,7 @@ def treatment_section(model: TrajectoryModel, users: Sequence[UserView]) -> Sect
             lambda width: forest([_name(one) for one, _ in shown], [panel], width=width),
             f"For each user, what {terms.action} adds to {terms.target} on average, with a 90 % interval.",
             f"What {terms.action} adds to {terms.target}, on average over the contexts of a user's newest rows, with "
-            "its 90 % interval, and at the right the probability that it is above 0. A filled dot: it is clear on "
-            f"which side of 0 it lies.{_some(shown, known)} How it differs between situations is shown user by user.",
+            "its 90 % interval, and at the right the probability that it is above 0. {DOTS}{_some(shown, known)} How it differs between situations is shown user by user.",
         ),
         Expert("How this was estimated", [Paragraph(_coding(model))]),
     ]
