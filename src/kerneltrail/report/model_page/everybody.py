@@ -100,7 +100,8 @@ def treatment_section(model: TrajectoryModel, users: Sequence[UserView]) -> Sect
             lambda width: forest([_name(one) for one, _ in shown], [panel], width=width),
             f"For each user, what {terms.action} adds to {terms.target} on average, with a 90 % interval.",
             f"What {terms.action} adds to {terms.target}, on average over the contexts of a user's newest rows, with "
-            "its 90 % interval, and at the right the probability that it is above 0. {DOTS}{_some(shown, known)} How it differs between situations is shown user by user.",
+            "its 90 % interval, and at the right the probability that it is above 0. "
+            f"{DOTS}{_some(shown, known)} How it differs between situations is shown user by user.",
         ),
         Expert("How this was estimated", [Paragraph(_coding(model))]),
     ]
