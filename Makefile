@@ -16,10 +16,11 @@ $(STAMP): pyproject.toml constraints.txt
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev]'
 	@touch $@
 
-# Compiled once, kept on disk.
+# Compiled once for each version of the code, kept on disk. Two processes that compile at the same time may keep
+# code that differs in a last bit, so it is done before any test.
 compiled: $(COMPILED)
 
-$(COMPILED): $(STAMP)
+$(COMPILED): $(STAMP) $(wildcard src/kerneltrail/gp/*.py src/kerneltrail/gp/*/*.py src/kerneltrail/kernels/*.py)
 	$(BIN)/python -m kerneltrail.gp.compilation
 	@touch $@
 
