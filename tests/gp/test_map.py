@@ -12,6 +12,7 @@ from kerneltrail.errors import DataError, KernelError
 from kerneltrail.gp import LinearBlock, find_map, find_map_path, log_evidence
 from kerneltrail.gp.map import MapResult
 from kerneltrail.gp.numerics import LEAST_CURVATURE
+from kerneltrail.gp.starts import spread_points
 from kerneltrail.kernels import Hyperparameters, Priors, layout_of, parse
 
 PRIORS = Priors.synthetic()
@@ -315,3 +316,13 @@ def test_hyperparameters_are_recovered_where_the_rows_say_enough():
     # Standard errors: 0.25·sqrt(2/400) = 0.018 and 0.5/(2·sqrt(400)) = 0.0125; five of them.
     assert found["noise"] == pytest.approx(0.25, abs=0.09)
     assert found["LIN[x].location"] == pytest.approx(0.1, abs=0.065)
+
+
+def test_points_that_were_drawn_before_serve_as_those_that_are_drawn():
+    user, composition = user_of("LIN[x] + PER[x]"), parse("LIN[x] + PER[x]")
+    given = find_map(user, composition, PRIORS, starts=1, screen=8, points=spread_points(composition, rng(4), 8))
+    drawn = find_map(user, composition, PRIORS, starts=1, screen=8, rng=rng(4))
+    assert given.hyperparameters == drawn.hyperparameters
+    assert given.log_posterior == drawn.log_posterior
+    other = find_map(user, composition, PRIORS, starts=1, screen=8, points=spread_points(composition, rng(5), 8))
+    assert not np.array_equal(other.ends, given.ends)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from kerneltrail.errors import NumericalError
-from kerneltrail.gp.numerics import RESOLUTION, factorise, root, solve_lower, solve_upper
+from kerneltrail.gp.numerics import RESOLUTION, factorise, half, root, solve_lower, solve_upper
 
 
 def definite(n, seed=0):
@@ -91,3 +91,17 @@ def test_root_of_singular_and_of_indefinite_covariances():
         root(np.diag([1.0, -0.1]), what="the prior")
     # A difference of large matrices has eigenvalues below zero by rounding.
     np.testing.assert_array_equal(root(np.diag([1.0, -1e-8]), what="the prior", scale=1e3)[:, 0], 0.0)
+
+
+@pytest.mark.parametrize("weights", [(1.0, 2.0, 0.5), (1.0, 0.0, 0.5), (0.0, 0.0, 0.0)])
+def test_half_of_a_covariance_times_itself_is_the_covariance_also_where_it_is_singular(weights):
+    turn = np.linalg.qr(np.random.default_rng(0).standard_normal((3, 3)))[0]
+    covariance = (turn * weights) @ turn.T
+    covariance = 0.5 * (covariance + covariance.T)
+    part = half(covariance, what="it")
+    np.testing.assert_allclose(part @ part.T, covariance, atol=1e-12)
+
+
+def test_half_of_what_is_no_covariance_is_refused():
+    with pytest.raises(NumericalError, match="the prior has a negative eigenvalue"):
+        half(np.diag([1.0, -1.0]), what="the prior")

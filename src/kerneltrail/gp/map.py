@@ -111,10 +111,11 @@ def find_map(
     composition: Composition,
     priors: Prior,
     *,
-    rng: np.random.Generator,
+    rng: np.random.Generator | None = None,
     batch: int | None = None,
     starts: int = 8,
     screen: int = 64,
+    points: Array | None = None,
     warm: Sequence[Hyperparameters | ArrayLike] = (),
     block: LinearBlock | None = None,
     method: Method = "auto",
@@ -127,11 +128,12 @@ def find_map(
         user: rows in time order.
         composition: the kernel.
         priors: over its hyperparameters.
-        rng: source of the starts that are drawn.
+        rng: source of the starts that are drawn; a fixed one if None.
         batch: how many batches count (from 1); all if None.
         starts: number of searches.
         screen: number of points evaluated to choose the starts from. Periods are spread evenly over their prior there,
             because the likelihood has a mode near every fraction and multiple of the true one.
+        points: `screen` points to choose from that were drawn before, whitened, (screen, k); drawn here if None.
         warm: further starts, e.g. the optimum of the batch before.
         block: linear block of a reward model, for all of the user's rows.
         method: how evidence is computed.
@@ -149,7 +151,8 @@ def find_map(
     chosen = np.empty((0, len(target.mean)))
     screened = 0
     if starts:
-        chosen = spread_points(composition, rng, max(screen, starts))
+        source = np.random.default_rng(0) if rng is None else rng
+        chosen = spread_points(composition, source, max(screen, starts)) if points is None else points
         if screen > starts:
             chosen, screened = chosen[best_apart(chosen, target.values(chosen)[:, -1], starts)], screen
     search = BatchSearch(target, accuracy)

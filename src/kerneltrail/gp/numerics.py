@@ -96,6 +96,14 @@ def _solve(lower: Array, right: Array, trans: int) -> Array:
     return solution
 
 
+def half(covariance: Array, *, what: str) -> Array:
+    """Any matrix whose product with its transpose is a covariance: the quicker of Cholesky's factor and `root`."""
+    try:
+        return np.asarray(np.linalg.cholesky(covariance))
+    except np.linalg.LinAlgError:  # singular, or no covariance, which `root` says
+        return root(covariance, what=what)
+
+
 def root(covariance: Array, *, what: str, scale: float = 0.0) -> Array:
     """A matrix R with R Rᵀ = covariance, for a covariance that may be singular.
 

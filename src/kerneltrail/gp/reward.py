@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from kerneltrail.data.arrays import finite_numbers
 from kerneltrail.data.assignment import Assignment
 from kerneltrail.errors import DataError
-from kerneltrail.gp.numerics import root
+from kerneltrail.gp.numerics import half
 from kerneltrail.gp.prediction import refuse_overflow
 
 Array = NDArray[np.float64]
@@ -53,7 +53,7 @@ class LinearBlock:
     @cached_property
     def weighted(self) -> Array:
         """B R with R Rᵀ = Σ: features whose plain inner product is the block's covariance, shape (n, q)."""
-        return self.features @ root(self.covariance, what=f"the prior of the linear block ({', '.join(self.names)})")
+        return self.features @ half(self.covariance, what=f"the prior of the linear block ({', '.join(self.names)})")
 
     def rows(self, count: int) -> LinearBlock:
         """The block for the first `count` rows."""

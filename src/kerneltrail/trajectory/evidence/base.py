@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol
 
 import numpy as np
@@ -19,7 +20,7 @@ from kerneltrail.data import User
 from kerneltrail.engines import Engine
 from kerneltrail.errors import TrajectoryError
 from kerneltrail.gp import LinearBlock
-from kerneltrail.kernels import Array
+from kerneltrail.kernels import Array, Composition
 from kerneltrail.registry import Registry, subclass_of
 from kerneltrail.trajectory.map_table import MapTable
 from kerneltrail.trajectory.sampler.urn import Paths
@@ -29,6 +30,18 @@ if TYPE_CHECKING:
 
 TOLERANCE = 1e-4
 """Error allowed in a log evidence of a followed user: far below what could change a choice."""
+
+
+SCREENED = 8
+"""Points of which the best is a start beside the optimum of the batch before."""
+
+
+@lru_cache(maxsize=4096)
+def _starts(composition: Composition, rows: int) -> Array:
+    """The points for so many rows: the same rows give the same answer, whenever they are shown."""
+    points = gp.starts.spread_points(composition, np.random.default_rng(rows), SCREENED)
+    points.setflags(write=False)
+    return points
 
 
 class Evidence(Protocol):
@@ -122,15 +135,14 @@ class PathEvidence(ABC):
     @classmethod
     def estimate(cls, node: Node, rows: User, block: LinearBlock | None, start: Array) -> NodeEstimate:
         """All rows of a followed user at one node, searched from `start`: Laplace's under the node's group."""
-        # Seeded by how much was seen: the same rows give the same answer, whenever they are shown.
         result = gp.find_map(
             rows,
             node.composition,
             node.group,
-            rng=np.random.default_rng(rows.rows),
             batch=rows.batches,
             starts=1,
-            screen=8,
+            screen=SCREENED,
+            points=_starts(node.composition, rows.rows),
             warm=[start],
             block=block,
             tol=TOLERANCE,
