@@ -45,6 +45,7 @@ def small_model(*, reward=None, allow_empty=False, settings=None, scaling="group
         walk="once",
         tails="normal",
         shape="none",
+        advancing="kept",
         alpha=0.7,
         keep=0.9,
         refine=100,

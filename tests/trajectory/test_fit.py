@@ -12,7 +12,8 @@ from kerneltrail.gp.population import PopulationMean, spread
 from kerneltrail.kernels import Composition, Pool, Priors, parse
 from kerneltrail.trajectory import EVIDENCES, Counts, State, TrajectoryError, Urn
 from kerneltrail.trajectory.candidates import FITTING
-from kerneltrail.trajectory.fit import SHARING, STEPS, fit
+from kerneltrail.trajectory.conclusion import SHARING, STEPS
+from kerneltrail.trajectory.fit import fit
 from kerneltrail.trajectory.map_table import MapTable
 from kerneltrail.trajectory.sampler.chains import SAMPLING
 from kerneltrail.trajectory.sampler.convergence import split_rhat

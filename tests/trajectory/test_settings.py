@@ -35,6 +35,7 @@ OTHER = Settings(
     walk="once",
     tails="robust",
     shape="none",
+    advancing="kept",
     refine=10,
     seed=4,
     maps=MapSettings(3, 5, 1e-5, 1e-4),

@@ -12,7 +12,7 @@ import numpy as np
 
 from kerneltrail.data.frames import UNNAMED
 from kerneltrail.gp.prediction import freedom_of
-from kerneltrail.kernels.phrases import capitalised, with_unit
+from kerneltrail.kernels.phrases import capitalised, listing, with_unit
 from kerneltrail.report.description import Description, Sentence
 from kerneltrail.report.terms import Terms, chance
 from kerneltrail.trajectory.graph import LearntGraph
@@ -42,7 +42,7 @@ def group_description(model: LearntGraph) -> Description:
     order = sorted(by_covariate, key=lambda name: (-_weight(by_covariate[name]), name))
     terms = Terms(model.schema)
     found = [Sentence(_sentence(name, by_covariate[name], terms), covariates=(name,)) for name in order]
-    more = (*_acting(model, terms), *_tails(model), *_shape(model, terms)) if found else ()
+    more = (*_acting(model, terms), *_left_out(model, terms), *_tails(model), *_shape(model, terms)) if found else ()
     return Description((*found, *map(Sentence, more)))
 
 
@@ -58,6 +58,18 @@ def _acting(model: LearntGraph, terms: Terms) -> list[str]:
         f"{terms.amount(abs(size), high - low)} in a usual context. People differ: the change for one of them lies "
         f"between {terms.between(low, high)} (90 % interval; probability {chance(float(change.positive[0]))} that "
         f"{terms.action} raises it)."
+    ]
+
+
+def _left_out(model: LearntGraph, terms: Terms) -> list[str]:
+    """What is not carried forward over covariates that move on, if kernels on them were left out."""
+    worth = model.diagnostics.advancing
+    if worth is None or worth.clear:
+        return []
+    over = listing(terms.called(name) for name in worth.covariates)
+    return [
+        f"Somebody's own ups and downs over {over} are not carried forward, only a steady rise or fall: what came next "
+        "for the pilot users was not predicted clearly better with them."
     ]
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
+from dataclasses import asdict
 from itertools import groupby
 from typing import Any
 
@@ -12,6 +13,7 @@ from markupsafe import Markup
 from kerneltrail.data import Scaler
 from kerneltrail.data.units import in_data_units
 from kerneltrail.kernels import Hyperparameters, Pool
+from kerneltrail.kernels.phrases import counted, listing
 from kerneltrail.report.description import Description, Sentence, describe_by_schema, noun_of
 from kerneltrail.report.graph_structure import Graph, wrapped
 from kerneltrail.report.group_words import group_description
@@ -22,6 +24,22 @@ from kerneltrail.trajectory.sampler.urn import ROOT, Counts, Paths
 
 NOTHING = "(noise alone)"
 """How the empty composition is written."""
+
+
+def advancing_text(model: TrajectoryModel) -> str:
+    """What became of kernels on covariates that move on (method (78)); empty where there was nothing to judge."""
+    worth = model.diagnostics.advancing
+    if worth is None:
+        return ""
+    labels = [model.schema.label(name) for name in worth.covariates]
+    names, move = listing(labels), "moves" if len(labels) == 1 else "move"
+    return (
+        f"Kernels that read {names} were {'kept' if worth.clear else 'left out'}: {names} {move} on from batch to "
+        "batch, so a kernel there has to reach beyond all rows that are seen. With such kernels the next rows of "
+        f"{counted(worth.users, 'pilot user')} are predicted {'better' if worth.gain > 0 else 'worse'}, by "
+        f"{abs(worth.gain):.3f} nats a row with a standard error of {worth.error:.3f}; they are kept where that is "
+        "better by more than one standard error."
+    )
 
 
 def name_of(pool: Pool, mask: int) -> str:
@@ -162,6 +180,7 @@ def model_json(model: TrajectoryModel) -> dict[str, Any]:
             "acceptance": dict(diagnostics.acceptance),
             "seconds": dict(diagnostics.seconds),
             "cut": dict(diagnostics.cut),
+            "advancing": diagnostics.advancing and asdict(diagnostics.advancing),
         },
         "provenance": dict(model.provenance),
     }

@@ -6,51 +6,35 @@ import os
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from functools import lru_cache
-from importlib.metadata import version
 from inspect import signature
 from typing import Any
 
-import numpy as np
-
 from kerneltrail import gp
 from kerneltrail.data import Cohort, User, default_priors
-from kerneltrail.data.checks import quantiles_of_columns
 from kerneltrail.data.columns import columns_of_numbers
 from kerneltrail.data.table import read_table
-from kerneltrail.engines import Engine, engine_for
+from kerneltrail.engines import engine_for
 from kerneltrail.errors import DataError
 from kerneltrail.gp import Reward
 from kerneltrail.gp.population import PopulationMean, centred_where_logged, spread
-from kerneltrail.kernels import Hyperparameters, Pool, Priors
+from kerneltrail.kernels import Pool, Priors
 from kerneltrail.names import nearest
 from kerneltrail.progress import Progress, reporting
 from kerneltrail.store.code import registered_code
 from kerneltrail.store.digest import code, digest
-from kerneltrail.trajectory import sampler
-from kerneltrail.trajectory.candidates import FITTING, Candidates, find_candidates
-from kerneltrail.trajectory.graph import Diagnostics
-from kerneltrail.trajectory.learnt_nodes import average_of, nodes_of
+from kerneltrail.trajectory.candidates import FITTING, find_candidates
+from kerneltrail.trajectory.conclusion import SHARING, Conclusion
 from kerneltrail.trajectory.map_table import MapTable, block_of
 from kerneltrail.trajectory.model import TrajectoryModel
-from kerneltrail.trajectory.outcomes import with_shape
-from kerneltrail.trajectory.pilot_effects import pilot_effects
-from kerneltrail.trajectory.sampler.chains import SAMPLING, Chain, ChainTarget, FitProgress, run_chains
+from kerneltrail.trajectory.sampler.chains import SAMPLING, ChainTarget, FitProgress, run_chains
 from kerneltrail.trajectory.sampler.checkpoint import Checkpoint
-from kerneltrail.trajectory.sampler.constant import stretched, whole_table
-from kerneltrail.trajectory.sampler.convergence import late_states, rhats, traces_of
-from kerneltrail.trajectory.sampler.joint import ALTERNATIVES, Joint, State, Structure, choose
-from kerneltrail.trajectory.sampler.urn import Counts, Paths, Urn
-from kerneltrail.trajectory.second_walk import walked_again
+from kerneltrail.trajectory.sampler.constant import whole_table
+from kerneltrail.trajectory.sampler.joint import Joint
+from kerneltrail.trajectory.sampler.urn import Urn
 from kerneltrail.trajectory.settings import Settings
-from kerneltrail.trajectory.sharing import Pilots, learn_together, what_all_share
-from kerneltrail.trajectory.tails import with_tails
 
-SHARING = "learning what users share"
 STAGES = (FITTING, SAMPLING, SHARING)
 """What a fit tells of, one after the other."""
-STEPS = 5
-"""Of the last stage, at most."""
 
 
 def fit(
@@ -145,51 +129,10 @@ def fit(
         fitted = time.perf_counter()
         chains = run_chains(target, runner, tell, keeper)
         sampling = time.perf_counter()
-        model = replace(_conclude(cohort, target, priors, reward, chains, found), mean=mean)
-        model = _with_shared(model, cohort, users, table, target, chains, runner, tell)
+        conclusion = Conclusion(cohort, users, table, priors, mean, reward, found, runner)
+        model = conclusion.model(target, chains, tell)
     seconds = {"fits": fitted - began, "chains": sampling - fitted, "sharing": time.perf_counter() - sampling}
     return replace(model, diagnostics=replace(model.diagnostics, seconds=seconds))
-
-
-def _with_shared(
-    model: TrajectoryModel,
-    cohort: Cohort,
-    users: tuple[User, ...],
-    table: MapTable,
-    target: ChainTarget,
-    chains: Sequence[Chain],
-    engine: Engine,
-    tell: Callable[[FitProgress], None],
-) -> TrajectoryModel:
-    """The model with what users share, learnt on the structure that was chosen; `users` are less its mean."""
-    settings, steps = model.settings, iter(range(STEPS))
-
-    def began(said: str) -> None:
-        tell(FitProgress(SHARING, next(steps), STEPS, said))
-
-    began("a function of each covariate")
-    if model.mean is not None and cohort.schema.scaling == "group":
-        mean = what_all_share(model.mean, cohort.users, curves=settings.mean == "smooth")
-        model, users = replace(model, mean=mean), tuple(mean.levelled(user) for user in cohort.users)
-    pilots = Pilots(
-        users,
-        tuple(
-            Hyperparameters(model.pool.composition(path[-1]), tuple(table.get(m, path[-1]).theta[-1]))
-            for m, path in enumerate(model.paths)
-        ),
-    )
-    if cohort.schema.scaler is not None:
-        began("how users differ")
-        if settings.sharing == "joint":
-            model, pilots = _shared(model, cohort.users, table, target, chains, engine)
-        began("how far out rows lie")
-        model, pilots = with_tails(model, pilots, cohort, table)
-        began("which outcomes there are")
-        model = with_shape(model, cohort)
-    began("effects of pilot users")
-    if model.mean is not None:  # the reward model has it by now
-        model = replace(model, mean=replace(model.mean, own=None))
-    return replace(model, pilot_effects=pilot_effects(model, pilots.users, [each.vector for each in pilots.fitted]))
 
 
 _TABLE = tuple(name for name in signature(Cohort.from_table).parameters if name != "rows")
@@ -260,91 +203,3 @@ def _check(cohort: Cohort, pool: Pool, reward: Reward | None) -> None:
             f"the pool reads {', '.join(missing)}, which the cohort does not have; its covariates are "
             f"{', '.join(cohort.covariates)}"
         )
-
-
-def _conclude(
-    cohort: Cohort,
-    target: ChainTarget,
-    priors: Priors,
-    reward: Reward | None,
-    chains: Sequence[Chain],
-    found: Candidates,
-) -> TrajectoryModel:
-    settings, table = target.settings, target.table
-    sweeps = len(chains[0].log_joint)
-    states, structures = _structures(target, chains)
-    chosen = structures[0]
-    acceptance = {}
-    for name in chains[0].info:
-        proposed, accepted, _ = np.sum([chain.info[name] for chain in chains], axis=0).tolist()
-        acceptance[name] = accepted / max(proposed, 1)
-    cut = {"kernels": float(found.cut), "share": found.share} if found.cut else {}
-    diagnostics = Diagnostics(sweeps, {}, {}, acceptance, {}, {}, cut)
-    names = tuple(user.name for user in table.users)
-    nodes = nodes_of(table, chosen.paths, names)
-    return TrajectoryModel(
-        cohort.schema,
-        table.pool,
-        priors,
-        settings,
-        names,
-        tuple(stretched(each, [user.batches for user in cohort.users]) for each in structures)
-        if settings.paths == "constant"
-        else structures,
-        nodes,
-        reward,
-        _agreeing(diagnostics, chains, chosen.paths),
-        {
-            "version": version("kerneltrail"),
-            "users": {user.name: user.fingerprint for user in cohort.users},
-            "rows": {user.name: user.rows_digest for user in cohort.users},
-            "columns": quantiles_of_columns(cohort.schema, cohort.raw),
-            "candidates": [table.pool.composition(mask).text for mask in target.candidates],
-            **({"evidence": dict(target.evidence.about)} if target.evidence.about else {}),
-        },
-        averaged=average_of(table, states, nodes, names) if settings.structure == "averaged" else None,
-    )
-
-
-def _agreeing(diagnostics: Diagnostics, chains: Sequence[Chain], paths: Paths) -> Diagnostics:
-    """Diagnostics with how far the chains agree with each other, and with the chosen paths."""
-    traces = traces_of(chains, paths)
-    late = {name: trace[:, diagnostics.sweeps // 2 :] for name, trace in traces.items()}  # the first half is warm-up
-    return replace(diagnostics, rhat=rhats(late), ess=sampler.sizes(late), traces=traces)
-
-
-def _shared(
-    model: TrajectoryModel,
-    users: Sequence[User],
-    table: MapTable,
-    target: ChainTarget,
-    chains: Sequence[Chain],
-    engine: Engine,
-) -> tuple[TrajectoryModel, Pilots]:
-    """The model with what pilot users share, whose steps are counted again under that where the settings say so."""
-    shared, pilots = learn_together(model, users, table)
-    paths = walked_again(shared, users, table, engine) if model.settings.walks_again else model.paths
-    if paths == model.paths:
-        return shared, pilots
-    codes = target.book.encode(paths)
-    visits = sum(np.array_equal(state.codes(target.book), codes) for state in late_states(chains))
-    nodes = nodes_of(table, paths, model.users)
-    structure = Structure(paths, target.rescore(paths)[0], len(nodes), Counts.of(paths).edges, visits)
-    others = [each for each in model.structures if each.graph != structure.graph]
-    walked = replace(
-        model,
-        structures=(structure, *others[:ALTERNATIVES]),
-        nodes=nodes,
-        # Chains are judged by what they chose themselves, which is also when they stop.
-        diagnostics=replace(model.diagnostics, traces=traces_of(chains, paths)),
-    )
-    return learn_together(walked, users, table)
-
-
-def _structures(target: ChainTarget, chains: Sequence[Chain]) -> tuple[list[State], tuple[Structure, ...]]:
-    """The states of the later half of the sweeps; and of their structures the chosen one, then the alternatives."""
-    settings = target.settings
-    rescored = lru_cache(maxsize=None)(target.rescore)
-    states = late_states(chains, (lambda paths: rescored(paths)[0]) if target.evidence.learns else None)
-    worth = (lambda paths: rescored(paths)[1]) if settings.margin_of == "likelihood" else None
-    return states, choose(states, margin=settings.margin, worth=worth, choice=settings.choice)

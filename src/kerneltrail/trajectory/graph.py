@@ -63,6 +63,40 @@ class Edge:
 
 
 @dataclass(frozen=True)
+class Worth:
+    """What kernels on covariates that move on add to the prediction of pilot users' batches (method (78)).
+
+    Attributes:
+        covariates: those that move on, of which the best graph with them has kernels.
+        gain: nats a row by which batches are predicted better with these kernels, on average over pilot users.
+        error: its standard error.
+        users: how many pilot users.
+    """
+
+    covariates: tuple[str, ...]
+    gain: float
+    error: float
+    users: int
+
+    @classmethod
+    def of(cls, covariates: tuple[str, ...], kept: Array, left_out: Array) -> Worth:
+        """From the mean log densities of every pilot user's rows, with these kernels and without them."""
+        gains = kept - left_out
+        gains = gains[np.isfinite(gains)]
+        error = float(gains.std(ddof=1) / np.sqrt(len(gains))) if len(gains) > 1 else 0.0
+        return cls(covariates, float(gains.mean()) if len(gains) else 0.0, error, len(gains))
+
+    @property
+    def clear(self) -> bool:
+        """Whether the gain is more than one standard error: only then the kernels are kept.
+
+        >>> Worth(("day",), 0.02, 0.01, 12).clear, Worth(("day",), 0.005, 0.01, 12).clear
+        (True, False)
+        """
+        return self.gain > self.error
+
+
+@dataclass(frozen=True)
 class Diagnostics:
     """How the chains did.
 
@@ -75,6 +109,7 @@ class Diagnostics:
         seconds: spent on fits and on sampling.
         cut: of promising ``kernels`` that were no candidates because there were too many, the number and their
             ``share`` of the pilot users' probability (method (62)); empty where none was.
+        advancing: what kernels on covariates that move on are worth; None where no graph had any, or nobody asked.
     """
 
     sweeps: int
@@ -84,6 +119,7 @@ class Diagnostics:
     traces: Mapping[str, Array]
     seconds: Mapping[str, float]
     cut: Mapping[str, float] = field(default_factory=dict)
+    advancing: Worth | None = None
 
     @property
     def log_joint(self) -> Array:

@@ -19,7 +19,7 @@ from kerneltrail.store.container import Arrays, digest_of, pack, unpack
 from kerneltrail.store.digest import described
 from kerneltrail.store.validate import Malformed, array, conform, reading
 from kerneltrail.trajectory.effects import PILOT_ROW
-from kerneltrail.trajectory.graph import Averaged, Diagnostics, LearntGraph, Node
+from kerneltrail.trajectory.graph import Averaged, Diagnostics, LearntGraph, Node, Worth
 from kerneltrail.trajectory.map_table import Group
 from kerneltrail.trajectory.mean_file import arrays_of_mean, decode_mean
 from kerneltrail.trajectory.outcome_file import decode_drawing, decode_shape, decode_tails
@@ -41,6 +41,7 @@ _LATER = (
     ("walk", "once"),
     ("tails", "normal"),
     ("shape", "none"),
+    ("advancing", "kept"),
     ("slopes", ()),
     ("covariance", None),
     ("paths", "overlapping"),
@@ -151,6 +152,7 @@ def _encode(model: LearntGraph) -> tuple[dict[str, Any], dict[str, NDArray[Any]]
             **_stored(model.diagnostics, LAYOUT["diagnostics"]),
             "traces": list(model.diagnostics.traces),
             "cut": dict(model.diagnostics.cut),
+            "advancing": model.diagnostics.advancing and asdict(model.diagnostics.advancing),
         },
         "provenance": dict(model.provenance),
         "pilot_effects": [dict(row) for row in model.pilot_effects],
@@ -218,7 +220,9 @@ def _decode(content: Mapping[str, Any], arrays: Arrays, kind: type[Model]) -> Mo
         nodes=nodes,
         reward=None if reward is None else Reward(**reward),
         diagnostics=Diagnostics(
-            **{**{key: chains[key] for key in LAYOUT["diagnostics"]}, "traces": traces}, cut=_decode_cut(chains)
+            **{**{key: chains[key] for key in LAYOUT["diagnostics"]}, "traces": traces},
+            cut=_decode_cut(chains),
+            advancing=_decode_worth(chains.get("advancing")),
         ),
         provenance=content["provenance"],
         mean=decode_mean(content, arrays),
@@ -259,6 +263,16 @@ def _decode_cut(stored: Mapping[str, Any]) -> dict[str, float]:
     cut = stored.get("cut", {})
     conform(cut, _NUMBERS, "its candidates that were cut")
     return dict(cut) if {"kernels", "share"} <= cut.keys() else {}
+
+
+def _decode_worth(stored: Any) -> Worth | None:
+    """Files of before, and of models without kernels on such covariates, do not have it."""
+    if stored is None:
+        return None
+    conform(
+        stored, {"covariates": list[str], "gain": float, "error": float, "users": int}, "what moving kernels are worth"
+    )
+    return Worth(**{**stored, "covariates": tuple(stored["covariates"])})
 
 
 def _decode_effects(stored: Any) -> tuple[dict[str, Any], ...]:

@@ -29,6 +29,7 @@ Sharing = Literal["joint", "separate"]
 Tails = Literal["automatic", "normal", "student", "robust"]
 ShapeOf = Literal["automatic", "none"]
 Walk = Literal["once", "again"]
+Advancing = Literal["judged", "kept"]
 
 CANDIDATES = 128
 """Most compositions that chains choose from, where nobody says otherwise: a fit of each to every user is made."""
@@ -92,6 +93,9 @@ class Settings:
             heavy-tailed pilot users better.
         shape: of outcomes: ``automatic``, as pilot users' lie in their predictions, where users who are left out are
             predicted better so (method (76)); or ``none``.
+        advancing: whether kernels on covariates that move on, such as the day of the study, are ``judged`` by how well
+            they predict pilot users' next batches, and left out where that is not clear (method (78)); or ``kept``
+            whatever they predict.
         refine: rows up to which a new user's hyperparameters are refined; later rows use what was found.
         seed: of the chains.
         maps: settings of the MAP searches.
@@ -124,6 +128,7 @@ class Settings:
     walk: Walk = "again"
     tails: Tails = "automatic"
     shape: ShapeOf = "automatic"
+    advancing: Advancing = "judged"
     refine: int = 400
     seed: int = 0
     maps: MapSettings = field(default_factory=MapSettings)
@@ -151,7 +156,7 @@ class Settings:
         hints = get_type_hints(Settings)
         named = (
             "selection", "memory", "start", "margin_of", "choice", "scope", "mean", "paths", "structure", "sharing",
-            "walk", "tails", "shape",
+            "walk", "tails", "shape", "advancing",
         )  # fmt: skip
         choices = {name: get_args(hints[name]) for name in named}
         for name, allowed in {"evidence": tuple(EVIDENCES), **choices}.items():
@@ -194,6 +199,7 @@ class Settings:
             walk="once",
             tails="normal",
             shape="none",
+            advancing="kept",
             sweeps=300,
             rhat=1.0001,  # never early: its chains do not agree, and R-hat of a moving target says little
         )
@@ -243,6 +249,7 @@ class Settings:
             "walk": "once",
             "tails": "normal",
             "shape": "none",
+            "advancing": "kept",
         }  # of files that do not state them
         return cls(**{**before, **dict(stored), "maps": maps})
 

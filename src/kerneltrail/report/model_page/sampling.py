@@ -14,6 +14,7 @@ from kerneltrail.report import figures
 from kerneltrail.report.figures import FAINT, INK, TICKS
 from kerneltrail.report.graph import COLOURS, Graph, colour_of, draw, name_of
 from kerneltrail.report.model_page.numbers import fixed, percent, signed
+from kerneltrail.report.model_text import advancing_text
 from kerneltrail.report.page import Beside, Block, Expert, Paragraph, Picture, Section, Table
 from kerneltrail.trajectory.model import TrajectoryModel
 from kerneltrail.trajectory.sampler.joint import Structure
@@ -79,9 +80,10 @@ def _agreeing(model: TrajectoryModel) -> str:
 def alternatives(model: TrajectoryModel) -> Section:
     """The section on alternative structures."""
     chosen, *others = model.structures
+    judged: list[Block] = [Paragraph(text)] if (text := advancing_text(model)) else []
     if not others:
-        text = "None: every sample that the chains kept has these arrows."
-        return Section("Which other graphs are near?", [Paragraph(text)], "alternatives")
+        none = Paragraph("None: every sample that the chains kept has these arrows.")
+        return Section("Which other graphs are near?", [none, *judged], "alternatives")
     colours = {name_of(node.composition): colour_of(i) for i, node in enumerate(model.nodes)}
     walked = "its steps are as pilot users take them when each is judged by what the others share; "
     walked = walked if model.settings.walks_again else ""
@@ -92,6 +94,7 @@ def alternatives(model: TrajectoryModel) -> Section:
             "chosen graph keep their colour, others are grey. An expert may find one of them more plausible."
         ),
         Beside([_picture(model, structure, rank, colours) for rank, structure in enumerate((chosen, *others))]),
+        *judged,
     ]
     return Section("Which other graphs are near?", blocks, "alternatives")
 

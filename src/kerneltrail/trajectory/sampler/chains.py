@@ -178,6 +178,13 @@ class ChainTarget:
         kind = EVIDENCES[self.settings.evidence]
         return CandidateEvidence(kind(self.table, self.settings.largest), self.candidates)
 
+    def restricted(self, candidates: tuple[int, ...]) -> ChainTarget:
+        """The same on some of the candidates alone, with the evidences that are known; paths to go on from may go."""
+        begin = {user: path for user, path in self.begin.items() if set(path) <= set(candidates)}
+        target = replace(self, candidates=candidates, begin=begin)
+        vars(target)["evidence"] = self.evidence.restricted(candidates)  # as its cached property
+        return target
+
     @cached_property
     def array(self) -> EvidenceArray:
         """The same as one array, where it does not depend on paths."""
@@ -240,6 +247,10 @@ class CandidateEvidence:
     def for_paths(self, paths: Paths) -> CandidateEvidence:
         """The evidence when customers are assigned as in `paths`."""
         return CandidateEvidence(self._evidence.for_paths(paths), self._candidates)
+
+    def restricted(self, candidates: Iterable[int]) -> CandidateEvidence:
+        """The same evidence, of other candidates."""
+        return CandidateEvidence(self._evidence, candidates)
 
     def prepare(self, workers: Engine | int, progress: Callable[[int, int], None]) -> None:
         """Compute ahead, in parallel, what chains will ask for of every (user, candidate)."""

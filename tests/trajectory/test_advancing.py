@@ -1,0 +1,209 @@
+"""Kernels on covariates that move on: kept only where they predict what comes next (method (78))."""
+
+from dataclasses import replace
+from functools import cache
+from itertools import pairwise
+
+import numpy as np
+import pytest
+
+from kerneltrail.data import Cohort, User
+from kerneltrail.errors import ModelFileError
+from kerneltrail.kernels import Pool
+from kerneltrail.report.group_words import group_description
+from kerneltrail.report.model_text import advancing_text
+from kerneltrail.trajectory.advancing import advancing, densities
+from kerneltrail.trajectory.fit import fit
+from kerneltrail.trajectory.graph import Worth
+from kerneltrail.trajectory.model import from_bytes
+from kerneltrail.trajectory.model_file import to_bytes
+from kerneltrail.trajectory.sampler.chains import ChainTarget
+from kerneltrail.trajectory.sampler.urn import Urn
+
+from . import tiny
+
+ENDS = (24, 48, 72, 96)
+
+
+def steps(rho, rng, rows=ENDS[-1]):
+    """Values that are alike from row to row, of variance 1."""
+    values = [rng.standard_normal()]
+    for _ in range(rows - 1):
+        values.append(rho * values[-1] + np.sqrt(1.0 - rho**2) * rng.standard_normal())
+    return np.array(values)
+
+
+def people(kind, count=8, seed=0):
+    """A batch a day. What users are like changes as *noise* that lasts some rows, or as *drift* that lasts for days."""
+    users = []
+    for m in range(count):
+        rng = np.random.default_rng([seed, m])
+        day = np.arange(ENDS[-1]) // 24
+        noise = steps(0.6, rng) if kind == "noise" else 2.0 * steps(0.98, rng) + 0.4 * rng.standard_normal(ENDS[-1])
+        hour = rng.uniform(8.0, 20.0, ENDS[-1])
+        y = 2.0 * rng.standard_normal() + 0.1 * hour + noise
+        users.append(User(f"user {m}", ("day", "hour"), np.column_stack([day, hour]), y, ENDS))
+    return users
+
+
+def learnt_from(users, **changes):
+    cohort = Cohort.from_users(users, target="y", scaling="group", target_scaling="standard")
+    settings = tiny.settings(sharing="joint", mean="smooth", largest=1, **changes)
+    return fit(cohort, pool=Pool.of("SE[day]", "SE[hour]").with_empty(True), settings=settings, workers=1)
+
+
+@cache
+def learnt(kind, advancing="judged", count=8):
+    return learnt_from(people(kind, count), advancing=advancing)
+
+
+def reads(model):
+    return {name for node in model.nodes for name in node.composition.covariates}
+
+
+def moving_on(values, ends):
+    """By plain loops: most batches begin where the rows before ended, or beyond, and end beyond."""
+    count = 0
+    for start, end in pairwise(ends):
+        before, new = [float(v) for v in values[:start]], [float(v) for v in values[start:end]]
+        up = all(v >= max(before) for v in new) and any(v > max(before) for v in new)
+        down = all(v <= min(before) for v in new) and any(v < min(before) for v in new)
+        count += up or down
+    return count > (len(ends) - 1) / 2
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_a_covariate_moves_on_where_plain_loops_say_so(seed):
+    rng = np.random.default_rng(seed)
+    ends = tuple(np.cumsum(rng.integers(1, 5, rng.integers(2, 7))).tolist())
+    rows = ends[-1]
+    columns = {
+        "counter": np.arange(rows) // 2,
+        "back": -np.arange(rows),
+        "random": rng.standard_normal(rows),
+        "binary": rng.integers(0, 2, rows),
+        "constant": np.ones(rows),
+        "slow": np.round(np.arange(rows) / 3.0 + 0.6 * rng.standard_normal(rows)),
+    }
+    user = User("Ann", tuple(columns), np.column_stack(list(columns.values())), np.zeros(rows), ends)
+    assert advancing([user]) == {name for name, values in columns.items() if moving_on(values, ends)}
+
+
+def test_days_move_on_and_what_comes_back_does_not():
+    rows = np.arange(80)
+    columns = {
+        "day": rows // 5, "day of the month": 20 + rows // 5 - 28 * (rows >= 45), "weekday": rows // 5 % 7,
+        "hour": 8 + 3 * (rows % 5),
+    }  # fmt: skip
+    user = User("Ann", tuple(columns), np.column_stack(list(columns.values())), np.zeros(80), tuple(range(10, 81, 10)))
+    assert advancing([user]) == {"day"}
+    assert advancing([user.with_ends((80,))]) == set()
+
+
+def test_the_worth_is_a_mean_with_its_standard_error():
+    kept, left_out = np.array([-1.0, -1.2, np.nan, -0.7]), np.array([-1.1, -1.25, -1.0, -0.9])
+    worth = Worth.of(("day",), kept, left_out)
+    gains = [0.1, 0.05, 0.2]
+    mean = sum(gains) / 3
+    assert worth.users == 3
+    assert worth.gain == pytest.approx(mean)
+    assert worth.error == pytest.approx((sum((gain - mean) ** 2 for gain in gains) / (3 * 2)) ** 0.5)
+    assert worth.clear
+    assert not Worth.of(("day",), left_out, kept).clear
+    assert not Worth.of(("day",), kept, kept).clear  # of two that predict alike, the one that carries less forward
+    assert Worth.of(("day",), np.array([np.nan]), np.array([0.0])) == Worth(("day",), 0.0, 0.0, 0)
+
+
+def test_noise_that_lasts_some_rows_is_not_carried_forward():
+    """A kernel for it suits the rows that are there, and not clearly the next ones."""
+    assert "day" in reads(learnt("noise", "kept"))
+    model = learnt("noise")
+    assert "day" not in reads(model)
+    assert model.diagnostics.advancing.covariates == ("day",)
+    worth = model.diagnostics.advancing
+    assert not worth.clear
+    gains = densities(learnt("noise", "kept"), people("noise")) - densities(model, people("noise"))
+    assert worth.gain == pytest.approx(gains.mean())
+
+
+def test_a_drift_that_lasts_for_days_is_carried_forward():
+    model, kept = learnt("drift"), learnt("drift", "kept")
+    assert model.diagnostics.advancing.clear
+    assert model.paths == kept.paths
+    assert "day" in reads(model)
+    assert kept.diagnostics.advancing is None
+    assert replace(model.diagnostics, advancing=None, seconds={}, traces={}) == replace(
+        kept.diagnostics, seconds={}, traces={}
+    )
+
+
+def test_where_no_kernel_reads_it_nothing_is_judged():
+    users = [
+        User(
+            u.name,
+            u.covariates,
+            u.X,
+            np.sin(u.X[:, 1] / 2.0) + 0.1 * np.random.default_rng(0).standard_normal(96),
+            u.ends,
+        )
+        for u in people("noise")
+    ]
+    model = learnt_from(users)
+    assert reads(model) == {"hour"}
+    assert model.diagnostics.advancing is None
+
+
+def test_two_pilot_users_judge_nothing():
+    model = learnt("noise", count=2)
+    assert model.diagnostics.advancing is None
+    assert model.paths == learnt("noise", "kept", count=2).paths
+
+
+def test_a_pool_of_such_kernels_alone_stays():
+    cohort = Cohort.from_users(people("noise"), target="y", scaling="group", target_scaling="standard")
+    settings = tiny.settings(sharing="joint", mean="smooth", largest=1)
+    model = fit(cohort, pool=Pool.of("SE[day]"), settings=settings, workers=1)
+    assert reads(model) == {"day"}
+    assert model.diagnostics.advancing is None
+
+
+@pytest.mark.parametrize("changes", [{"paths": "constant"}, {"structure": "averaged"}, {"evidence": "sampled"}])
+def test_it_is_judged_whatever_else_is_set(changes):
+    model = learnt_from(people("noise"), **changes)
+    assert "day" not in reads(model)
+    assert not any("day" in node.composition.covariates for node in model.selectable)
+
+
+def test_restricted_chains_have_the_same_evidences_and_go_on_from_paths_that_they_may_have():
+    table = tiny.table()
+    table.compute([(user, mask) for user in range(3) for mask in (1, 2, 4)])
+    begin = {0: (1, 1), 1: (4, 4)}
+    target = ChainTarget(table, Urn(tiny.POOL, alpha=1.0), tiny.settings(), (1, 2, 4), begin)
+    restricted = target.restricted((2, 4))
+    assert restricted.begin == {1: (4, 4)}
+    for user in range(3):
+        assert np.isneginf(restricted.evidence.log_evidence(user, 1)).all()
+        for mask in (2, 4):
+            np.testing.assert_array_equal(
+                restricted.evidence.log_evidence(user, mask), target.evidence.log_evidence(user, mask)
+            )
+
+
+def test_a_file_keeps_what_it_was_worth():
+    model = learnt("noise")
+    assert from_bytes(to_bytes(model)).diagnostics.advancing == model.diagnostics.advancing
+    wrong = replace(model, diagnostics=replace(model.diagnostics, advancing=Worth(("day",), "much", 0.1, 8)))
+    with pytest.raises(ModelFileError):
+        from_bytes(to_bytes(wrong))
+
+
+def test_words_say_what_became_of_them():
+    left, kept = learnt("noise"), learnt("drift")
+    assert advancing_text(left).startswith("Kernels that read day were left out: day moves on from batch to batch, so")
+    assert "Kernels that read day were kept" in advancing_text(kept)
+    assert advancing_text(learnt("noise", "kept")) == ""
+    two = replace(left.diagnostics, advancing=Worth(("day", "hour"), -0.02, 0.01, 8))
+    assert "day and hour move on" in (text := advancing_text(replace(left, diagnostics=two)))
+    assert "8 pilot users are predicted worse, by 0.020 nats a row with a standard error of 0.010" in text
+    assert [s for s in group_description(left) if "own ups and downs over day are not carried forward" in str(s)]
+    assert not [s for s in group_description(kept) if "carried forward" in str(s)]
