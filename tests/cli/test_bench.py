@@ -91,6 +91,7 @@ def test_between_takes_options_of_its_own(monkeypatch, tmp_path):
         (("map", "--splits", 2), "bench map has no --splits"),
         (("between", "--blind", "both"), "'choose' or 'report'"),
         (("between", "--methods", "hpg"), "hgp"),
+        (("between", "--simulated", "glocose"), "glucose"),
         (("between", "--data", "nowhere.csv"), "no file or folder nowhere.csv"),
     ],
 )

@@ -33,6 +33,14 @@ def bench(
     splits: Annotated[
         int | None, typer.Option("--splits", min=1, help="between: random splits into pilot and new users.  [20]")
     ] = None,
+    simulated: Annotated[
+        str | None,
+        typer.Option(
+            "--simulated",
+            help="between: simulated sets, with commas between them: slopes, heavy tails, alike; glucose, glucose "
+            "half-hourly, glucose alone, brushing, brushing to 180, steps, mood.",
+        ),
+    ] = None,
     methods: Annotated[
         str | None, typer.Option("--methods", help="between: which methods, with commas between them.")
     ] = None,
@@ -80,6 +88,7 @@ def bench(
         given = {
             "data": None if data is None else tuple(data),
             "splits": splits,
+            "simulated": None if simulated is None else tuple(name.strip() for name in simulated.split(",")),
             "methods": None if methods is None else tuple(name.strip() for name in methods.split(",")),
             "out": out,
             "blind": blind,

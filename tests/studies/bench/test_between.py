@@ -28,6 +28,19 @@ def people(path):
 STUDY = replace(design.FITBIT, name="people", load=people)
 
 
+def test_simulated_sets_go_by_name_and_other_people_are_chosen_on():
+    (mood, slopes) = BetweenBenchmark(simulated=("mood", "slopes"))._sets()
+    assert (mood.name, slopes) == ("mood", SIMULATED[0])
+    assert BetweenBenchmark()._sets() == SIMULATED
+    first = {blind: next(iter(mood.splits(1, 0, blind))) for blind in ("choose", "report", None)}
+    report = first["report"].pilots.raw[0]
+    assert (report.y == first[None].pilots.raw[0].y).all()
+    assert (report.y != first["choose"].pilots.raw[0].y).any()
+    one, other = mood.splits(2, 0, "report")
+    assert (one.pilots.raw[0].y != other.pilots.raw[0].y).any()
+    assert one.truth is None
+
+
 @pytest.fixture(scope="module")
 def kept(tmp_path_factory):
     benchmark = replace(TINY, out=tmp_path_factory.mktemp("between"))

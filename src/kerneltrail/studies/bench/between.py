@@ -18,7 +18,7 @@ from kerneltrail.methods import METHODS, methods
 from kerneltrail.store.cache import KEY, Cache
 from kerneltrail.store.digest import code, digest
 from kerneltrail.studies.bench.benchmark import Benchmark, Row, Tick, number, silent, text
-from kerneltrail.studies.bench.between_sets import SIMULATED, TRUTH, Blind, Split, UserSet, sets_in
+from kerneltrail.studies.bench.between_sets import SIMULATED, TRUTH, Blind, Split, UserSet, sets_in, simulated
 from kerneltrail.trajectory.fit import fit
 from kerneltrail.trajectory.map_table import MapSettings
 from kerneltrail.trajectory.model import MODEL, TrajectoryModel
@@ -55,7 +55,8 @@ class BetweenBenchmark(Benchmark):
         out: folder that keeps what is finished, for every set, split, method and user.
         blind: ``choose`` for data to choose settings on, ``report`` for data that those have not seen (`RealSet` says
             how far that holds); all data if None.
-        sets: sets besides those in `data`; the simulated ones if None and there are no data.
+        simulated: names of simulated sets besides; `SIMULATED` where there is neither one nor data.
+        sets: further sets.
         changes: of the trajectory model's settings, by name.
         engine: what runs the jobs, as `fit` takes it.
     """
@@ -65,7 +66,8 @@ class BetweenBenchmark(Benchmark):
     data: tuple[Path, ...] = ()
     out: Path | None = None
     blind: Blind | None = None
-    sets: tuple[UserSet, ...] | None = None
+    simulated: tuple[str, ...] = ()
+    sets: tuple[UserSet, ...] = ()
     changes: tuple[tuple[str, Any], ...] = (("scope", "together"), ("maps", QUICK_MAPS))
     engine: Any = "serial"
 
@@ -88,6 +90,7 @@ class BetweenBenchmark(Benchmark):
             raise DataError(f"--blind is 'choose' or 'report', not {self.blind!r}")
         for name in self.methods:
             _ = METHODS[name]  # refuses one that there is not
+        simulated(self.simulated)  # likewise
 
     @classmethod
     def quick(cls) -> Self:
@@ -101,10 +104,7 @@ class BetweenBenchmark(Benchmark):
         return self.splits * len(self._sets())
 
     def _sets(self) -> tuple[UserSet, ...]:
-        given = sets_in(self.data)
-        if self.sets is not None:
-            return (*given, *self.sets)
-        return given or SIMULATED
+        return (*sets_in(self.data), *simulated(self.simulated), *self.sets) or SIMULATED
 
     def _compared(self) -> tuple[str, ...]:
         return self.methods or tuple(name for name in COMPARED if name in methods())

@@ -11,7 +11,7 @@ import numpy as np
 import scipy
 
 from kerneltrail.data import Cohort, User, simulate
-from kerneltrail.data.simulate import MixedTruth
+from kerneltrail.data.simulate import STUDIES, MixedTruth, Study
 from kerneltrail.data.table import read_table
 from kerneltrail.errors import DataError
 from kerneltrail.evaluation import splits
@@ -21,6 +21,7 @@ from kerneltrail.gp.prediction import freedom_of
 from kerneltrail.methods import Method, Preprocessor, RefittingMethod
 from kerneltrail.methods.linear import LinearFit, LinearRegression, Weights
 from kerneltrail.methods.protocol import Array, Fit
+from kerneltrail.names import nearest
 from kerneltrail.studies.experiments.real.design import FITBIT, HEARTSTEPS, RealStudy
 
 Blind = Literal["choose", "report"]
@@ -121,6 +122,21 @@ class MixedSet:
 
 
 @dataclass(frozen=True)
+class StudySet:
+    """A simulated study whose truth no method knows; every split has other people, and ``choose`` other seeds."""
+
+    name: str
+    study: Study
+    reward: Reward | None = None
+
+    def splits(self, count: int, seed: int, blind: Blind | None) -> Iterator[Split]:
+        """A simulation for each."""
+        first = seed + (OTHER_SEEDS if blind == "choose" else 0)
+        for number in range(count):
+            yield Split(f"split {number}", *self.study.simulated(first, number))
+
+
+@dataclass(frozen=True)
 class StudentRegression(LinearRegression):
     """The regression whose noise is known to be Student's t: posterior and noise weights in turn (variational Bayes).
 
@@ -173,6 +189,16 @@ SIMULATED = (
     MixedSet("alike", MixedTruth(between=(0.0, 0.0, 0.0, 0.0))),
 )
 """Random intercepts and slopes; the same with Student's t noise; and users who do not differ at all."""
+
+
+def simulated(names: Sequence[str]) -> tuple[UserSet, ...]:
+    """The simulated sets of these names."""
+    known: dict[str, UserSet] = {each.name: each for each in SIMULATED}
+    known |= {name: StudySet(name, study) for name, study in STUDIES.items()}
+    for name in names:
+        if name not in known:
+            raise DataError(f"there is no simulated set {name!r}; {nearest(name, tuple(known), 'there are')}")
+    return tuple(known[name] for name in names)
 
 
 def sets_in(data: Sequence[Path]) -> tuple[RealSet, ...]:
