@@ -67,9 +67,11 @@ def _left_out(model: LearntGraph, terms: Terms) -> list[str]:
     if worth is None or worth.clear:
         return []
     over = listing(terms.called(name) for name in worth.covariates)
+    reward = model.reward
+    own = " and a steady rise or fall of their own" if reward is not None and reward.slopes else ""
     return [
-        f"Somebody's own ups and downs over {over} are not carried forward, only a steady rise or fall: what came next "
-        "for the pilot users was not predicted clearly better with them."
+        f"Over {over}, people are predicted to follow what they have in common{own}. How somebody departs from that "
+        "for a while is not carried forward: what came next for the pilot users was not predicted clearly better so."
     ]
 
 

@@ -7,7 +7,7 @@ measured, as a sensor's are, look like a slow change over days; carried forward,
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
 
 import numpy as np
@@ -15,39 +15,70 @@ import numpy as np
 from kerneltrail.data import User
 from kerneltrail.engines import one_blas_thread
 from kerneltrail.kernels import Array
+from kerneltrail.trajectory.graph import Worth
 from kerneltrail.trajectory.model import TrajectoryModel
 from kerneltrail.trajectory.pilot_predictions import predicted_batches, some_of
+
+FEWEST = 3
+"""Pilot users without whose later batches nothing can be judged."""
 
 MOST = 0.5
 """Share of the batches after the first, above which a covariate that goes beyond all before moves on."""
 
+ORDERED = 0.95
+"""Share of its changes from row to row that go the same way: by chance, too, some batches go beyond."""
+
+LEAST = float(np.log(np.finfo(np.float64).tiny))
+"""Log density below which one row says no more: it must not decide alone."""
+
+Followed = Mapping[tuple[str, int], Array]
+"""Log densities of rows, by pilot user and number of the batch."""
+
 
 def advancing(users: Sequence[User]) -> frozenset[str]:
-    """Covariates that move on: most batches begin where the user's rows before ended, or beyond, and end beyond.
+    """Covariates that move on, all up or all down: most batches begin where those before ended, and end beyond.
+
+    What has two values only, such as a phase of the study, does not move on.
 
     >>> days, hours = np.arange(6.0) // 2.0, np.array([8.0, 20.0, 9.0, 19.0, 8.0, 21.0])
     >>> sorted(advancing([User("Ann", ("day", "hour"), np.column_stack([days, hours]), days, (1, 3, 6))]))
     ['day']
     """
-    beyond, batches = np.zeros(len(users[0].covariates)), 0
-    for user in users:
-        for start, end in pairwise(user.ends):
-            (low, high), (least, most) = (_span(rows) for rows in (user.X[:start], user.X[start:end]))
-            beyond += ((least >= high) & (most > high)) | ((most <= low) & (least < low))
-            batches += 1
-    return frozenset(name for name, count in zip(users[0].covariates, beyond, strict=True) if count > MOST * batches)
+    names = users[0].covariates
+    several = [any(len(np.unique(user.X[:, j])) > 2 for user in users) for j in range(len(names))]
+    up, down = (_moving([sign * user.X for user in users], [user.ends for user in users]) for sign in (1.0, -1.0))
+    return frozenset(name for name, *is_so in zip(names, several, up | down, strict=True) if all(is_so))
 
 
-def _span(rows: Array) -> tuple[Array, Array]:
-    return rows.min(axis=0), rows.max(axis=0)
+def _moving(rows: Sequence[Array], ends: Sequence[Sequence[int]]) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+    """Whether each column moves up, (d,)."""
+    changes = np.concatenate([np.diff(X, axis=0) for X in rows])
+    beyond = [
+        (X[start:end].min(axis=0) >= X[:start].max(axis=0)) & (X[start:end].max(axis=0) > X[:start].max(axis=0))
+        for X, each in zip(rows, ends, strict=True)
+        for start, end in pairwise(each)
+    ]
+    ordered = (changes > 0.0).sum(axis=0) >= ORDERED * (changes != 0.0).sum(axis=0)
+    return ordered & (np.sum(beyond, axis=0) > MOST * len(beyond))
 
 
-def densities(model: TrajectoryModel, users: Sequence[User]) -> Array:
-    """Mean log density of a row of each pilot user's batches, predicted from those before; nan of whom none was."""
+def followed(model: TrajectoryModel, users: Sequence[User]) -> Followed:
+    """Log densities of the rows of pilot users' batches after the first, each predicted from those before."""
     with one_blas_thread():
-        return np.array([_density(model, user) for user in some_of(users)])
+        return {
+            (user.name, t): np.maximum(ahead.bell.log_density(batch.y), LEAST)
+            for user in some_of(users)
+            for t, batch, ahead in predicted_batches(model, user)
+            if t > 1
+        }
 
 
-def _density(model: TrajectoryModel, user: User) -> float:
-    rows = [ahead.bell.log_density(batch.y) for _, batch, ahead in predicted_batches(model, user)]
-    return float(np.mean(np.concatenate(rows))) if rows else float("nan")
+def worth_of(covariates: tuple[str, ...], kept: Followed, left_out: Followed) -> Worth | None:
+    """What kernels on such covariates are worth, from the same batches with and without them; None of too few users."""
+    rows: dict[str, list[Array]] = {}
+    for user, t in kept.keys() & left_out.keys():
+        rows.setdefault(user, []).append(kept[user, t] - left_out[user, t])
+    gains = np.array([np.mean(np.concatenate(rows[user])) for user in sorted(rows)])
+    if len(gains) < FEWEST:
+        return None
+    return Worth(covariates, float(gains.mean()), float(gains.std(ddof=1) / np.sqrt(len(gains))), len(gains))

@@ -16,9 +16,9 @@ from kerneltrail.gp import Reward
 from kerneltrail.gp.population import PopulationMean
 from kerneltrail.kernels import Hyperparameters, Priors
 from kerneltrail.trajectory import sampler
-from kerneltrail.trajectory.advancing import advancing, densities
+from kerneltrail.trajectory.advancing import FEWEST, advancing, followed, worth_of
 from kerneltrail.trajectory.candidates import Candidates
-from kerneltrail.trajectory.graph import Diagnostics, Worth
+from kerneltrail.trajectory.graph import Diagnostics
 from kerneltrail.trajectory.learnt_nodes import average_of, nodes_of
 from kerneltrail.trajectory.map_table import MapTable
 from kerneltrail.trajectory.model import TrajectoryModel
@@ -36,11 +36,11 @@ from kerneltrail.trajectory.tails import with_tails
 SHARING = "learning what users share"
 """The stage of a fit that comes after its chains."""
 
+NEXT = "what comes next"
+"""The step of it in which chains run once more."""
+
 STEPS = 6
 """Of that stage, at most."""
-
-FEWEST = 3
-"""Pilot users without whom it cannot be judged what tells of next batches."""
 
 
 @dataclass(frozen=True)
@@ -73,15 +73,22 @@ class Conclusion:
         """The model with all that is learnt given its structure."""
         steps = iter(range(STEPS))
 
-        def began(said: str) -> None:
-            tell(FitProgress(SHARING, next(steps), STEPS, said))
+        def began(said: str) -> int:
+            step = next(steps)
+            tell(FitProgress(SHARING, step, STEPS, said))
+            return step
 
         began("a function of each covariate")
         shared = self._with_curves(target)
         model, pilots = shared._learnt(target, chains, began)
-        if target.settings.advancing == "judged" and self.cohort.schema.scaler is not None:
-            began("what comes next")
-            model, pilots = shared._judged(model, pilots, target)
+        # Around no mean there is nothing to fall back on.
+        if target.settings.advancing == "judged" and self.mean is not None and self.cohort.schema.scaler is not None:
+            step = began(NEXT)
+
+            def sampled(now: FitProgress) -> None:
+                tell(FitProgress(SHARING, step, STEPS, f"{NEXT}: {now.done} of at most {now.total} sweeps"))
+
+            model, pilots = shared._judged(model, pilots, target, sampled)
         if self.cohort.schema.scaler is not None:
             began("which outcomes there are")
             model = with_shape(model, self.cohort)
@@ -98,7 +105,7 @@ class Conclusion:
         return replace(self, mean=mean, users=tuple(mean.levelled(user) for user in self.cohort.users))
 
     def _learnt(
-        self, target: ChainTarget, chains: Sequence[Chain], began: Callable[[str], None] = lambda said: None
+        self, target: ChainTarget, chains: Sequence[Chain], began: Callable[[str], int] = lambda said: 0
     ) -> tuple[TrajectoryModel, Pilots]:
         """What the chains chose, with what users share and their tails, and the pilot users as it was learnt."""
         model = self._chosen(target, chains)
@@ -117,21 +124,28 @@ class Conclusion:
             model, pilots = with_tails(model, pilots, self.cohort, self.table)
         return model, pilots
 
-    def _judged(self, model: TrajectoryModel, pilots: Pilots, target: ChainTarget) -> tuple[TrajectoryModel, Pilots]:
+    def _judged(
+        self, model: TrajectoryModel, pilots: Pilots, target: ChainTarget, tell: Callable[[FitProgress], None]
+    ) -> tuple[TrajectoryModel, Pilots]:
         """The model, or the one without kernels on covariates that move on, by pilot users' next batches (method (78)).
 
         Both are learnt from the same fits and evidences, so the other one takes some chains more.
         """
         moving = advancing(self.cohort.raw)
-        read = {name for node in model.selectable for name in node.composition.covariates}
+        read = moving & {name for node in model.selectable for name in node.composition.covariates}
         still = tuple(mask for mask in target.candidates if not moving & set(_covariates(model, mask)))
         if model.pool.allow_empty and 0 not in still:
             still = (0, *still)
-        if not moving & read or not still or len(self.users) < FEWEST:
+        if not read or not still:
+            return model, pilots
+        before = followed(model, self.cohort.raw)
+        if len({user for user, _ in before}) < FEWEST:
             return model, pilots
         restricted = target.restricted(still)
-        other, others = self._learnt(restricted, run_chains(restricted, self.engine, lambda now: None, None))
-        worth = Worth.of(tuple(sorted(moving & read)), *(densities(each, self.cohort.raw) for each in (model, other)))
+        other, others = self._learnt(restricted, run_chains(restricted, self.engine, tell, None))
+        worth = worth_of(tuple(sorted(read)), before, followed(other, self.cohort.raw))
+        if worth is None:
+            return model, pilots
         model, pilots = (model, pilots) if worth.clear else (other, others)
         return replace(model, diagnostics=replace(model.diagnostics, advancing=worth)), pilots
 

@@ -64,7 +64,7 @@ class Edge:
 
 @dataclass(frozen=True)
 class Worth:
-    """What kernels on covariates that move on add to the prediction of pilot users' batches (method (78)).
+    """What kernels on covariates that move on add to the prediction of pilot users' next batches (method (78)).
 
     Attributes:
         covariates: those that move on, of which the best graph with them has kernels.
@@ -77,14 +77,6 @@ class Worth:
     gain: float
     error: float
     users: int
-
-    @classmethod
-    def of(cls, covariates: tuple[str, ...], kept: Array, left_out: Array) -> Worth:
-        """From the mean log densities of every pilot user's rows, with these kernels and without them."""
-        gains = kept - left_out
-        gains = gains[np.isfinite(gains)]
-        error = float(gains.std(ddof=1) / np.sqrt(len(gains))) if len(gains) > 1 else 0.0
-        return cls(covariates, float(gains.mean()) if len(gains) else 0.0, error, len(gains))
 
     @property
     def clear(self) -> bool:

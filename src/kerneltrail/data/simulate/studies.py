@@ -1,6 +1,7 @@
 """Studies as they are: a sensor whose rows are alike for a while, brushing with zeros, counts, mood that drifts.
 
-None of them is drawn from kernels, or from a mixed model. So they tell how a method does where its model is not true.
+In each, something is not as the models take it to be: noise that lasts, missed sessions, rounding, skewed counts. So
+they tell how a method does where its model is not true. `glucose alone` is there to compare with.
 """
 
 from __future__ import annotations
@@ -17,6 +18,9 @@ from kerneltrail.data.cohort import Cohort
 from kerneltrail.data.user import User
 
 Array = NDArray[np.float64]
+USUAL = 100.0
+"""Seconds of brushing."""
+
 Rows = tuple[Mapping[str, Array], Array]
 """Columns by name, and the outcome."""
 
@@ -94,13 +98,13 @@ def _brushing(zeros: float, limit: float) -> Callable[[np.random.Generator, int]
     def person(rng: np.random.Generator, rows: int) -> Rows:
         day, evening = np.arange(rows) // 2, np.arange(rows) % 2
         weekend = (day + rng.integers(7)) % 7 >= 5
-        level = 100.0 + 30.0 * rng.standard_normal()
+        level = USUAL + 30.0 * rng.standard_normal()
         odds = np.log(zeros / (1.0 - zeros)) + 0.8 * rng.standard_normal() + 0.3 * weekend + 0.008 * day
-        y, before, past = np.empty(rows), np.empty(rows), [level]
+        y, before, past = np.empty(rows), np.empty(rows), [USUAL]
         for i in range(rows):
             before[i] = np.mean(past[-14:])
-            usual = level + 10.0 * evening[i] - 0.25 * day[i] + 0.15 * (before[i] - level)
-            seconds = max(usual + 28.0 * np.sqrt(3.0 / 5.0) * rng.standard_t(5.0), 5.0)
+            seconds = level + 10.0 * evening[i] - 0.25 * day[i] + 0.15 * (before[i] - level)
+            seconds = max(seconds + 28.0 * np.sqrt(3.0 / 5.0) * rng.standard_t(5.0), 5.0)
             y[i] = 0.0 if rng.random() < 1.0 / (1.0 + np.exp(-odds[i])) else min(seconds, limit)
             past.append(y[i])
         columns = {"day": day, "evening": evening, "weekend": weekend, "before": before}
@@ -121,7 +125,7 @@ def _steps(rng: np.random.Generator, rows: int) -> Rows:
 
 
 def _mood(rng: np.random.Generator, rows: int) -> Rows:
-    """Mood from 0 to 10, twice a day, with a drift that lasts for weeks."""
+    """Mood from 0 to 10, twice a day, with a drift that lasts for some ten days."""
     sleep, stress = 7.0 + 1.1 * rng.standard_normal(rows), np.clip(3.0 + 1.5 * lasting(rows, 0.4, rng), 0.0, 10.0)
     drift = 0.7 * lasting(rows, 0.95, rng)
     mood = 6.0 + 0.9 * rng.standard_normal() + 0.3 * (sleep - 7.0) - 0.35 * (stress - 3.0) + drift
@@ -137,10 +141,10 @@ STUDIES: Mapping[str, Study] = MappingProxyType(
         ),
         "glucose half-hourly": Study("the same every half hour, by 0.85", _glucose(0.85, 0.5), 10, 10, (48,) * 4),
         "glucose alone": Study("every hour, with noise that does not last", _glucose(0.0, 1.0), 10, 10, (24,) * 5),
-        "brushing": Study("seconds of brushing, a fifth of them 0", _brushing(0.2, np.inf), 12, 10, (14,) * 5),
-        "brushing to 180": Study("at most 180 s, an eighth of them 0", _brushing(0.12, 180.0), 9, 10, (20,) * 4),
+        "brushing": Study("seconds of brushing, a quarter of them 0", _brushing(0.2, np.inf), 12, 10, (14,) * 5),
+        "brushing to 180": Study("at most 180 s, a sixth of them 0", _brushing(0.12, 180.0), 9, 10, (20,) * 4),
         "steps": Study("numbers of steps, not logged", _steps, 16, 10, (28,) * 4),
-        "mood": Study("mood from 0 to 10 that drifts for weeks", _mood, 20, 10, (10,) * 6),
+        "mood": Study("mood from 0 to 10, with a drift that lasts for some ten days", _mood, 20, 10, (10,) * 6),
     }
 )
 """By name."""

@@ -198,6 +198,8 @@ def simulated(names: Sequence[str]) -> tuple[UserSet, ...]:
     for name in names:
         if name not in known:
             raise DataError(f"there is no simulated set {name!r}; {nearest(name, tuple(known), 'there are')}")
+    if twice := [name for name in names if names.count(name) > 1]:
+        raise DataError(f"the simulated set {twice[0]!r} is named twice")
     return tuple(known[name] for name in names)
 
 
