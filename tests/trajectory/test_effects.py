@@ -198,6 +198,15 @@ def test_the_treatment_effect_averages_the_advantage():
     np.testing.assert_allclose(hour.advantage.variance, user.advantage(at).variance, rtol=1e-9)
     assert float(hour.change.mean[0]) == pytest.approx(float(np.diff(hour.advantage.mean[[0, -1]])[0]))
     assert effect.to_json()[0]["feature"] == "average"
+    title, head, average, *places = repr(effect).splitlines()
+    assert title == "What acting adds, after 24 rows"
+    assert head.split("  ")[0] == "where"
+    assert [line.split()[0] for line in places] == ["hour"] * len(hour.x)
+    low, high = (float(end[0]) for end in effect.average.interval(0.9))
+    said = average.replace("−", "-").removeprefix("on average").split()
+    assert [float(said[0]), float(said[1]), float(said[3])] == pytest.approx(
+        [float(effect.average.mean[0]), low, high], abs=0.05 * (high - low)
+    )
     with pytest.raises(Exception, match="no reward model"):
         small_model().new_user().treatment()
 

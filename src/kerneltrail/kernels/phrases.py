@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 _SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
@@ -111,6 +111,16 @@ def brief_chance(probability: float) -> str:
     if probability > 0.99:
         return "> 0.99"
     return "< 0.01" if probability < 0.01 else f"{probability:.2f}"
+
+
+def aligned(rows: Sequence[Sequence[str]]) -> list[str]:
+    """The lines of a table whose columns stand below each other.
+
+    >>> aligned([("covariate", "change"), ("hour", "+0.3")])
+    ['covariate  change', 'hour       +0.3']
+    """
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return ["  ".join(map(str.ljust, row, widths)).rstrip() for row in rows]
 
 
 def capitalised(text: str) -> str:

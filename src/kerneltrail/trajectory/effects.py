@@ -18,7 +18,7 @@ from kerneltrail.data import Schema
 from kerneltrail.data.frames import frame_like
 from kerneltrail.gp.mixture import NormalMixture
 from kerneltrail.kernels import Array
-from kerneltrail.kernels.phrases import brief_chance, counted, rounded
+from kerneltrail.kernels.phrases import aligned, brief_chance, counted, rounded
 from kerneltrail.views import show
 
 if TYPE_CHECKING:
@@ -216,9 +216,7 @@ class Effects(Sequence[Effect]):
 
     def __repr__(self) -> str:
         rows = [COLUMNS, *(effect.cells(self.schema) for effect in self.effects)]
-        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-        lines = ["  ".join(map(str.ljust, row, widths)).rstrip() for row in rows]
-        return "\n".join([f"Effects after {counted(self.rows, 'row')}", *lines])
+        return "\n".join([f"Effects after {counted(self.rows, 'row')}", *aligned(rows)])
 
     def _repr_html_(self) -> str:
         return show("effects.html", self)

@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
+from kerneltrail.data import Schema
 from kerneltrail.gp.mixture import NormalMixture
 from kerneltrail.kernels import Array
+from kerneltrail.kernels.phrases import aligned, brief_chance, counted, rounded
 from kerneltrail.trajectory.effect_search import FEW, KernelPosterior
 from kerneltrail.trajectory.effects import SURE
 from kerneltrail.trajectory.graph import LearntGraph
 
 GRID = 9
 """Values of a feature at which the advantage is stated, unless it has a few levels."""
+
+COLUMNS = ("where", "acting adds", "90 % interval", "probability above 0")
+"""Of a table of what acting adds, as people read it."""
 
 
 @dataclass(frozen=True)
@@ -43,16 +48,27 @@ class TreatmentEffect:
         average: over the newest contexts of the user: a mixture at one place.
         features: along each feature on which the advantage depends.
         rows: number of rows seen.
+        schema: of the model, with the names of values; None if they are not known.
     """
 
     average: NormalMixture
     features: tuple[FeatureAdvantage, ...]
     rows: int
+    schema: Schema | None = field(default=None, compare=False, repr=False)
 
     @property
     def clear(self) -> bool:
         """Whether it is clear that acting helps, or harms, on average."""
         return max(float(self.average.positive[0]), 1.0 - float(self.average.positive[0])) >= SURE
+
+    def __repr__(self) -> str:
+        rows = [COLUMNS, ("on average", *_cells(self.average, 0))]
+        for each in self.features:
+            for i, value in enumerate(each.x.tolist()):
+                name = None if self.schema is None else self.schema.name_of(each.feature, value)
+                at = name or rounded(value, float(np.ptp(each.x)))
+                rows.append((f"{each.feature} {at}", *_cells(each.advantage, i)))
+        return "\n".join([f"What acting adds, after {counted(self.rows, 'row')}", *aligned(rows)])
 
     def to_json(self) -> list[dict[str, Any]]:
         """A row for the average, then one for each value of each feature."""
@@ -60,6 +76,15 @@ class TreatmentEffect:
         for each in self.features:
             rows += [_row(each.advantage, i, each.feature, float(x)) for i, x in enumerate(each.x)]
         return rows
+
+
+def _cells(mixture: NormalMixture, i: int) -> tuple[str, str, str]:
+    """What acting adds at one place, its interval, and how sure it is that it is above 0, for people."""
+    low, high = (float(end[i]) for end in mixture.interval(0.9))
+    mean = rounded(float(mixture.mean[i]), high - low)
+    signed = f"+{mean}" if float(mixture.mean[i]) > 0 and mean != "0" else mean
+    interval = f"{rounded(low, high - low)} to {rounded(high, high - low)}"
+    return signed, interval, brief_chance(float(mixture.positive[i]))
 
 
 def _row(mixture: NormalMixture, i: int, feature: str, value: float | None) -> dict[str, Any]:
@@ -105,4 +130,4 @@ def treatment_effect(
         points[:, constant + f] = x
         units = np.array([model.scaler.location(name, float(value)) for value in x])
         features.append(FeatureAdvantage(name, units, mixture(points), mixture(points[-1:] - points[:1])))
-    return TreatmentEffect(mixture(design.mean(axis=0)[None]), tuple(features), rows)
+    return TreatmentEffect(mixture(design.mean(axis=0)[None]), tuple(features), rows, model.schema)
