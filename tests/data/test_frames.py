@@ -39,16 +39,17 @@ def test_columns_are_matched_by_name_whatever_their_order(kind):
 @pytest.mark.parametrize("kind", KINDS)
 def test_rows_that_say_they_are_of_others_are_refused(kind):
     hers, theirs = (NamedRows.read(kind({**COLUMNS, "who": who})) for who in ([7.0, 7.0], ["7", "8"]))
-    for name in ("7", 7, "new"):
-        hers.check_user("who", name)
-    hers.check_user("somebody", "ann")
+    assert hers.user_of("who", "7") == "7"
+    assert hers.user_of("who", 7) == 7
+    assert hers.user_of("who", "new") == "7"  # who has no name takes that of the rows
+    assert hers.user_of("somebody", "ann") == "ann"
     with pytest.raises(DataError, match="user 'ann': row 1 is 7's, by its column 'who'"):
-        hers.check_user("who", "ann")
+        hers.user_of("who", "ann")
     for name in ("7", "new"):
         with pytest.raises(
             DataError, match=r"of several users \(who is 7, 8\); an update takes one user's, `update_many`"
         ):
-            theirs.check_user("who", name)
+            theirs.user_of("who", name)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -56,9 +57,9 @@ def test_rows_that_say_they_are_of_others_are_refused(kind):
 def test_a_blank_in_the_user_column_is_nobody(kind, blank):
     rows = NamedRows.read(kind({**COLUMNS, "who": ["ann", blank]}))
     for name in ("ann", "new"):
-        rows.check_user("who", name)
+        assert rows.user_of("who", name) == "ann"
     with pytest.raises(DataError, match="user 'bob': row 1 is ann's"):
-        rows.check_user("who", "bob")
+        rows.user_of("who", "bob")
 
 
 def test_one_row_is_a_dict_of_values_or_a_row_of_a_frame():

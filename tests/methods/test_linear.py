@@ -11,7 +11,7 @@ from kerneltrail.gp.population import PENALTIES, PopulationMean, design, ridge
 from kerneltrail.methods.linear import LinearRegression, Weights, learn_prior
 from kerneltrail.methods.mean import RunningMean
 
-from .common import COVARIATES, REWARD, rows, training
+from .common import COVARIATES, REWARD, method, rows, training
 
 
 def somebody(n=8, seed=1, name="ann"):
@@ -201,3 +201,16 @@ def test_running_mean():
     noise = (((user.y - user.y.mean()) ** 2).sum() + within) / 9
     np.testing.assert_allclose(said.noise, noise)
     np.testing.assert_allclose(said.variance, noise / 8)
+
+
+def test_who_was_given_no_name_takes_that_of_the_rows():
+    cohort = training()
+    user, schema = method("linear")(), cohort.schema
+    X, y, _ = rows(6, seed=4)
+    frame = {**dict(zip(COVARIATES, X.T, strict=True)), schema.target: y}
+    user.update({**frame, schema.user: ["ann"] * 6})
+    assert (user.name, user.rows) == ("ann", 6)
+    with pytest.raises(DataError, match="user 'ann': row 1 is bob's"):
+        user.update({**frame, schema.user: ["bob"] * 6})
+    user.update(frame)  # rows that name nobody are taken
+    assert (user.name, user.seen.name, user.rows) == ("ann", "ann", 12)

@@ -371,3 +371,19 @@ def test_rows_without_the_logged_probability_are_taken_with_a_warning():
         warnings.simplefilter("error")
         model.new_user("ann").update(frame | {"p_sent": np.full(truth.rows, 0.4)})
         model.new_user("ann").update(frame, probability=np.full(truth.rows, 0.4))
+
+
+def test_who_was_given_no_name_takes_that_of_the_rows():
+    model, person = small_model(), rows("ann", 12, seed=4)
+    named, unnamed = model.new_user("ann"), model.new_user()
+    frame = {**dict(zip(model.covariates, person.X.T, strict=True)), model.schema.target: person.y}
+    hers = {**frame, model.schema.user: ["ann"] * 12}
+    for user in (named, unnamed):
+        user.update(hers)
+    assert unnamed.name == "ann"
+    assert unnamed.to_bytes() == named.to_bytes()
+    with pytest.raises(DataError, match="user 'ann': row 1 is bob's"):
+        unnamed.update({**frame, model.schema.user: ["bob"] * 12})
+    assert unnamed.rows == 12
+    unnamed.update(frame)  # rows that name nobody are taken
+    assert (unnamed.name, unnamed.rows) == ("ann", 24)

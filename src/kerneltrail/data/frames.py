@@ -63,13 +63,14 @@ class NamedRows:
             columns.append(self._without_gaps(name, column, schema))
         return np.column_stack(columns) if columns else np.empty((self.table.rows, 0))
 
-    def check_user(self, column: str, name: str) -> None:
-        """Refuse rows that say they are somebody else's, or several people's; who was given no name takes anybody's.
+    def user_of(self, column: str, name: str) -> str:
+        """The user's name, or that of the rows for who was given none. A cell without a name, blanks too, says none.
 
-        A cell without a name, blanks too, says nothing.
+        Raises:
+            DataError: for rows that say they are somebody else's, or several people's.
         """
         if column not in self.table:
-            return
+            return name
         whose: dict[str, int] = {}
         for i, user in enumerate(self.table.column(column)):
             if user is not None and (named := text_of(user)):
@@ -80,8 +81,11 @@ class NamedRows:
                 "one user's, `update_many` those of many"
             )
         for other, i in whose.items():
-            if other != text_of(name) and name != UNNAMED:
+            if name == UNNAMED:
+                return other
+            if other != text_of(name):
                 raise DataError(f"user {name!r}: {self.table.place(i)} is {other}'s, by its column {column!r}")
+        return name
 
     def target(self, name: str) -> Array:
         """The column of outcomes."""

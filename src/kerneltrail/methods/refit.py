@@ -87,22 +87,21 @@ class RefittedUser:
     ) -> Fit:
         """One batch more, in data units; the action is left aside by learners that do not take it."""
         named, rows = self._rows(X)
+        name = self.name
         if named is not None and self._schema is not None:
-            named.check_user(self._schema.user, self.name)
+            name = named.user_of(self._schema.user, name)
         if y is None:
             target_name = None if self._schema is None else self._schema.target
             if named is None or target_name is None:
-                raise DataError(f"user {self.name!r}: an update needs the rows' outcomes: update(X, y)")
+                raise DataError(f"user {name!r}: an update needs the rows' outcomes: update(X, y)")
             y = named.target(target_name)
         else:
             check_same_index(X, y)
         target = np.array(y, dtype=np.float64, ndmin=1)
-        batch = User(
-            self.name, self.learner.covariates, rows, target, (len(target),), action=self._action(action, named)
-        )
-        seen = self.seen.extend(batch)
+        batch = User(name, self.learner.covariates, rows, target, (len(target),), action=self._action(action, named))
+        seen = self.seen.with_name(name).extend(batch)
         fit = self.learner.fit(seen, self.fit)
-        self.seen, self.fit = seen, fit
+        self.seen, self.fit, self.name = seen, fit, name
         return fit
 
     def predict(

@@ -28,11 +28,14 @@ def covariate_rows(model: LearntGraph, X: Any) -> tuple[NamedRows | None, Array]
 
 
 def read_batch(model: LearntGraph, name: str, X: Any, y: Any, assigned: Assigned) -> User:
-    """A batch of the user of that name, scaled and less the population mean."""
+    """A batch of the user of that name, scaled and less the population mean.
+
+    Who was given no name takes that of the rows, so that nobody else's can come after them.
+    """
     named, rows = covariate_rows(model, X)
     schema = model.schema
     if named is not None:
-        named.check_user(schema.user, name)
+        name = named.user_of(schema.user, name)
     if y is None:
         if named is None:
             raise DataError(f"user {name!r}: rows without names need their outcomes beside them: update(X, y)")

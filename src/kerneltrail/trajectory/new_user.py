@@ -236,6 +236,7 @@ class NewUser:
         )
         return replace(
             state,
+            name=batch.name,
             rows=rows,
             batches=batches,
             history=(*state.history, step)[-RECENT:],
