@@ -76,9 +76,7 @@ def bench(
 
     `kerneltrail tables FILE` prints the rows written by --json as Markdown.
     """
-    from rich.console import Console
-
-    from kerneltrail.cli.terminal import say
+    from kerneltrail.cli.terminal import results, say
     from kerneltrail.progress import show_progress
 
     with show_progress() as display:
@@ -107,6 +105,6 @@ def bench(
         counted = [(benchmark, display.counter(benchmark.name, benchmark.steps)) for benchmark in chosen]
         rows = [row for benchmark, next_step in counted for row in benchmark.run(seed, next_step)]
     for table in benchmarks.tables(rows):
-        Console().print(table)
+        results().print(table)
     if json is not None:
         say([f"{len(rows)} rows written to {benchmarks.save(json, rows, about)}"])

@@ -6,9 +6,9 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from rich.box import SIMPLE_HEAD
-from rich.console import Console
 from rich.table import Table
 
+from kerneltrail.cli.terminal import results
 from kerneltrail.studies.bench.benchmark import duration
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ SHOWN: dict[str, tuple[str, Callable[[float], str]]] = {
 
 def show(evaluation: Evaluation) -> None:
     """Print the tables of an evaluation."""
-    console = Console()
+    console = results()
     times = _some(evaluation.times)
     for table in tables(evaluation, times):
         console.print(table)

@@ -2,14 +2,28 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+NO_EDGE = 1000
+"""Characters of a line where nobody knows how wide it may be: in a file or a pipe, a table must lose no number."""
+
+
+def results() -> Console:
+    """Standard output, as wide as the terminal is; where it is none, as wide as tables need."""
+    from rich.console import Console
+
+    console = Console()
+    return console if console.is_terminal or "COLUMNS" in os.environ else Console(width=NO_EDGE)
 
 
 def say(lines: Iterable[str] = ("",), *, style: str | None = None) -> None:
     """Print lines as they are: kernels have brackets, which must not be taken for markup, and nothing is wrapped."""
-    from rich.console import Console
-
-    console = Console()
+    console = results()
     for line in lines:
         console.print(line, style=style, markup=False, highlight=False, soft_wrap=True)
 
