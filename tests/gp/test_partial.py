@@ -82,3 +82,24 @@ def test_before_any_row_an_effect_is_the_priors():
     np.testing.assert_array_equal(mean, 0.0)
     values = np.linalg.eigvalsh(covariance)
     assert values.min() > -1e-10
+
+
+@pytest.mark.parametrize("text", TEXTS)
+def test_noise_that_is_alike_in_neighbouring_rows_makes_an_effect_vary_more(text):
+    """Method (79), with the weights of the rows from effects of each row's target alone."""
+    user, h, rows, rng = case(text)
+    products = [p for p, product in enumerate(h.composition) if "a" in product.covariates]
+    points, noise = rng.uniform(0, 1, (5, 1)), h.values_array[-1]
+    plain = partial_effect(Posterior.fit(user, h), products, ["a"], points, rows)
+    mean, covariance = partial_effect(Posterior.fit(user, h), products, ["a"], points, rows, echo=0.6)
+    weights = np.column_stack(
+        [joint(user.with_y(unit), h, products, ["a"], points, rows)[0] for unit in np.eye(user.rows)]
+    )
+    expected = plain[1].copy()
+    for i in range(user.rows):
+        for j in range(user.rows):
+            if i != j:
+                expected += noise * 0.6 ** abs(i - j) * np.outer(weights[:, i], weights[:, j])
+    np.testing.assert_array_equal(mean, plain[0])
+    np.testing.assert_allclose(covariance, expected, atol=1e-9)
+    assert np.linalg.eigvalsh(covariance).min() > -1e-9

@@ -354,4 +354,6 @@ def test_an_echo_in_what_is_left_is_said_with_what_it_means():
         "What remains unexplained varies by about ±2 log steps from row to row. It is alike in neighbouring rows "
         "(correlation 0.6), which the intervals do not allow for: they may be too narrow, by a factor of up to 2.0."
     )
+    allowed = noise_sentence(Effects((), (), 400, 2.0, rest, allowed=True), SCHEMA).text
+    assert allowed.endswith("(correlation 0.6), so each row says less; the intervals of the effects allow for that.")
     assert noise_sentence(Effects((), (), 400, 2.0, rng.standard_normal(400)), SCHEMA).text.endswith("row to row.")

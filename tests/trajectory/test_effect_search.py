@@ -2,9 +2,8 @@
 
 import numpy as np
 import pytest
-from scipy.special import ndtr
 
-from kerneltrail.trajectory.effect_search import _picked
+from kerneltrail.data import User
 from trajectory.lines import after, lines, person
 
 
@@ -39,54 +38,49 @@ def test_what_users_differ_by_is_in_the_curve_and_its_line_in_predictions():
     )
 
 
+def echoing(echo, seed=8, n=60):
+    """A user whose x moves slowly and whose hour jumps, with noise that lasts some rows."""
+    rng, noise, x = np.random.default_rng(seed), np.zeros(n), np.zeros(n)
+    for i in range(n):
+        noise[i] = echo * noise[i - 1] + np.sqrt(1.0 - echo**2) * rng.standard_normal()
+        x[i] = 0.9 * x[i - 1] + rng.standard_normal()
+    X = np.column_stack([4.0 + 0.5 * x, rng.uniform(0.0, 24.0, n)])
+    return User("ann", ("x", "hour"), X, 3.0 + 0.8 * X[:, 0] + noise, (n // 2, n))
+
+
+def width(effect):
+    return float(np.ptp(effect.interval()))
+
+
+@pytest.mark.parametrize("mean", ["none", "population"])
+def test_intervals_allow_for_noise_that_lasts_where_a_covariate_moves_slowly(mean, monkeypatch):
+    user = after(lines(mean), echoing(0.8))
+    found = user.effects()
+    assert found.allowed
+    assert found.echo > 0.5
+    monkeypatch.setattr("kerneltrail.trajectory.effect_search.echo_of", lambda rest: 0.0)
+    deaf = user.effects()
+    assert not deaf.allowed
+    assert found["x"].size == deaf["x"].size
+    slow = width(found["x"]) / width(deaf["x"])
+    assert slow > 1.4
+    assert width(found["hour"]) <= slow * width(deaf["hour"])
+
+
+def test_without_an_echo_nothing_is_allowed_for():
+    assert not after(lines("population"), echoing(0.0)).effects().allowed
+
+
+def test_where_sums_have_replaced_rows_an_echo_is_heard_but_not_allowed_for():
+    user = after(lines("population"), echoing(0.8), refine=40)
+    assert user.state.kept is None
+    found = user.effects()
+    assert found.echo > 0.5
+    assert not found.allowed
+
+
 def test_before_any_row_nothing_is_left_over():
     assert lines("population").new_user("ann").effects().rest is None
-
-
-def covariance(places, length):
-    x = np.linspace(0.0, 1.0, places)
-    return np.exp(-0.5 * ((x[:, None] - x) / length) ** 2)
-
-
-@pytest.mark.parametrize("z", [0.5, 1.0, 1.96, 2.5])
-def test_two_places_of_which_nothing_else_could_be_picked_are_the_normals(z):
-    """Method (77): of 1,000 draws a share of 0.6 is known to 0.05, at three standard errors (0.3 % false alarms)."""
-    c = np.array([[1.0, 0.3], [0.3, 2.0]])
-    mean = np.array([0.0, z * np.sqrt(c[0, 0] + c[1, 1] - 2 * c[0, 1])])
-    assert _picked(mean, c, 0, 1, np.arange(2)) == pytest.approx(2.0 * ndtr(-z), abs=0.05)
-    assert _picked(mean, c, 0, 1, np.empty(0, dtype=int)) == 0.0  # given, not picked
-
-
-@pytest.mark.parametrize("z", [1.5, 2.2, 3.0])
-def test_places_that_were_picked_are_compared_with_what_chance_picks(z):
-    """Against plain loops over other draws; three standard errors of both."""
-    c, among, rng = 4.0 * covariance(9, 0.2), np.array([1, 2, 3, 5, 6, 7]), np.random.default_rng(7)
-    mean = np.zeros(9)
-    mean[6] = z * np.sqrt(c[2, 2] + c[6, 6] - 2 * c[2, 6])
-    hits = 0
-    for _ in range(4000):
-        g = rng.multivariate_normal(np.zeros(9), c, method="eigh")
-        low, high = among[g[among].argmin()], among[g[among].argmax()]
-        hits += (g[high] - g[low]) / np.sqrt(c[low, low] + c[high, high] - 2 * c[low, high]) >= z
-    share = hits / 4000
-    assert share > 2.0 * ndtr(-z)  # more than of two that were given
-    assert _picked(mean, c, 2, 6, among) == pytest.approx(
-        share, abs=3.0 * np.sqrt(share * (1 - share) * (1 / 1000 + 1 / 4000))
-    )
-
-
-def test_a_difference_that_chance_picks_is_not_clear():
-    """Of 400 estimates of nothing with known errors at most 5 % may be clear; 8 % is three standard errors more."""
-    c, rng, among = covariance(31, 0.12), np.random.default_rng(3), np.arange(31)
-    clear = alone = 0
-    for _ in range(400):
-        mean = rng.multivariate_normal(np.zeros(31), c, method="eigh")
-        low, high = int(mean.argmin()), int(mean.argmax())
-        z = (mean[high] - mean[low]) / np.sqrt(c[low, low] + c[high, high] - 2 * c[low, high])
-        clear += min(ndtr(z), 1.0 - 0.5 * _picked(mean, c, low, high, among)) >= 0.975
-        alone += ndtr(z) >= 0.975
-    assert alone > 160  # without it
-    assert clear <= 0.08 * 400
 
 
 def test_an_effect_is_no_surer_than_the_picking_of_its_places_allows():
@@ -94,3 +88,6 @@ def test_an_effect_is_no_surer_than_the_picking_of_its_places_allows():
     for effect in found:
         assert (effect.picked > 0.0) <= (effect.shape in ("curve", "rhythm", "levels"))
         assert effect.sign <= 1.0 - 0.5 * effect.picked
+        assert (effect.stretch > 1.0) <= (effect.picked > 0.0 or effect.clear)
+        low, high = (float(end[0]) for end in effect.change.interval())
+        assert np.ptp(effect.interval()) == pytest.approx(effect.stretch * (high - low))

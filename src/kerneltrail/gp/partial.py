@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from kerneltrail.gp.numerics import solve_lower
+from kerneltrail.gp.numerics import solve_lower, solve_upper
 from kerneltrail.gp.online import OnlineState
 from kerneltrail.gp.posterior import Posterior
 
@@ -24,6 +24,7 @@ def partial_effect(
     points: Array,
     rows: Array,
     linear: Array | None = None,
+    echo: float = 0.0,
 ) -> tuple[Array, Array]:
     """Mean (G,) and covariance (G, G) of Σ_p (1/R) Σ_i f_p(names = point, other covariates as in row i) at G points.
 
@@ -34,9 +35,11 @@ def partial_effect(
         points: their values, scaled, (G, number of names).
         rows: how the other covariates occurred, scaled, (R, d); at least one.
         linear: features of the linear block at the points, (G, q), whose weights are added; None for none.
+        echo: correlation of the noise in neighbouring rows, for which the covariance allows where
+            the posterior is made of the rows' covariance.
     """
     if isinstance(posterior, Posterior) and not posterior.by_weights:
-        return _dense(posterior, products, names, points, rows, linear)
+        return _dense(posterior, products, names, points, rows, linear, echo)
     columns = [posterior.covariates.index(name) for name in names]
     reads = {atom.covariate for p in products for atom in posterior.composition.products[p].atoms}
     others = rows if reads - set(names) else rows[:1]
@@ -60,6 +63,7 @@ def _dense(
     points: Array,
     rows: Array,
     linear: Array | None,
+    echo: float,
 ) -> tuple[Array, Array]:
     """By the rows' covariance. A product's kernel is a product over covariates: averages are taken factor by factor."""
     inputs, values = posterior.inputs, posterior.hyperparameters.values_array
@@ -85,4 +89,20 @@ def _dense(
         cross += inputs.block.features @ weighted.T
         prior += weighted @ linear.T
     spread = solve_lower(posterior.lower, cross)
-    return cross.T @ posterior.alpha, prior - spread.T @ spread
+    covariance = prior - spread.T @ spread
+    if echo:
+        covariance += from_echo(solve_upper(posterior.lower, spread), float(values[-1]), echo)
+    return cross.T @ posterior.alpha, covariance
+
+
+def from_echo(weights: Array, noise: float, echo: float) -> Array:
+    """What noise that is alike in neighbouring rows adds to the covariance of sums of rows, (G, G) (method (79)).
+
+    Args:
+        weights: of each row in each sum, (n, G).
+        noise: its variance.
+        echo: its correlation from one row to the next; between rows further apart it is that to a power.
+    """
+    apart = np.arange(len(weights))
+    alike = echo ** np.abs(np.subtract.outer(apart, apart)) - np.eye(len(weights))
+    return np.asarray(noise * (weights.T @ alike @ weights))

@@ -344,7 +344,12 @@ def noise_sentence(effects: Effects, schema: Schema) -> Sentence:
     """What is left: a standard deviation in the target's units; and whether neighbouring rows have it in common."""
     size = quantity(effects.noise, schema.unit(schema.target))
     text = f"What remains unexplained varies by about ±{size} from row to row."
-    if effects.echo:
+    if effects.echo and effects.allowed:
+        text += (
+            f" It is alike in neighbouring rows (correlation {effects.echo:.1f}), so each row says less; the intervals "
+            "of the effects allow for that."
+        )
+    elif effects.echo:
         # The variance of the mean of many rows whose neighbours are correlated, over that of independent ones.
         factor = np.sqrt((1.0 + effects.echo) / (1.0 - effects.echo))
         text += (

@@ -15,8 +15,9 @@ from kerneltrail.data import User
 from kerneltrail.gp.mixture import NormalMixture
 from kerneltrail.gp.population import PopulationMean
 from kerneltrail.kernels import Array, Composition
-from kerneltrail.trajectory.effects import Effect, Effects, Interaction, Shape
+from kerneltrail.trajectory.effects import Effect, Effects, Interaction, Shape, echo_of
 from kerneltrail.trajectory.graph import LearntGraph
+from kerneltrail.trajectory.picking import picking
 
 POINTS = 31
 """Points of a curve."""
@@ -26,8 +27,6 @@ TURN = 0.15
 """A curve that falls back by less than this share of its range still counts as a trend."""
 LIKELY = 0.5
 """From this probability of the kernels with a period on, an effect is called a rhythm; else it is a curve or a line."""
-DRAWS = 1000
-"""Functions drawn to see how far some two places lie apart by chance."""
 PAIRS = 5
 """Values of each covariate at which an interaction is looked at."""
 
@@ -48,6 +47,11 @@ class KernelPosterior:
     def noise(self) -> float:
         """Variance of an observation around the function."""
         return float(self.posterior.hyperparameters.values_array[-1])
+
+    @property
+    def keeps_rows(self) -> bool:
+        """Whether it is made of the rows' covariance, and so knows how much each row says."""
+        return isinstance(self.posterior, gp.Posterior) and not self.posterior.by_weights
 
     def reads(self, *covariates: str) -> list[int]:
         """Indices of the products that read all of these covariates."""
@@ -130,8 +134,9 @@ def effects_of(
     scale = model.scaler.scale
     rest = None if recent is None else scale * finder.rest
     return Effects(
-        tuple(effects), finder.interactions(), rows, float(np.sqrt(noise)) * scale, rest, schema=model.schema
-    )
+        tuple(effects), finder.interactions(), rows, float(np.sqrt(noise)) * scale, rest, finder.echo > 0.0,
+        schema=model.schema,
+    )  # fmt: skip
 
 
 def _corners(model: LearntGraph) -> Array:
@@ -147,14 +152,14 @@ class _Apart:
     """
 
     def __init__(self, mean: PopulationMean | None, unread: Sequence[int], X: Array, rest: Array, noise: float) -> None:
-        self.mean, self.X, self.rest = mean, X, rest
+        self.mean, self.X, self.rest, self.noise = mean, X, rest, noise
         total = noise * np.eye(len(rest))
         for j in unread if mean is not None else ():
             assert mean is not None
             total += mean.difference(j, X[:, j], X[:, j])
         self.lower: Array = np.asarray(np.linalg.cholesky(total), dtype=np.float64)
 
-    def effect(self, j: int, x: Array) -> tuple[Array, Array]:
+    def effect(self, j: int, x: Array, echo: float) -> tuple[Array, Array]:
         """Mean (g,) and covariance (g, g) of d_j at x; nothing without a population to differ from."""
         if self.mean is None:
             return np.zeros(len(x)), np.zeros((len(x), len(x)))
@@ -162,27 +167,10 @@ class _Apart:
         if not len(self.rest):
             return np.zeros(len(x)), prior
         cross = gp.numerics.solve_lower(self.lower, self.mean.difference(j, self.X[:, j], x))
-        return cross.T @ gp.numerics.solve_lower(self.lower, self.rest), prior - cross.T @ cross
-
-
-def _picked(mean: Array, covariance: Array, start: int, end: int, among: NDArray[np.int64]) -> float:
-    """How probable two places that differ as much as these, in standard errors, are where nothing does (method (77)).
-
-    Of functions without an effect, known as well as this one, the two places are picked as they were here.
-    """
-    if not len(among):
-        return 0.0
-    inside = covariance[np.ix_(among, among)]
-    spread = np.sqrt(np.maximum(np.add.outer(np.diag(inside), np.diag(inside)) - 2.0 * inside, 0.0))
-    first, last = int(np.flatnonzero(among == start)[0]), int(np.flatnonzero(among == end)[0])
-    if not spread[first, last] > 0.0:
-        return 0.0
-    white = np.random.default_rng(0).standard_normal((DRAWS, len(among)))  # the same for everybody
-    drawn = white @ gp.numerics.root(inside, what="the covariance of an effect", scale=float(covariance.max())).T
-    low, high = drawn.argmin(axis=1), drawn.argmax(axis=1)
-    apart = drawn[np.arange(DRAWS), high] - drawn[np.arange(DRAWS), low]
-    errors = np.divide(apart, spread[low, high], out=np.zeros(DRAWS), where=spread[low, high] > 0.0)
-    return float(np.mean(errors >= (mean[end] - mean[start]) / spread[first, last]))
+        covariance = prior - cross.T @ cross
+        if echo:
+            covariance += gp.partial.from_echo(gp.numerics.solve_upper(self.lower, cross), self.noise, echo)
+        return cross.T @ gp.numerics.solve_lower(self.lower, self.rest), covariance
 
 
 class _Finder:
@@ -246,7 +234,7 @@ class _Finder:
             float(read),
             period,
             scale * centred @ (self.weights @ fitted),
-            _picked(self.weights @ means, np.einsum("s,sij->ij", self.weights, covariances), start, end, among),
+            *picking(self.weights @ means, np.einsum("s,sij->ij", self.weights, covariances), start, end, among),
         )
 
     def _contrast(self, means: Array, covariances: Array, contrast: Array) -> NormalMixture:
@@ -267,11 +255,11 @@ class _Finder:
             part, covariance = np.zeros(len(x)), np.zeros((len(x), len(x)))
             if products or slope is not None:
                 part, covariance = gp.partial.partial_effect(
-                    kernel.posterior, products, [name], x[:, None], self.contexts, slope
+                    kernel.posterior, products, [name], x[:, None], self.contexts, slope, self.echo
                 )
             fitted.append(part + shared)
             if not products:
-                further, uncertainty = apart.effect(j, x)
+                further, uncertainty = apart.effect(j, x, self.echo)
                 part, covariance = part + further, covariance + uncertainty
             means.append(part + shared)
             covariances.append(covariance)
@@ -304,6 +292,15 @@ class _Finder:
     def rest(self) -> Array:
         """What the average over kernels leaves unexplained of each of the user's newest rows, scaled."""
         return self.weights @ np.array([apart.rest for apart in self._apart])
+
+    @cached_property
+    def echo(self) -> float:
+        """Correlation of what is left of neighbouring rows, for which intervals allow (method (79)); 0 for none.
+
+        Where sums have replaced rows, nobody knows how much each of them says.
+        """
+        known = self.recent is not None and all(kernel.keeps_rows for kernel in self.kernels)
+        return echo_of(self.rest) if known else 0.0
 
     def _shape(self, name: str, span: Span, mean: Array) -> tuple[Shape, float | None]:
         if span.leveled:
@@ -352,7 +349,9 @@ class _Finder:
         for kernel in self.kernels:
             products = kernel.reads(a, b)
             if products:
-                part, covariance = gp.partial.partial_effect(kernel.posterior, products, [a, b], points, self.contexts)
+                part, covariance = gp.partial.partial_effect(
+                    kernel.posterior, products, [a, b], points, self.contexts, echo=self.echo
+                )
             else:
                 part, covariance = np.zeros(len(points)), np.zeros((len(points), len(points)))
             means.append(part)

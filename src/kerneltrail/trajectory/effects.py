@@ -45,6 +45,15 @@ COLUMNS = ("covariate", "shape", "from", "to", "change", "90 % interval", "proba
 """Of a table of effects, as people read it."""
 
 
+def echo_of(rest: Array) -> float:
+    """Correlation of neighbours in a row of numbers; 0 where chance alone may make as much, or there are too few."""
+    if len(rest) < ENOUGH or not np.ptp(rest) > 0.0:
+        return 0.0
+    left = rest - rest.mean()
+    correlation = float(left[1:] @ left[:-1] / (left @ left))
+    return correlation if correlation > max(AUDIBLE, 3.0 / np.sqrt(len(left))) else 0.0
+
+
 @dataclass(frozen=True)
 class Effect:
     """The effect of one covariate on the target, for one user.
@@ -63,7 +72,8 @@ class Effect:
             not read the covariate leave to how users differ. Added to what is left of a row (`Effects.rest`), it is the
             row's partial residual.
         picked: where the two values were picked because they differ most, how probable it is that some two differ as
-            much, in standard errors, where nothing does (method §8.5); else 0.
+            much, in standard errors, where nothing does (method (77)); else 0.
+        stretch: by how much the interval of the change is wider for that (method (80)); 1 where nothing was picked.
     """
 
     covariate: str
@@ -77,6 +87,7 @@ class Effect:
     period: float | None = None
     fitted: Array | None = field(default=None, compare=False, repr=False)
     picked: float = 0.0
+    stretch: float = 1.0
 
     @property
     def size(self) -> float:
@@ -84,9 +95,9 @@ class Effect:
         return float(self.change.mean[0])
 
     def interval(self, level: float = 0.9) -> tuple[float, float]:
-        """The central interval of the change."""
-        low, high = self.change.interval(level)
-        return float(low[0]), float(high[0])
+        """The central interval of the change, wider where its two values were picked because they differ most."""
+        low, high = (self.size + self.stretch * (float(end[0]) - self.size) for end in self.change.interval(level))
+        return low, high
 
     @property
     def sign(self) -> float:
@@ -179,6 +190,7 @@ class Effects(Sequence[Effect]):
         given: the frame whose kind `to_frame` answers in, if there was one.
         schema: of the model that found them, with the names and units for views; None if they are not known.
         rest: what is left unexplained of each of the user's newest rows, in the target's units; None before any row.
+        allowed: whether intervals allow for what is left being alike in neighbouring rows (method (79)).
     """
 
     effects: tuple[Effect, ...]
@@ -186,6 +198,7 @@ class Effects(Sequence[Effect]):
     rows: int
     noise: float
     rest: Array | None = field(default=None, compare=False, repr=False)
+    allowed: bool = False
     given: Any = field(default=None, compare=False, repr=False)
     schema: Schema | None = field(default=None, compare=False, repr=False)
 
@@ -193,13 +206,9 @@ class Effects(Sequence[Effect]):
     def echo(self) -> float:
         """Correlation of what is left unexplained of neighbouring rows; 0 where chance alone may make as much.
 
-        Effects and predictions take what is left for independent from row to row, so with an echo they are too sure.
+        Predictions take what is left for independent from row to row.
         """
-        if self.rest is None or len(self.rest) < ENOUGH or not np.ptp(self.rest) > 0.0:
-            return 0.0
-        left = self.rest - self.rest.mean()
-        correlation = float(left[1:] @ left[:-1] / (left @ left))
-        return correlation if correlation > max(AUDIBLE, 3.0 / np.sqrt(len(left))) else 0.0
+        return 0.0 if self.rest is None else echo_of(self.rest)
 
     @cached_property
     def _by_name(self) -> Mapping[str, Effect]:
