@@ -9,10 +9,10 @@ import pytest
 
 from kerneltrail.data import Cohort, User
 from kerneltrail.errors import ModelFileError
-from kerneltrail.kernels import Pool
+from kerneltrail.kernels import Pool, parse
 from kerneltrail.report.group_words import group_description
 from kerneltrail.report.model_text import advancing_text
-from kerneltrail.trajectory.advancing import LEAST, advancing, followed, worth_of
+from kerneltrail.trajectory.advancing import LEAST, MOST_SAID, advancing, followed, without, worth_of
 from kerneltrail.trajectory.fit import fit
 from kerneltrail.trajectory.graph import Worth
 from kerneltrail.trajectory.model import from_bytes
@@ -62,13 +62,13 @@ def reads(model):
 
 
 def moving_up(rows, ends):
-    """By plain loops over users: most batches begin where the rows before ended, and end beyond; hardly a step back."""
+    """By plain loops over users: most batches that change begin where those before ended, and end beyond."""
     beyond = batches = up = down = 0
     for values, each in zip(rows, ends, strict=True):
         for start, end in pairwise(each):
             before, new = [float(v) for v in values[:start]], [float(v) for v in values[start:end]]
             beyond += all(v >= max(before) for v in new) and any(v > max(before) for v in new)
-            batches += 1
+            batches += any(v != before[-1] for v in new)
         for one, following in pairwise(values):
             up += following > one
             down += following < one
@@ -126,6 +126,69 @@ def test_days_move_on_and_what_comes_back_does_not():
     assert advancing([user.with_ends((80,))]) == set()
 
 
+@pytest.mark.parametrize("size", [2, 5, 8, 10, 12, 24])
+def test_a_day_moves_on_however_many_batches_it_has(size):
+    day, week = np.arange(240) // 10, np.arange(240) // 70
+    user = User("Ann", ("day", "week"), np.column_stack([day, week]), np.zeros(240), tuple(range(size, 241, size)))
+    assert advancing([user]) == {"day", "week"}
+
+
+def test_what_goes_back_where_a_batch_begins_does_not_move_on():
+    """Minutes of a session, of which each begins below the end of the one before and ends beyond."""
+    minutes = np.concatenate([np.arange(30.0) + 20.0 * number for number in range(6)])
+    user = User("Ann", ("minutes",), minutes[:, None], np.zeros(180), tuple(range(30, 181, 30)))
+    assert np.mean(np.diff(minutes) > 0.0) > 0.95
+    assert advancing([user]) == set()
+
+
+def test_what_else_is_in_a_composition_stays():
+    pool = Pool.of("SE[day] + SE[hour] + SE[day]*PER[hour] + PER[hour] + LIN[day]*LIN[hour]")
+
+    def left(text):
+        return pool.composition(without(pool, pool.mask(parse(text)), {"day"})).text
+
+    assert left("SE[day] + SE[hour]") == "SE[hour]"
+    assert left("SE[day]*PER[hour] + SE[hour]") == "PER[hour] + SE[hour]"
+    assert left("SE[day]*PER[hour] + PER[hour]") == "PER[hour]"
+    assert left("LIN[day]*LIN[hour] + SE[hour]") == "SE[hour]"  # LIN[hour] is not in the pool
+    assert left("SE[day]") == ""
+    assert left("SE[hour] + PER[hour]") == "PER[hour] + SE[hour]"
+
+
+def shocks(count=8, seed=1):
+    """Everybody has a rhythm over the hour of one's own; days differ by chance in the first batch, not later."""
+    users = []
+    for m in range(count):
+        rng = np.random.default_rng([seed, m])
+        day = np.arange(16 * 24) // 24
+        shock = np.where(np.arange(16) < 12, 1.2 * rng.standard_normal(16), 0.0)
+        hour = rng.uniform(0.0, 24.0, len(day))
+        y = 1.5 * np.sin(np.pi * hour / 6.0 + rng.uniform(0.0, 2.0 * np.pi)) + shock[day]
+        y = y + 0.8 * rng.standard_normal(len(day))
+        users.append(User(f"user {m}", ("day", "hour"), np.column_stack([day, hour]), y, (288, 336, 384)))
+    return users
+
+
+@pytest.mark.slow
+def test_moving_kernels_are_not_credited_with_what_stands_beside_them():
+    """All candidates read the day, most of them the hour too: without the day the hour stays."""
+    users = shocks()
+    cohort = Cohort.from_users(users, target="y", scaling="group", target_scaling="standard")
+
+    def made(pool, advancing):
+        settings = tiny.settings(sharing="joint", mean="smooth", largest=2, advancing=advancing)
+        return fit(cohort, pool=pool.with_empty(True), settings=settings, workers=1)
+
+    both, hours = Pool.of("SE[day] + SE[hour]"), Pool.of("SE[hour]")
+    kept, judged, alone = made(both, "kept"), made(both, "judged"), made(hours, "kept")
+    assert "day" in reads(kept)
+    assert reads(judged) == reads(alone) == {"hour"}
+    fair = worth_of(("day",), followed(kept, users), followed(alone, users))
+    worth = judged.diagnostics.advancing
+    assert (worth.gain, worth.error) == pytest.approx((fair.gain, fair.error), abs=1e-6)
+    assert not worth.clear
+
+
 def test_the_worth_is_a_mean_over_users_with_its_standard_error():
     """Of the batches that both graphs predicted: somebody may not be followed to the end on one of them."""
     kept = {("a", 2): [-1.0, -1.0], ("a", 3): [-1.3], ("b", 2): [-1.2], ("b", 3): [-9.0], ("c", 2): [-0.7]}
@@ -143,7 +206,17 @@ def test_the_worth_is_a_mean_over_users_with_its_standard_error():
     assert worth_of(("day",), {key: rows for key, rows in kept.items() if key[0] != "a"}, left_out) is None
 
 
-def test_first_batches_do_not_judge_and_one_row_does_not_decide():
+def test_one_row_does_not_decide():
+    """It says at most so much, and where there is no number for it, nothing more."""
+    kept, left_out = ({(f"user {m}", 2): np.full(70, value) for m in range(8)} for value in (-1.0, -1.2))
+    plain = worth_of(("day",), kept, left_out)
+    far = worth_of(("day",), {**kept, ("user 0", 2): np.r_[np.full(69, -1.0), LEAST]}, left_out)
+    assert plain.clear
+    assert far.clear
+    assert plain.gain - far.gain == pytest.approx((MOST_SAID + 0.2) / 70 / 8)
+
+
+def test_first_batches_do_not_judge():
     model, users = learnt("noise"), people("noise")
     found = followed(model, users)
     assert {t for _, t in found} == {2, 3, 4}
@@ -155,7 +228,7 @@ def test_first_batches_do_not_judge_and_one_row_does_not_decide():
             if t > 1:
                 np.testing.assert_allclose(found[user.name, t], new.predict(batch.X).bell.log_density(batch.y))
             new.update(batch.X, batch.y)
-    far = users[0].with_y(np.r_[users[0].y[:-1], 1e9])
+    far = users[0].with_y(np.r_[users[0].y[:-1], 1e9])  # as good as impossible, but a number
     assert found[users[0].name, 4].min() > LEAST
     assert followed(model, [far])[far.name, 4].min() == LEAST
 
@@ -252,9 +325,12 @@ def test_restricted_chains_have_the_same_evidences_and_go_on_from_paths_that_the
 def test_a_file_keeps_what_it_was_worth():
     model = learnt("noise")
     assert from_bytes(to_bytes(model)).diagnostics.advancing == model.diagnostics.advancing
-    wrong = replace(model, diagnostics=replace(model.diagnostics, advancing=Worth(("day",), "much", 0.1, 8)))
-    with pytest.raises(ModelFileError):
-        from_bytes(to_bytes(wrong))
+    for wrong in (
+        Worth(("day",), "much", 0.1, 8), Worth(("day",), float("nan"), 0.1, 8), Worth(("day",), 0.1, -0.1, 8),
+        Worth(("night",), 0.1, 0.1, 8), Worth((), 0.1, 0.1, 8), Worth(("day",), 0.1, 0.1, -8),
+    ):  # fmt: skip
+        with pytest.raises(ModelFileError):
+            from_bytes(to_bytes(replace(model, diagnostics=replace(model.diagnostics, advancing=wrong))))
 
 
 def test_words_say_what_became_of_them():
@@ -264,7 +340,9 @@ def test_words_say_what_became_of_them():
     assert advancing_text(learnt("noise", "kept")) == ""
     two = replace(left.diagnostics, advancing=Worth(("day", "hour"), -0.02, 0.01, 8))
     assert "day and hour move on" in (text := advancing_text(replace(left, diagnostics=two)))
-    assert "8 pilot users are predicted worse, by 0.020 nats a row with a standard error of 0.010" in text
+    assert "8 pilot users are predicted worse, by 0.020 nats a row (standard error 0.010). They are kept" in text
+    same = replace(left.diagnostics, advancing=Worth(("day",), 0.0002, 0.01, 8))
+    assert "are predicted as well as without (standard error 0.010)" in advancing_text(replace(left, diagnostics=same))
     said = [str(sentence) for sentence in group_description(left)]
     common = "Over day, people are predicted to follow what they have in common"
     assert any(each.startswith(f"{common} and a steady rise or fall of their own. How") for each in said)

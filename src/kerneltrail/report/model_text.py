@@ -26,6 +26,10 @@ NOTHING = "(noise alone)"
 """How the empty composition is written."""
 
 
+ALIKE = 0.0005
+"""Nats a row that would be shown as none."""
+
+
 def advancing_text(model: TrajectoryModel) -> str:
     """What became of kernels on covariates that move on (method (78)); empty where there was nothing to judge."""
     worth = model.diagnostics.advancing
@@ -33,12 +37,14 @@ def advancing_text(model: TrajectoryModel) -> str:
         return ""
     labels = [model.schema.label(name) for name in worth.covariates]
     names, move = listing(labels), "moves" if len(labels) == 1 else "move"
+    better = f"{'better' if worth.gain > 0 else 'worse'}, by {abs(worth.gain):.3f} nats a row"
+    if abs(worth.gain) < ALIKE:
+        better = "as well as without"
     return (
         f"Kernels that read {names} were {'kept' if worth.clear else 'left out'}: {names} {move} on from batch to "
         "batch, so a kernel there has to reach beyond all rows that are seen. With such kernels the next rows of "
-        f"{counted(worth.users, 'pilot user')} are predicted {'better' if worth.gain > 0 else 'worse'}, by "
-        f"{abs(worth.gain):.3f} nats a row with a standard error of {worth.error:.3f}; they are kept where that is "
-        "better by more than one standard error."
+        f"{counted(worth.users, 'pilot user')} are predicted {better} (standard error {worth.error:.3f}). They are "
+        "kept where that is better by more than one standard error."
     )
 
 

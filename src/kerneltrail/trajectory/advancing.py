@@ -7,14 +7,14 @@ measured, as a sensor's are, look like a slow change over days; carried forward,
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from itertools import pairwise
 
 import numpy as np
 
 from kerneltrail.data import User
 from kerneltrail.engines import one_blas_thread
-from kerneltrail.kernels import Array
+from kerneltrail.kernels import Array, Composition, Pool, Product
 from kerneltrail.trajectory.graph import Worth
 from kerneltrail.trajectory.model import TrajectoryModel
 from kerneltrail.trajectory.pilot_predictions import predicted_batches, some_of
@@ -23,22 +23,26 @@ FEWEST = 3
 """Pilot users without whose later batches nothing can be judged."""
 
 MOST = 0.5
-"""Share of the batches after the first, above which a covariate that goes beyond all before moves on."""
+"""Share of the batches in which it changes, above which a covariate that goes beyond all before moves on."""
 
 ORDERED = 0.95
 """Share of its changes from row to row that go the same way: by chance, too, some batches go beyond."""
 
 LEAST = float(np.log(np.finfo(np.float64).tiny))
-"""Log density below which one row says no more: it must not decide alone."""
+"""Log density of a row that was as good as impossible, or for which there is no number."""
+
+MOST_SAID = 5.0
+"""Nats by which one row may say that a graph predicts better: a row far out must not decide alone."""
 
 Followed = Mapping[tuple[str, int], Array]
 """Log densities of rows, by pilot user and number of the batch."""
 
 
 def advancing(users: Sequence[User]) -> frozenset[str]:
-    """Covariates that move on, all up or all down: most batches begin where those before ended, and end beyond.
+    """Covariates that move on, all up or all down: batches in which they change begin where those before ended.
 
-    What has two values only, such as a phase of the study, does not move on.
+    Most of these batches must, and end beyond; in others, such as several of one day, they stay where they are. What
+    has two values only, such as a phase of the study, does not move on.
 
     >>> days, hours = np.arange(6.0) // 2.0, np.array([8.0, 20.0, 9.0, 19.0, 8.0, 21.0])
     >>> sorted(advancing([User("Ann", ("day", "hour"), np.column_stack([days, hours]), days, (1, 3, 6))]))
@@ -53,20 +57,36 @@ def advancing(users: Sequence[User]) -> frozenset[str]:
 def _moving(rows: Sequence[Array], ends: Sequence[Sequence[int]]) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
     """Whether each column moves up, (d,)."""
     changes = np.concatenate([np.diff(X, axis=0) for X in rows])
-    beyond = [
-        (X[start:end].min(axis=0) >= X[:start].max(axis=0)) & (X[start:end].max(axis=0) > X[:start].max(axis=0))
-        for X, each in zip(rows, ends, strict=True)
-        for start, end in pairwise(each)
-    ]
+    beyond, changing = np.zeros(changes.shape[1]), np.zeros(changes.shape[1])
+    for X, each in zip(rows, ends, strict=True):
+        for start, end in pairwise(each):
+            before, new = X[:start], X[start:end]
+            beyond += (new.min(axis=0) >= before.max(axis=0)) & (new.max(axis=0) > before.max(axis=0))
+            changing += (new != before[-1]).any(axis=0)
     ordered = (changes > 0.0).sum(axis=0) >= ORDERED * (changes != 0.0).sum(axis=0)
-    return ordered & (np.sum(beyond, axis=0) > MOST * len(beyond))
+    return ordered & (beyond > MOST * changing)
+
+
+def without(pool: Pool, mask: int, moving: Set[str]) -> int:
+    """A composition without what it reads of covariates that move on.
+
+    Products keep their other factors where the pool has such products: what else is in a composition must not be lost
+    with them, or they would be judged by that.
+
+    >>> pool = Pool.of("SE[day] + SE[hour] + SE[day]*PER[hour]")
+    >>> pool.composition(without(pool, pool.mask(Composition(pool.products)), {"day"}))
+    Composition('SE[hour]')
+    """
+    kept = (tuple(a for a in each.atoms if a.covariate not in moving) for each in pool.composition(mask))
+    products = dict.fromkeys(Product(atoms) for atoms in kept if atoms)
+    return pool.mask(Composition(tuple(each for each in products if each in pool.products)))
 
 
 def followed(model: TrajectoryModel, users: Sequence[User]) -> Followed:
     """Log densities of the rows of pilot users' batches after the first, each predicted from those before."""
     with one_blas_thread():
         return {
-            (user.name, t): np.maximum(ahead.bell.log_density(batch.y), LEAST)
+            (user.name, t): np.fmax(ahead.bell.log_density(batch.y), LEAST)
             for user in some_of(users)
             for t, batch, ahead in predicted_batches(model, user)
             if t > 1
@@ -77,7 +97,8 @@ def worth_of(covariates: tuple[str, ...], kept: Followed, left_out: Followed) ->
     """What kernels on such covariates are worth, from the same batches with and without them; None of too few users."""
     rows: dict[str, list[Array]] = {}
     for user, t in kept.keys() & left_out.keys():
-        rows.setdefault(user, []).append(kept[user, t] - left_out[user, t])
+        gain = kept[user, t] - left_out[user, t]
+        rows.setdefault(user, []).append(np.clip(gain, -MOST_SAID, MOST_SAID))
     gains = np.array([np.mean(np.concatenate(rows[user])) for user in sorted(rows)])
     if len(gains) < FEWEST:
         return None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Sequence, Set
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from importlib.metadata import version
@@ -16,7 +16,7 @@ from kerneltrail.gp import Reward
 from kerneltrail.gp.population import PopulationMean
 from kerneltrail.kernels import Hyperparameters, Priors
 from kerneltrail.trajectory import sampler
-from kerneltrail.trajectory.advancing import FEWEST, advancing, followed, worth_of
+from kerneltrail.trajectory.advancing import FEWEST, advancing, followed, without, worth_of
 from kerneltrail.trajectory.candidates import Candidates
 from kerneltrail.trajectory.graph import Diagnostics
 from kerneltrail.trajectory.learnt_nodes import average_of, nodes_of
@@ -25,7 +25,7 @@ from kerneltrail.trajectory.model import TrajectoryModel
 from kerneltrail.trajectory.outcomes import with_shape
 from kerneltrail.trajectory.pilot_effects import pilot_effects
 from kerneltrail.trajectory.sampler.chains import Chain, ChainTarget, FitProgress, run_chains
-from kerneltrail.trajectory.sampler.constant import stretched
+from kerneltrail.trajectory.sampler.constant import stretched, whole
 from kerneltrail.trajectory.sampler.convergence import late_states, rhats, traces_of
 from kerneltrail.trajectory.sampler.joint import ALTERNATIVES, State, Structure, choose
 from kerneltrail.trajectory.sampler.urn import Counts, Paths
@@ -129,25 +129,38 @@ class Conclusion:
     ) -> tuple[TrajectoryModel, Pilots]:
         """The model, or the one without kernels on covariates that move on, by pilot users' next batches (method (78)).
 
-        Both are learnt from the same fits and evidences, so the other one takes some chains more.
+        Both are learnt from the same fits and evidences, but for candidates that nobody needed before; so the other one
+        takes some chains more.
         """
         moving = advancing(self.cohort.raw)
         read = moving & {name for node in model.selectable for name in node.composition.covariates}
-        still = tuple(mask for mask in target.candidates if not moving & set(_covariates(model, mask)))
-        if model.pool.allow_empty and 0 not in still:
-            still = (0, *still)
+        still = {without(model.pool, mask, moving) for mask in target.candidates}
+        still = still | {0} if model.pool.allow_empty else still - {0}
         if not read or not still:
             return model, pilots
         before = followed(model, self.cohort.raw)
         if len({user for user, _ in before}) < FEWEST:
             return model, pilots
-        restricted = target.restricted(still)
+        restricted = self._restricted(target, still)
         other, others = self._learnt(restricted, run_chains(restricted, self.engine, tell, None))
         worth = worth_of(tuple(sorted(read)), before, followed(other, self.cohort.raw))
         if worth is None:
             return model, pilots
         model, pilots = (model, pilots) if worth.clear else (other, others)
         return replace(model, diagnostics=replace(model.diagnostics, advancing=worth)), pilots
+
+    def _restricted(self, target: ChainTarget, masks: Set[int]) -> ChainTarget:
+        """Chains' target on other candidates, with fits and evidences of those that were none before."""
+        new = sorted(masks - set(target.candidates))
+        pairs = [(user, mask) for user in range(len(self.users)) for mask in new]
+
+        self.table.compute(pairs, workers=self.engine)
+        if target.table is not self.table:  # constant paths have a table of all rows
+            for pair in pairs:
+                target.table.put(*pair, whole(self.table.get(*pair)))
+        restricted = target.restricted(tuple(sorted(masks, key=lambda mask: (mask.bit_count(), mask))))
+        restricted.evidence.prepare(self.engine, lambda done, total: None)
+        return restricted
 
     def _chosen(self, target: ChainTarget, chains: Sequence[Chain]) -> TrajectoryModel:
         """The structure that the chains chose, as a model."""
@@ -209,10 +222,6 @@ class Conclusion:
             diagnostics=replace(model.diagnostics, traces=traces_of(chains, paths)),
         )
         return learn_together(walked, users, table)
-
-
-def _covariates(model: TrajectoryModel, mask: int) -> tuple[str, ...]:
-    return model.pool.composition(mask).covariates
 
 
 def _agreeing(diagnostics: Diagnostics, chains: Sequence[Chain], paths: Paths) -> Diagnostics:

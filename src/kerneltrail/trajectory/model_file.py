@@ -210,8 +210,9 @@ def _decode(content: Mapping[str, Any], arrays: Arrays, kind: type[Model]) -> Mo
     shape = (None, chains["sweeps"])
     tails, interval, stretch = decode_tails(content.get("tails", {"spread": 0.0}))
     traces = {name: array(arrays, f"diagnostics.traces.{name}", shape) for name in chains["traces"]}
+    schema = Schema.from_json(content["schema"])
     model = kind(
-        schema=Schema.from_json(content["schema"]),
+        schema=schema,
         pool=pool,
         priors=_decode_priors(content["priors"]),
         settings=Settings.from_json(content["settings"]),
@@ -222,7 +223,7 @@ def _decode(content: Mapping[str, Any], arrays: Arrays, kind: type[Model]) -> Mo
         diagnostics=Diagnostics(
             **{**{key: chains[key] for key in LAYOUT["diagnostics"]}, "traces": traces},
             cut=_decode_cut(chains),
-            advancing=_decode_worth(chains.get("advancing")),
+            advancing=_decode_worth(chains.get("advancing"), schema.covariates),
         ),
         provenance=content["provenance"],
         mean=decode_mean(content, arrays),
@@ -265,14 +266,18 @@ def _decode_cut(stored: Mapping[str, Any]) -> dict[str, float]:
     return dict(cut) if {"kernels", "share"} <= cut.keys() else {}
 
 
-def _decode_worth(stored: Any) -> Worth | None:
+def _decode_worth(stored: Any, covariates: Sequence[str]) -> Worth | None:
     """Files of before, and of models without kernels on such covariates, do not have it."""
     if stored is None:
         return None
     conform(
         stored, {"covariates": list[str], "gain": float, "error": float, "users": int}, "what moving kernels are worth"
     )
-    return Worth(**{**stored, "covariates": tuple(stored["covariates"])})
+    worth = Worth(**{**stored, "covariates": tuple(stored["covariates"])})
+    numbers = bool(np.isfinite([worth.gain, worth.error]).all()) and worth.error >= 0.0
+    if not (worth.covariates and set(worth.covariates) <= set(covariates) and numbers and worth.users > 0):
+        raise Malformed("what moving kernels are worth is not of its covariates and users")
+    return worth
 
 
 def _decode_effects(stored: Any) -> tuple[dict[str, Any], ...]:

@@ -18,11 +18,15 @@ from kerneltrail.trajectory.sampler.urn import Counts, Paths
 def whole_table(table: MapTable) -> MapTable:
     """The table of the same users with all rows in one batch: of the fits that are known, those to all rows."""
     users = [user.with_ends((user.rows,)) for user in table.users]
-    whole = MapTable(users, table.pool, table.prior, table.settings, table.reward)
+    of_all = MapTable(users, table.pool, table.prior, table.settings, table.reward)
     for user, mask in table.pairs:
-        fits = table.get(user, mask)
-        whole.put(user, mask, Fits(**{each.name: getattr(fits, each.name)[-1:] for each in fields(Fits)}))
-    return whole
+        of_all.put(user, mask, whole(table.get(user, mask)))
+    return of_all
+
+
+def whole(fits: Fits) -> Fits:
+    """The fit to all rows, of those to each batch."""
+    return Fits(**{each.name: getattr(fits, each.name)[-1:] for each in fields(Fits)})
 
 
 def stretched(structure: Structure, batches: Sequence[int]) -> Structure:
