@@ -280,7 +280,7 @@ def test_a_user_s_description_has_effects_by_size_then_the_rest():
     assert [s.covariates for s in found[:2]] == [(e.covariate,) for e in effects]
     assert [abs(e.size) for e in effects] == sorted((abs(e.size) for e in effects), reverse=True)
     text = str(found)
-    assert text.index("All this is without action.") < text.index("Where hour is")
+    assert text.index("All this is for rows without action.") < text.index("Where hour is")
     assert found[-1].text.startswith("What remains unexplained varies by about ±")
 
 

@@ -199,7 +199,8 @@ def test_the_treatment_effect_averages_the_advantage():
     assert float(hour.change.mean[0]) == pytest.approx(float(np.diff(hour.advantage.mean[[0, -1]])[0]))
     assert effect.to_json()[0]["feature"] == "average"
     title, head, average, *places = repr(effect).splitlines()
-    assert title == "What acting adds, after 24 rows"
+    assert title == "What action adds to mood, after 24 rows"
+    assert repr(user.effects()).startswith("Effects on mood after 24 rows")
     assert head.split("  ")[0] == "where"
     assert [line.split()[0] for line in places] == ["hour"] * len(hour.x)
     low, high = (float(end[0]) for end in effect.average.interval(0.9))

@@ -321,7 +321,7 @@ def found_description(effects: Effects, treatment: TreatmentEffect | None, schem
 
 def without_action(schema: Schema) -> str:
     """What effects leave aside where there is an action."""
-    return f"All this is without {Terms(schema).action}."
+    return f"All this is for rows without {Terms(schema).action}."
 
 
 def resting_together(effects: Effects) -> dict[str, float]:

@@ -12,7 +12,7 @@ import numpy as np
 
 from kerneltrail.data.frames import UNNAMED
 from kerneltrail.gp.prediction import freedom_of
-from kerneltrail.kernels.phrases import capitalised, listing, with_unit
+from kerneltrail.kernels.phrases import capitalised, counted, listing, with_unit
 from kerneltrail.report.description import Description, Sentence
 from kerneltrail.report.terms import Terms, chance
 from kerneltrail.trajectory.graph import LearntGraph
@@ -55,9 +55,10 @@ def _acting(model: LearntGraph, terms: Terms) -> list[str]:
     size, (low, high) = float(change.mean[0]), (float(end[0]) for end in change.interval())
     return [
         f"For somebody new, {terms.action} is expected to {'raise' if size >= 0.0 else 'lower'} {terms.target} by "
-        f"{terms.amount(abs(size), high - low)} in a usual context. People differ: the change for one of them lies "
-        f"between {terms.between(low, high)} (90 % interval; probability {chance(float(change.positive[0]))} that "
-        f"{terms.action} raises it)."
+        f"{terms.amount(abs(size), high - low)} in a usual context. The change for one person lies between "
+        f"{terms.between(low, high)} (90 % interval; probability {chance(float(change.positive[0]))} that "
+        f"{terms.action} raises it): people may differ, and {counted(len(model.users), 'pilot user')} tell the average "
+        "only so well."
     ]
 
 

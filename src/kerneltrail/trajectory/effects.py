@@ -225,7 +225,8 @@ class Effects(Sequence[Effect]):
 
     def __repr__(self) -> str:
         rows = [COLUMNS, *(effect.cells(self.schema) for effect in self.effects)]
-        return "\n".join([f"Effects after {counted(self.rows, 'row')}", *aligned(rows)])
+        on = "" if self.schema is None else f" on {self.schema.label(self.schema.target)}"
+        return "\n".join([f"Effects{on} after {counted(self.rows, 'row')}", *aligned(rows)])
 
     def _repr_html_(self) -> str:
         return show("effects.html", self)

@@ -19,7 +19,7 @@ from kerneltrail.trajectory.graph import LearntGraph
 GRID = 9
 """Values of a feature at which the advantage is stated, unless it has a few levels."""
 
-COLUMNS = ("where", "acting adds", "90 % interval", "probability above 0")
+COLUMNS = ("where", "added", "90 % interval", "probability above 0")
 """Of a table of what acting adds, as people read it."""
 
 
@@ -68,7 +68,16 @@ class TreatmentEffect:
                 name = None if self.schema is None else self.schema.name_of(each.feature, value)
                 at = name or rounded(value, float(np.ptp(each.x)))
                 rows.append((f"{each.feature} {at}", *_cells(each.advantage, i)))
-        return "\n".join([f"What acting adds, after {counted(self.rows, 'row')}", *aligned(rows)])
+        return "\n".join([f"{self._title}, after {counted(self.rows, 'row')}", *aligned(rows)])
+
+    @property
+    def _title(self) -> str:
+        """What the numbers are: of which action and which outcome, in which unit."""
+        schema = self.schema
+        if schema is None or schema.action is None:
+            return "What acting adds"
+        unit = schema.unit(schema.target)
+        return f"What {schema.label(schema.action)} adds to {schema.label(schema.target)}{f' ({unit})' if unit else ''}"
 
     def to_json(self) -> list[dict[str, Any]]:
         """A row for the average, then one for each value of each feature."""
