@@ -38,6 +38,8 @@ def test_the_forest_has_a_line_for_every_user_and_the_table_their_numbers(follow
     tally, picture, numbers = section.blocks
     assert len(tally.items) == 2
     assert picture.broad
+    assert "so their numbers differ" in picture.caption
+    assert "so their numbers differ" not in effects_section(rewarded_model(), followed[1:]).blocks[1].caption
     (table,) = numbers.blocks
     assert [row[0] for row in table.rows[::2]] == ["pilot 0 (pilot)", "u0", "u1", "u2"]
     first = followed[1].findings.effects[0]

@@ -48,12 +48,22 @@ def effects_section(model: TrajectoryModel, users: Sequence[UserView]) -> Sectio
             "How much the target changes with each covariate, after the user's last batch, with 90 % intervals. "
             f"{DOTS} Lines and trends run from low to high values (the "
             "10th and the 90th percentile of the user's rows), levels from the first to the second, all else from "
-            f"where the effect is least to where it is greatest.{_some(shown, known)}",
+            f"where the effect is least to where it is greatest.{_some(shown, known)}{_twice(shown)}",
             broad=len(panels) > 1,
         ),
         Expert("The same in numbers", [_table(known, schema)]),
     ]
     return Section("All users side by side", blocks, "everybody")
+
+
+def _twice(shown: Sequence[UserView]) -> str:
+    """Why a pilot user's numbers are others than in the picture of pilot users."""
+    if not any(one.pilot for one in shown):
+        return ""
+    return (
+        " Pilot users are followed here as new ones are. Among what the pilot users showed they are under one kernel "
+        "each, and over the rows of all, so their numbers differ."
+    )
 
 
 def pilot_picture(model: TrajectoryModel) -> Picture | None:
