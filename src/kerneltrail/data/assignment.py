@@ -6,10 +6,29 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from kerneltrail.data.arrays import real_numbers
 from kerneltrail.errors import DataError
 from kerneltrail.kernels import Array
+
+Assigned = tuple[Any, Any, Any]
+"""Action, its probability and availability, each as a caller gives it, or None."""
+
+
+def never_drawn(column: Array, available: Array) -> NDArray[np.bool_]:
+    """Where actions, or their probabilities, are missing because nobody could act: nothing was drawn, so both are 0.
+
+    Tables and batches of a followed user are both read by this rule.
+    """
+    return np.isnan(column) & (available == 0.0)
+
+
+def settled(column: Array, available: Array | None) -> Array:
+    """Actions or their probabilities with 0 where one was `never_drawn`."""
+    if available is None or column.shape != available.shape:  # `Assignment.checked` refuses another number of rows
+        return column
+    return np.where(never_drawn(column, available), 0.0, column)
 
 
 @dataclass(frozen=True)
@@ -38,6 +57,11 @@ class Assignment:
 
     def __len__(self) -> int:
         return len(self.action)
+
+    def settled(self) -> Assignment:
+        """With 0 for actions and probabilities that are missing where nobody could act."""
+        probability = None if self.probability is None else settled(self.probability, self.available)
+        return Assignment(settled(self.action, self.available), probability, self.available)
 
     def filled(self, typical: float | None) -> Assignment:
         """With what nobody logged filled in: all rows available, and the typical probability if there is one."""

@@ -14,7 +14,8 @@ import lazy_loader
 import numpy as np
 from numpy.typing import NDArray
 
-from kerneltrail.data.arrays import read_numbers
+from kerneltrail.data.arrays import read_numbers, real_numbers
+from kerneltrail.data.assignment import Assigned, Assignment, settled
 from kerneltrail.data.columns import coded, flags, numbers, shares, text_of
 from kerneltrail.data.schema import Schema
 from kerneltrail.data.table import Table, frame_table
@@ -91,16 +92,38 @@ class NamedRows:
         """The column of outcomes."""
         return self._without_gaps(name, numbers(self.table, name), None)
 
-    def flags(self, name: str | None, what: str) -> Array | None:
-        """A column of zeros and ones; None if it is not named or not there."""
-        return None if name is None or name not in self.table else self._whole(name, flags(self.table, name, what))
+    def availability(self, schema: Schema) -> Array | None:
+        """Whether somebody could act, 0 or 1; None if that column is not named or not there, as of the next two."""
+        return self._flags(schema.availability, "availability", None)
 
-    def shares(self, name: str | None) -> Array | None:
-        """A column of probabilities; None if it is not named or not there."""
-        return None if name is None or name not in self.table else self._whole(name, shares(self.table, name))
+    def action(self, schema: Schema, available: Any) -> Array | None:
+        """The action, 0 or 1. Where nobody was `available` a missing one is 0."""
+        return self._flags(schema.action, "action", available)
 
-    def _whole(self, name: str, column: Array) -> Array:
-        return self._without_gaps(name, column, None)
+    def probability(self, schema: Schema, available: Any) -> Array | None:
+        """With which the action was drawn. Where nobody was `available` a missing one is 0."""
+        name = schema.probability
+        if name is None or name not in self.table:
+            return None
+        return self._drawn(name, shares(self.table, name), available)
+
+    def assigned(self, schema: Schema, given: Assigned) -> Assigned:
+        """Action, its probability and availability as they were given, else as the columns say."""
+        action, probability, available = given
+        if isinstance(action, Assignment):  # it says all that is known
+            return given
+        available = self.availability(schema) if available is None else available  # first: the others go by it
+        action = self.action(schema, available) if action is None else action
+        return action, self.probability(schema, available) if probability is None else probability, available
+
+    def _flags(self, name: str | None, what: str, available: Any) -> Array | None:
+        if name is None or name not in self.table:
+            return None
+        return self._drawn(name, flags(self.table, name, what), available)
+
+    def _drawn(self, name: str, column: Array, available: Any) -> Array:
+        could = None if available is None else np.atleast_1d(real_numbers(available, "the availability"))
+        return self._without_gaps(name, settled(column, could), None)
 
     def _without_gaps(self, name: str, column: Array, schema: Schema | None) -> Array:
         gaps = np.flatnonzero(np.isnan(column))

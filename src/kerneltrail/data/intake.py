@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from kerneltrail.data.assignment import never_drawn
 from kerneltrail.data.columns import coded, flags, labels, numbers, order_values, shares, text_of
 from kerneltrail.data.frozen_dict import FrozenDict
 from kerneltrail.data.intake_report import IntakeReport, UnknownLevel, row_count
@@ -196,10 +197,10 @@ class _Intake:
         schema = self.schema
         if schema.availability not in self.values:
             return
-        away = (self.values[schema.availability] == 0.0) & self.kept
+        available = self.values[schema.availability]
         for name in (schema.action, schema.probability):
             if name is not None and name in self.values and name not in schema.covariates:
-                gaps = np.isnan(self.values[name]) & away
+                gaps = never_drawn(self.values[name], available) & self.kept
                 if gaps.any():
                     self.idle[name] = self._count(gaps)
                     self.values[name][gaps] = 0.0

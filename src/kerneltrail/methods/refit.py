@@ -98,7 +98,9 @@ class RefittedUser:
         else:
             check_same_index(X, y)
         target = np.array(y, dtype=np.float64, ndmin=1)
-        batch = User(name, self.learner.covariates, rows, target, (len(target),), action=self._action(action, named))
+        batch = User(
+            name, self.learner.covariates, rows, target, (len(target),), action=self._action(action, named, available)
+        )
         seen = self.seen.with_name(name).extend(batch)
         fit = self.learner.fit(seen, self.fit)
         self.seen, self.fit, self.name = seen, fit, name
@@ -127,15 +129,18 @@ class RefittedUser:
             return None, positional_rows(X, self.learner.covariates)
         return named, named.covariates(self.learner.covariates, self._schema)
 
-    def _action(self, action: Assignment | ArrayLike | None, named: NamedRows | None) -> Array | None:
+    def _action(
+        self, action: Assignment | ArrayLike | None, named: NamedRows | None, available: ArrayLike | None = None
+    ) -> Array | None:
         if not self.learner.takes_action:
             return None
-        if action is None and named is not None and self._schema is not None:
-            action = named.flags(self._schema.action, "action")
-        assignment = Assignment.read(action)
+        if named is not None and self._schema is not None and not isinstance(action, Assignment):
+            available = named.availability(self._schema) if available is None else available
+            action = named.action(self._schema, available) if action is None else action
+        assignment = Assignment.read(action, None, available)
         if assignment is None:
             raise DataError(f"user {self.name!r}: this method has a reward model, so it needs action=")
-        return assignment.action
+        return assignment.settled().action
 
     def copy(self) -> RefittedUser:
         """An independent copy; all parts are immutable, so it is cheap."""

@@ -9,14 +9,11 @@ import numpy as np
 
 from kerneltrail.data import User
 from kerneltrail.data.arrays import read_numbers
-from kerneltrail.data.assignment import Assignment
+from kerneltrail.data.assignment import Assigned, Assignment
 from kerneltrail.data.frames import NamedRows, check_same_index, positional_rows
 from kerneltrail.errors import DataError
 from kerneltrail.kernels import Array
 from kerneltrail.trajectory.graph import LearntGraph
-
-Assigned = tuple[Any, Any, Any]
-"""Action, its probability and availability, each as a caller gives it, or None."""
 
 
 def covariate_rows(model: LearntGraph, X: Any) -> tuple[NamedRows | None, Array]:
@@ -64,25 +61,22 @@ def assignment_of(
     """What was assigned, for a reward model, which needs it; left aside without one, as by every method.
 
     What was not logged is filled in, so that all batches have the same columns: everybody could act, and the action had
-    its typical probability.
+    its typical probability. Where nobody could act, neither needs to be there, as in a table.
     """
     reward, schema = model.reward, model.schema
     if reward is None or not reward.acts:
         return None
-    action, probability, available = assigned
     if named is not None:
-        action = named.flags(schema.action, "action") if action is None else action
-        if probability is None:
-            probability = named.shares(schema.probability)
-            if probability is None and reward.typical is not None and schema.probability and asked == "update":
-                warnings.warn(
-                    f"user {name!r}: the rows have no column {schema.probability!r}, with which the model was learnt, "
-                    f"so the action is taken to have its usual probability, {reward.typical}; give the column, or "
-                    "probability=",
-                    stacklevel=4,
-                )
-        available = named.flags(schema.availability, "availability") if available is None else available
-    assignment = Assignment.read(action, probability, available)
+        assigned = named.assigned(schema, assigned)
+    assignment = Assignment.read(*assigned)
     if assignment is None:
         raise DataError(f"user {name!r}: this model has a reward model, so {asked} needs action=")
-    return assignment.filled(reward.typical)
+    unlogged = reward.typical is not None and schema.probability and assignment.probability is None
+    if unlogged and asked == "update" and named is not None and assignment is not assigned[0]:
+        warnings.warn(
+            f"user {name!r}: the rows have no column {schema.probability!r}, with which the model was learnt, "
+            f"so the action is taken to have its usual probability, {reward.typical}; give the column, or "
+            "probability=",
+            stacklevel=4,
+        )
+    return assignment.settled().filled(reward.typical)
