@@ -12,6 +12,7 @@ from kerneltrail.data.assignment import Assignment
 from kerneltrail.data.batching import Batching
 from kerneltrail.data.frames import NamedRows, check_same_index, frame_like, positional_rows
 from kerneltrail.data.schema import Schema
+from kerneltrail.data.table import read_table
 from kerneltrail.errors import DataError
 
 COLUMNS = {
@@ -131,6 +132,13 @@ def test_what_is_missing_where_nobody_could_act_is_0(kind):
 def test_what_is_missing_where_somebody_could_act_is_refused_by_name(change, message):
     with pytest.raises(DataError, match=message):
         NamedRows.read({**COLUMNS, **change}).assigned(DRAWN, (None, None, None))
+
+
+def test_a_table_is_read_as_it_is_and_is_no_callers_kind():
+    table = read_table(COLUMNS)
+    rows = NamedRows.read(table)
+    assert rows.table is table
+    assert rows.given is None
 
 
 def test_a_dict_is_columns_or_one_row_and_not_both():

@@ -36,7 +36,7 @@ class NamedRows:
 
     Attributes:
         table: their columns.
-        given: the caller's frame or dict itself.
+        given: the caller's frame or dict itself; None for a `Table`, which is no caller's kind.
     """
 
     table: Table
@@ -51,7 +51,7 @@ class NamedRows:
         if isinstance(rows, np.ndarray | list | tuple):
             return None
         table = frame_table(rows)
-        return None if table is None else cls(table, rows)
+        return None if table is None else cls(table, None if table is rows else rows)
 
     def covariates(self, names: Sequence[str], schema: Schema | None = None) -> Array:
         """The covariates in the order of `names`, (m, d); one that is not there is refused, others are left aside."""
@@ -131,9 +131,10 @@ class NamedRows:
             return column
         policy = "error" if schema is None else schema.policy(name)
         if policy in ("error", "drop") or schema is None:
+            of = f"{self.table.rows} rows" if self.table.taken is None else f"the user's {self.table.rows} rows"
             raise DataError(
-                f"column {name!r} is missing in {self.table.place(int(gaps[0]))}, and in {len(gaps)} of "
-                f"{self.table.rows} rows altogether; leave those rows out, or fill them in"
+                f"column {name!r} is missing in {self.table.place(int(gaps[0]))}, and in {len(gaps)} of {of} "
+                "altogether; leave those rows out, or fill them in"
             )
         column = column.copy()
         column[gaps] = schema.levels[name].index(str(policy)) if name in schema.levels else float(policy)

@@ -47,12 +47,16 @@ def read_batch(model: LearntGraph, name: str, X: Any, y: Any, assigned: Assigned
         available = assignment.available
         if schema.available_only and available is not None and not available.all():
             raise DataError(
-                f"user {name!r}: nobody could act in row {int(np.argmin(available)) + 1}; the model was learnt without "
-                "such rows: leave them out"
+                f"user {name!r}: nobody could act in {_place(named, int(np.argmin(available)))}; the model was learnt "
+                "without such rows: leave them out"
             )
         columns = {"action": assignment.action, "probability": assignment.probability, "availability": available}
     scaled = model.scaler.apply(User(name, model.covariates, rows, target, (len(target),), **columns))
     return scaled if model.mean is None else model.mean.centred(scaled)
+
+
+def _place(named: NamedRows | None, row: int) -> str:
+    return f"row {row + 1}" if named is None else named.table.place(row)
 
 
 def assignment_of(
