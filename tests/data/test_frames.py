@@ -10,7 +10,7 @@ import pytest
 
 from kerneltrail.data.assignment import Assignment
 from kerneltrail.data.batching import Batching
-from kerneltrail.data.frames import NamedRows, check_same_index, frame_like, positional_rows
+from kerneltrail.data.frames import NamedRows, check_same_index, frame_like, positional_rows, read_rows
 from kerneltrail.data.schema import Schema
 from kerneltrail.data.table import read_table
 from kerneltrail.errors import DataError
@@ -150,6 +150,17 @@ def test_arrays_are_checked_for_width():
     np.testing.assert_array_equal(positional_rows([1, 2], ("a", "b")), [[1.0, 2.0]])
     with pytest.raises(DataError, match="need 2 columns, in the order a, b; got shape \\(1, 3\\)"):
         positional_rows([[1, 2, 3]], ("a", "b"))
+
+
+@pytest.mark.parametrize("rows", [{}, {"hour": []}, pd.DataFrame(), pl.DataFrame({"hour": []}), [], np.zeros((0, 1))])
+def test_an_update_needs_rows(rows):
+    with pytest.raises(DataError, match="user 'ann': no rows were given; an update needs at least one"):
+        read_rows(rows, ("hour",), None, "ann")
+
+
+@pytest.mark.parametrize("rows", [{"hour": []}, np.zeros((0, 1))])
+def test_no_rows_can_be_predicted(rows):
+    assert read_rows(rows, ("hour",), None)[1].shape == (0, 1)
 
 
 def test_rows_and_outcomes_of_another_order_are_refused():

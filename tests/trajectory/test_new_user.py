@@ -291,7 +291,7 @@ def test_a_reward_models_user_freezes_like_any_other():
         ([[1.0, 2.0]], [1.0, 2.0], "target must have shape"),
         ([[1.0, np.nan]], [1.0], "'steps' is nan"),
         ([[1.0, 2.0]], [np.inf], "target is inf"),
-        (np.zeros((0, 2)), [], "batch"),
+        (np.zeros((0, 2)), [], "user 'ann': no rows were given; an update needs at least one"),
         ([["a", 2.0]], [1.0], "numbers"),
         (np.zeros((1, 2, 2)), [1.0], "need 2 columns, in the order hour, steps"),
     ],

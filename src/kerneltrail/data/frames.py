@@ -141,6 +141,31 @@ class NamedRows:
         return column
 
 
+def read_rows(
+    X: Any, names: Sequence[str], schema: Schema | None, updated: str | None = None
+) -> tuple[NamedRows | None, Array]:
+    """The columns that rows came with if they had names, and the covariates in data units, (m, d).
+
+    Args:
+        X: a frame, a dict of columns, or an array in the order of `names`.
+        names: the covariates'.
+        schema: how the columns are read, where that is known.
+        updated: the user whom the rows update, for which there have to be some; None where they do not.
+    """
+    named = NamedRows.read(X)
+    if named is None:
+        rows = positional_rows(X, names)
+        _check_some(rows.size, updated)
+        return None, rows
+    _check_some(named.table.rows, updated)  # first: a frame without rows may have no columns either
+    return named, named.covariates(names, schema)
+
+
+def _check_some(count: int, updated: str | None) -> None:
+    if updated is not None and not count:
+        raise DataError(f"user {updated!r}: no rows were given; an update needs at least one")
+
+
 def check_same_index(X: Any, y: Any) -> None:
     """Refuse rows and outcomes of pandas whose indices differ: side by side they would be matched wrongly."""
     one, other = getattr(X, "index", None), getattr(y, "index", None)

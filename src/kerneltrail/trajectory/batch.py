@@ -10,18 +10,15 @@ import numpy as np
 from kerneltrail.data import User
 from kerneltrail.data.arrays import read_numbers
 from kerneltrail.data.assignment import Assigned, Assignment
-from kerneltrail.data.frames import NamedRows, check_same_index, positional_rows
+from kerneltrail.data.frames import NamedRows, check_same_index, read_rows
 from kerneltrail.errors import DataError
 from kerneltrail.kernels import Array
 from kerneltrail.trajectory.graph import LearntGraph
 
 
-def covariate_rows(model: LearntGraph, X: Any) -> tuple[NamedRows | None, Array]:
-    """Covariates in data units, (m, d), and the columns that they came with if they had names."""
-    named = NamedRows.read(X)
-    if named is None:
-        return None, positional_rows(X, model.covariates)
-    return named, named.covariates(model.covariates, model.schema)
+def covariate_rows(model: LearntGraph, X: Any, updated: str | None = None) -> tuple[NamedRows | None, Array]:
+    """`read_rows` as the model's schema says."""
+    return read_rows(X, model.covariates, model.schema, updated)
 
 
 def read_batch(model: LearntGraph, name: str, X: Any, y: Any, assigned: Assigned) -> User:
@@ -29,7 +26,7 @@ def read_batch(model: LearntGraph, name: str, X: Any, y: Any, assigned: Assigned
 
     Who was given no name takes that of the rows, so that nobody else's can come after them.
     """
-    named, rows = covariate_rows(model, X)
+    named, rows = covariate_rows(model, X, name)
     schema = model.schema
     if named is not None:
         name = named.user_of(schema.user, name)
