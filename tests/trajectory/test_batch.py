@@ -1,5 +1,6 @@
 """Batches as callers hand them over: what was assigned is read as from a table, and what is odd is said by name."""
 
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -72,6 +73,14 @@ def test_where_somebody_could_act_both_have_to_be_there(column):
     with pytest.raises(DataError, match=f"column '{column}' is missing in row 6, and in 1 of 12 rows"):
         user.update(frame(**{column: [(5, None)]}))
     assert user.rows == 0
+
+
+@pytest.mark.parametrize(("typical", "said"), [(0.5321989528795811, "0.53"), (0.9961989, "0.9962"), (0.4, "0.4")])
+def test_a_usual_probability_is_said_in_the_digits_that_tell_it_from_0_and_1(typical, said):
+    columns = frame()
+    del columns["p_sent"]
+    with pytest.warns(UserWarning, match=f"its usual probability, {re.escape(said)}; give the column"):
+        drawn_model(typical).new_user("ann").update(columns)
 
 
 def test_an_assignment_beside_a_frame_says_all_there_is_to_say():

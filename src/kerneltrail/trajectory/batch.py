@@ -13,6 +13,7 @@ from kerneltrail.data.assignment import Assigned, Assignment
 from kerneltrail.data.frames import NamedRows, check_same_index, read_rows
 from kerneltrail.errors import DataError
 from kerneltrail.kernels import Array
+from kerneltrail.kernels.phrases import rounded
 from kerneltrail.trajectory.graph import LearntGraph
 
 
@@ -72,12 +73,13 @@ def assignment_of(
     assignment = Assignment.read(*assigned)
     if assignment is None:
         raise DataError(f"user {name!r}: this model has a reward model, so {asked} needs action=")
-    unlogged = reward.typical is not None and schema.probability and assignment.probability is None
-    if unlogged and asked == "update" and named is not None and assignment is not assigned[0]:
+    typical = reward.typical
+    lacks = named is not None and assignment is not assigned[0] and assignment.probability is None
+    if lacks and typical is not None and schema.probability and asked == "update":
         warnings.warn(
-            f"user {name!r}: the rows have no column {schema.probability!r}, with which the model was learnt, "
-            f"so the action is taken to have its usual probability, {reward.typical}; give the column, or "
-            "probability=",
+            f"user {name!r}: the rows have no column {schema.probability!r}, with which the model was learnt, so the "
+            f"action is taken to have its usual probability, {rounded(typical, min(typical, 1.0 - typical))}; give the "
+            "column, or probability=",
             stacklevel=4,
         )
-    return assignment.settled().filled(reward.typical)
+    return assignment.settled().filled(typical)
