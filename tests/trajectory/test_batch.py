@@ -83,6 +83,45 @@ def test_a_usual_probability_is_said_in_the_digits_that_tell_it_from_0_and_1(typ
         drawn_model(typical).new_user("ann").update(columns)
 
 
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"free": [(2, 0)], "sent": [(2, 1)]}, "action 1 although the user was not available, in row 3; nothing"),
+        ({"p_sent": [(4, 1)], "sent": [(4, 0)]}, "action 0 although that is 1, in row 5; the probability has to be"),
+        (
+            {"p_sent": [(4, 1), (6, 0)], "sent": [(4, 0), (6, 1)]},
+            "its probability is 0, or action 0 although that is 1, in row 5, and in 2 of 12 rows altogether;",
+        ),
+    ],
+)
+def test_what_contradicts_itself_is_taken_with_a_warning(changes, said):
+    model, columns = drawn_model(), frame(**changes)
+    user = model.new_user("ann")
+    with pytest.warns(UserWarning, match=f"user 'ann': .*{said}"):
+        user.update(columns)
+    assert user.rows == 12
+    person = rows("ann", seed=9)
+    given = {"action": columns["sent"], "probability": columns["p_sent"], "available": columns["free"]}
+    with pytest.warns(UserWarning, match=said):
+        model.new_user("ann").update(person.X, person.y, **given)
+    # Who hands over an assignment has read it from a table, which tells of it in its report.
+    model.new_user("ann").update(person.X, person.y, action=Assignment.read(*given.values()))
+
+
+def test_an_action_that_was_certain_and_came_is_no_contradiction():
+    drawn_model().new_user("ann").update(frame(p_sent=[(4, 1), (6, 0)], sent=[(4, 1), (6, 0)]))
+
+
+def test_a_contradiction_is_found_where_it_stands_in_the_table():
+    model, users = drawn_model(), {}
+    table = {name: values * 2 for name, values in frame(free=[(2, 0)], sent=[(2, 1)]).items()}
+    table["free"][2] = 1
+    table[model.schema.user] = ["bob"] * 12 + ["ann"] * 12
+    users = {name: model.new_user(name) for name in ("ann", "bob")}
+    with pytest.warns(UserWarning, match="user 'ann': action 1 although the user was not available, in row 15;"):
+        model.update_many(users, table)
+
+
 def test_an_assignment_beside_a_frame_says_all_there_is_to_say():
     columns = idle(0)
     whole = Assignment.read(columns["sent"], columns["p_sent"], columns["free"])

@@ -9,7 +9,7 @@ import numpy as np
 
 from kerneltrail.data import User
 from kerneltrail.data.arrays import read_numbers
-from kerneltrail.data.assignment import Assigned, Assignment
+from kerneltrail.data.assignment import IMPOSSIBLE, Assigned, Assignment
 from kerneltrail.data.frames import NamedRows, check_same_index, read_rows
 from kerneltrail.errors import DataError
 from kerneltrail.kernels import Array
@@ -49,8 +49,27 @@ def read_batch(model: LearntGraph, name: str, X: Any, y: Any, assigned: Assigned
                 "without such rows: leave them out"
             )
         columns = {"action": assignment.action, "probability": assignment.probability, "availability": available}
-    scaled = model.scaler.apply(User(name, model.covariates, rows, target, (len(target),), **columns))
+    batch = User(name, model.covariates, rows, target, (len(target),), **columns)
+    if assignment is not None and not isinstance(assigned[0], Assignment):  # one that was read before was judged then
+        _warn_of_contradictions(name, assignment, named)
+    scaled = model.scaler.apply(batch)
     return scaled if model.mean is None else model.mean.centred(scaled)
+
+
+def _warn_of_contradictions(name: str, assignment: Assignment, named: NamedRows | None) -> None:
+    """Tell of rows that were logged wrongly; an app has no `kerneltrail check` that looks at its batches."""
+    for rows, said, so in (
+        (assignment.impossible, IMPOSSIBLE, "nothing is learnt from such a row of what the action does"),
+        (
+            assignment.contradicted,
+            "action 1 although its probability is 0, or action 0 although that is 1",
+            "the probability has to be that of action 1",
+        ),
+    ):
+        if count := int(rows.sum()):
+            more = f", and in {count} of {len(rows)} rows altogether" if count > 1 else ""
+            first = _place(named, int(np.argmax(rows)))
+            warnings.warn(f"user {name!r}: {said}, in {first}{more}; {so}", stacklevel=4)
 
 
 def _place(named: NamedRows | None, row: int) -> str:
