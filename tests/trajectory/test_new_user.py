@@ -385,5 +385,5 @@ def test_who_was_given_no_name_takes_that_of_the_rows():
     with pytest.raises(DataError, match="user 'ann': row 1 is bob's"):
         unnamed.update({**frame, model.schema.user: ["bob"] * 12})
     assert unnamed.rows == 12
-    unnamed.update(frame)  # rows that name nobody are taken
+    unnamed.update({**frame, model.schema.target: person.y + 1.0})  # rows that name nobody are taken
     assert (unnamed.name, unnamed.rows) == ("ann", 24)
