@@ -1,14 +1,18 @@
 """Rows by name: frames of every library, dicts, one row; what is missing is named; answers come in the same kind."""
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
 
+from kerneltrail.data.assignment import Assignment
 from kerneltrail.data.batching import Batching
-from kerneltrail.data.frames import NamedRows, check_same_index, frame_like, positional_rows
+from kerneltrail.data.frames import NamedRows, check_same_index, frame_like, positional_rows, read_rows
 from kerneltrail.data.schema import Schema
+from kerneltrail.data.table import read_table
 from kerneltrail.errors import DataError
 
 COLUMNS = {
@@ -20,6 +24,7 @@ COLUMNS = {
     "note": ["a", "b"],
 }
 SCHEMA = Schema("who", "when", "y", ("hour", "place"), Batching(size=1), levels={"place": ("home", "work")})
+DRAWN = replace(SCHEMA, action="send", probability="p", availability="free")
 KINDS = [dict, pd.DataFrame, pl.DataFrame, pa.table, lambda rows: pl.DataFrame(rows).lazy()]
 
 
@@ -30,10 +35,10 @@ def test_columns_are_matched_by_name_whatever_their_order(kind):
         np.testing.assert_array_equal(rows.covariates(("hour", "place"), SCHEMA), [[8.0, 0.0], [20.5, 1.0]])
         np.testing.assert_array_equal(rows.covariates(("hour",)), [[8.0], [20.5]])
         np.testing.assert_array_equal(rows.target("y"), [1.0, 2.0])
-        np.testing.assert_array_equal(rows.flags("send", "action"), [0.0, 1.0])
-        np.testing.assert_array_equal(rows.shares("p"), [0.5, 0.25])
-        assert rows.flags(None, "action") is None
-        assert rows.shares("elsewhere") is None
+        np.testing.assert_array_equal(rows.action(DRAWN, None), [0.0, 1.0])
+        np.testing.assert_array_equal(rows.probability(DRAWN, None), [0.5, 0.25])
+        assert rows.availability(DRAWN) is None  # it is not there
+        assert rows.action(SCHEMA, None) is None  # nobody named it
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -103,6 +108,39 @@ def test_gaps_are_filled_only_as_the_schema_says():
     np.testing.assert_array_equal(rows.covariates(("hour", "place"), schema), [[12.0, 0.0], [3.0, 1.0]])
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_what_is_missing_where_nobody_could_act_is_0(kind):
+    columns = {"free": [0, 1], "send": [None, 1.0], "p": [None, 0.25]}
+    action, probability, available = NamedRows.read(kind(columns)).assigned(DRAWN, (None, None, None))
+    np.testing.assert_array_equal([action, probability, available], [[0.0, 1.0], [0.0, 0.25], [0.0, 1.0]])
+    # What the caller gives stands in for columns, and columns go by it.
+    given = NamedRows.read(kind(columns | {"free": [1, 1]})).assigned(DRAWN, (None, None, [0, 1]))
+    np.testing.assert_array_equal(given, [[0.0, 1.0], [0.0, 0.25], [0.0, 1.0]])
+    whole = Assignment(np.ones(2))
+    assert NamedRows.read(kind(columns)).assigned(DRAWN, (whole, None, None))[0] is whole
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"free": [0, 1], "send": [0, None]}, "column 'send' is missing in row 2, and in 1 of 2 rows"),
+        ({"free": [1, 0], "p": [None, None]}, "column 'p' is missing in row 1, and in 1 of 2 rows"),
+        ({"free": [None, 0]}, "column 'free' is missing in row 1"),
+        ({"send": [None, 1]}, "column 'send' is missing in row 1"),
+    ],
+)
+def test_what_is_missing_where_somebody_could_act_is_refused_by_name(change, message):
+    with pytest.raises(DataError, match=message):
+        NamedRows.read({**COLUMNS, **change}).assigned(DRAWN, (None, None, None))
+
+
+def test_a_table_is_read_as_it_is_and_is_no_callers_kind():
+    table = read_table(COLUMNS)
+    rows = NamedRows.read(table)
+    assert rows.table is table
+    assert rows.given is None
+
+
 def test_a_dict_is_columns_or_one_row_and_not_both():
     with pytest.raises(DataError, match="'hour' is a single value"):
         NamedRows.read({"hour": 3, "place": ["home"]})
@@ -112,6 +150,17 @@ def test_arrays_are_checked_for_width():
     np.testing.assert_array_equal(positional_rows([1, 2], ("a", "b")), [[1.0, 2.0]])
     with pytest.raises(DataError, match="need 2 columns, in the order a, b; got shape \\(1, 3\\)"):
         positional_rows([[1, 2, 3]], ("a", "b"))
+
+
+@pytest.mark.parametrize("rows", [{}, {"hour": []}, pd.DataFrame(), pl.DataFrame({"hour": []}), [], np.zeros((0, 1))])
+def test_an_update_needs_rows(rows):
+    with pytest.raises(DataError, match="user 'ann': no rows were given; an update needs at least one"):
+        read_rows(rows, ("hour",), None, "ann")
+
+
+@pytest.mark.parametrize("rows", [{"hour": []}, np.zeros((0, 1))])
+def test_no_rows_can_be_predicted(rows):
+    assert read_rows(rows, ("hour",), None)[1].shape == (0, 1)
 
 
 def test_rows_and_outcomes_of_another_order_are_refused():

@@ -51,6 +51,14 @@ def test_series_and_arrays_of_other_libraries_as_columns() -> None:
     assert read_table({"x": masked}).columns == {"x": [1.0, None]}
 
 
+def test_one_users_rows_are_found_in_the_whole_table(tmp_path: Path) -> None:
+    path = tmp_path / "rows.csv"
+    path.write_text("user,x\nann,1\nbob,2\n\nann,3\n", encoding="utf-8")
+    table = read_table(path).of_one_user([0, 2], "user")
+    assert table.columns == {"x": ["1", "3"]}
+    assert [table.place(row) for row in range(2)] == ["row 1 (line 2)", "row 3 (line 5)"]
+
+
 def test_csv_without_any_frame_library(tmp_path: Path) -> None:
     path = tmp_path / "rows.csv"
     path.write_text('\ufeffuser, x ,note\n1,2.5,"a, b\nc"\n\n2,NA,null\n', encoding="utf-8")

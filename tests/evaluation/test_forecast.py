@@ -190,6 +190,20 @@ def test_users_without_rows_so_far_are_new_users_and_said_to_be():
     assert any("are users named alike in both tables?" in note for note in strangers.notes)
 
 
+@pytest.mark.parametrize("known", ["history", "saved"])
+def test_who_is_left_out_is_no_stranger(known):
+    """Ann was known before, but one of her rows cannot be used: that nobody has rows so far would be a false lead."""
+    model, table = small_model(), future("ann", "eve")
+    table["hour"] = ["late", *map(str, table["hour"][1:])]
+    if known == "history":
+        result = forecast(model, history("ann"), table, skip_refused=True)
+    else:
+        result = forecast(model, history("bob"), table, users=[followed(model, "ann", 10)], skip_refused=True)
+    assert set(result.to_rows()["user"]) == {"eve"}
+    assert "'late' in row 1" in result.left_out[0]
+    assert not any("named alike" in note for note in result.notes)
+
+
 def test_a_saved_user_stands_for_its_history(tmp_path):
     model, table = small_model(), future("ann")
     followed(model, "ann", 10).save(tmp_path / "ann.user")

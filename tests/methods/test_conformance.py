@@ -270,6 +270,13 @@ def test_wrong_shapes_are_refused(made):
     assert user.rows == 0
 
 
+def test_an_update_without_rows_is_refused_by_name(made):
+    user = made("ann")
+    with pytest.raises(DataError, match="user 'ann': no rows were given"):
+        user.update(np.zeros((0, 2)), [])
+    assert user.rows == 0
+
+
 def test_predict_changes_nothing(made):
     user, quiet = followed(made, (X7, Y7)), followed(made, (X7, Y7))
     first = user.predict(NEXT)

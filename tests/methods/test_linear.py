@@ -1,5 +1,7 @@
 """Linear regression, the population mean and the running mean against textbook formulas."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy import stats
@@ -201,6 +203,26 @@ def test_running_mean():
     noise = (((user.y - user.y.mean()) ** 2).sum() + within) / 9
     np.testing.assert_allclose(said.noise, noise)
     np.testing.assert_allclose(said.variance, noise / 8)
+
+
+def test_where_nobody_could_act_no_action_need_be_there():
+    plain = method("linear", reward=True)
+    prepared = plain.learner.preprocessor
+    schema = replace(prepared.schema, action="sent", availability="free")
+    made = replace(plain, learner=replace(plain.learner, preprocessor=replace(prepared, schema=schema)))
+    X, y, action = rows(6, seed=4)
+    action[2] = 0.0
+    frame = {**dict(zip(COVARIATES, X.T, strict=True)), schema.target: y, "free": [1, 1, 0, 1, 1, 1]}
+    whole, partly = made(), made()
+    whole.update({**frame, "sent": action})
+    action[2] = np.nan
+    partly.update({**frame, "sent": action})
+    assert partly.seen == whole.seen
+    np.testing.assert_array_equal(
+        partly.predict({**frame, "sent": action}).mean, whole.predict(X, action=whole.seen.action).mean
+    )
+    partly.update(X, y, action=action, available=frame["free"])
+    np.testing.assert_array_equal(partly.seen.action[6:], whole.seen.action)
 
 
 def test_who_was_given_no_name_takes_that_of_the_rows():

@@ -97,6 +97,33 @@ def test_bad_rows_fail_their_user_alone_and_by_name():
     assert users["bob"].to_bytes() == expected["bob"].to_bytes()
 
 
+@pytest.mark.parametrize(
+    ("value", "said"),
+    [
+        ("late", r"column 'hour' of the table is 'late' in row 8, not a number"),
+        (None, r"column 'hour' is missing in row 8, and in 1 of the user's 12 rows altogether"),
+    ],
+)
+def test_rows_are_counted_as_they_stand_in_the_table(value, said):
+    """Bob's fourth row is the table's eighth."""
+    model, persons = small_model(), people(2)
+    table = long_table(model, persons, 1)
+    table["hour"][7] = value
+    updates = model.update_many({name: model.new_user(name) for name in persons}, table)
+    with pytest.raises(DataError, match=said):
+        raise updates.failures["bob"]
+
+
+def test_a_row_at_which_nobody_could_act_is_found_in_the_table_too():
+    model, persons = rewarded_model(), people(2)
+    roles = {"action": "prompt", "availability": "free", "available_only": True}
+    model = replace(model, schema=replace(model.schema, **roles))
+    table = long_table(model, persons, 1)
+    table |= {"prompt": [0] * 24, "free": [1] * 7 + [0] + [1] * 16}
+    updates = model.update_many({name: model.new_user(name) for name in persons}, table)
+    assert "nobody could act in row 8;" in str(updates.failures["bob"])
+
+
 def test_what_is_no_table_at_all_fails_its_user_alone():
     model, persons = small_model(), people(2)
     users = {name: model.new_user(name) for name in persons}

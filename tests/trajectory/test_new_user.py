@@ -291,7 +291,7 @@ def test_a_reward_models_user_freezes_like_any_other():
         ([[1.0, 2.0]], [1.0, 2.0], "target must have shape"),
         ([[1.0, np.nan]], [1.0], "'steps' is nan"),
         ([[1.0, 2.0]], [np.inf], "target is inf"),
-        (np.zeros((0, 2)), [], "batch"),
+        (np.zeros((0, 2)), [], "user 'ann': no rows were given; an update needs at least one"),
         ([["a", 2.0]], [1.0], "numbers"),
         (np.zeros((1, 2, 2)), [1.0], "need 2 columns, in the order hour, steps"),
     ],
@@ -385,5 +385,5 @@ def test_who_was_given_no_name_takes_that_of_the_rows():
     with pytest.raises(DataError, match="user 'ann': row 1 is bob's"):
         unnamed.update({**frame, model.schema.user: ["bob"] * 12})
     assert unnamed.rows == 12
-    unnamed.update(frame)  # rows that name nobody are taken
+    unnamed.update({**frame, model.schema.target: person.y + 1.0})  # rows that name nobody are taken
     assert (unnamed.name, unnamed.rows) == ("ann", 24)

@@ -253,7 +253,8 @@ def test_rows_of_decisions_are_learnt_from_with_their_own_probability():
     other = centred_model().new_user("p01")
     action, probability = assignment.action.copy(), assignment.probability.copy()
     action[2::3], probability[2::3] = 1.0, 0.77
-    other.update(X, y, action=action, probability=probability, available=could)
+    with pytest.warns(UserWarning, match="action 1 although the user was not available, in row 3"):
+        other.update(X, y, action=action, probability=probability, available=could)
     np.testing.assert_array_equal(other.advantage(X).means, user.advantage(X).means)
 
 

@@ -6,10 +6,45 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from kerneltrail.data.arrays import real_numbers
 from kerneltrail.errors import DataError
 from kerneltrail.kernels import Array
+
+Assigned = tuple[Any, Any, Any]
+"""Action, its probability and availability, each as a caller gives it, or None."""
+
+Mask = NDArray[np.bool_]
+
+IMPOSSIBLE = "action 1 although the user was not available"
+"""What people are told of rows that are `impossible`."""
+
+
+def impossible(action: Array, available: Array) -> Mask:
+    """Rows with an action although nobody could act."""
+    return (available == 0.0) & (action == 1.0)
+
+
+def certain(probability: Array, available: Array | None) -> Mask:
+    """Rows at which somebody could act, but the action's probability was exactly 0 or 1."""
+    could = np.ones(len(probability)) if available is None else available
+    return (could > 0) & ((probability == 0.0) | (probability == 1.0))
+
+
+def never_drawn(column: Array, available: Array) -> Mask:
+    """Where actions, or their probabilities, are missing because nobody could act: nothing was drawn, so both are 0.
+
+    Tables and batches of a followed user are both read by this rule.
+    """
+    return np.isnan(column) & (available == 0.0)
+
+
+def settled(column: Array, available: Array | None) -> Array:
+    """Actions or their probabilities with 0 where one was `never_drawn`."""
+    if available is None or column.shape != available.shape:  # `Assignment.checked` refuses another number of rows
+        return column
+    return np.where(never_drawn(column, available), 0.0, column)
 
 
 @dataclass(frozen=True)
@@ -38,6 +73,23 @@ class Assignment:
 
     def __len__(self) -> int:
         return len(self.action)
+
+    @property
+    def impossible(self) -> Mask:
+        """Rows with an action although nobody could act, (n,)."""
+        return impossible(self.action, np.ones(len(self)) if self.available is None else self.available)
+
+    @property
+    def contradicted(self) -> Mask:
+        """Rows at which somebody could act, and the action is the one that had probability 0, (n,)."""
+        if self.probability is None:
+            return np.zeros(len(self), dtype=np.bool_)
+        return certain(self.probability, self.available) & (self.action != self.probability)
+
+    def settled(self) -> Assignment:
+        """With 0 for actions and probabilities that are missing where nobody could act."""
+        probability = None if self.probability is None else settled(self.probability, self.available)
+        return Assignment(settled(self.action, self.available), probability, self.available)
 
     def filled(self, typical: float | None) -> Assignment:
         """With what nobody logged filled in: all rows available, and the typical probability if there is one."""

@@ -14,7 +14,8 @@ import lazy_loader
 import numpy as np
 from numpy.typing import NDArray
 
-from kerneltrail.data.arrays import read_numbers
+from kerneltrail.data.arrays import read_numbers, real_numbers
+from kerneltrail.data.assignment import Assigned, Assignment, settled
 from kerneltrail.data.columns import coded, flags, numbers, shares, text_of
 from kerneltrail.data.schema import Schema
 from kerneltrail.data.table import Table, frame_table
@@ -35,7 +36,7 @@ class NamedRows:
 
     Attributes:
         table: their columns.
-        given: the caller's frame or dict itself.
+        given: the caller's frame or dict itself; None for a `Table`, which is no caller's kind.
     """
 
     table: Table
@@ -50,7 +51,7 @@ class NamedRows:
         if isinstance(rows, np.ndarray | list | tuple):
             return None
         table = frame_table(rows)
-        return None if table is None else cls(table, rows)
+        return None if table is None else cls(table, None if table is rows else rows)
 
     def covariates(self, names: Sequence[str], schema: Schema | None = None) -> Array:
         """The covariates in the order of `names`, (m, d); one that is not there is refused, others are left aside."""
@@ -91,16 +92,38 @@ class NamedRows:
         """The column of outcomes."""
         return self._without_gaps(name, numbers(self.table, name), None)
 
-    def flags(self, name: str | None, what: str) -> Array | None:
-        """A column of zeros and ones; None if it is not named or not there."""
-        return None if name is None or name not in self.table else self._whole(name, flags(self.table, name, what))
+    def availability(self, schema: Schema) -> Array | None:
+        """Whether somebody could act, 0 or 1; None if that column is not named or not there, as of the next two."""
+        return self._flags(schema.availability, "availability", None)
 
-    def shares(self, name: str | None) -> Array | None:
-        """A column of probabilities; None if it is not named or not there."""
-        return None if name is None or name not in self.table else self._whole(name, shares(self.table, name))
+    def action(self, schema: Schema, available: Any) -> Array | None:
+        """The action, 0 or 1. Where nobody was `available` a missing one is 0."""
+        return self._flags(schema.action, "action", available)
 
-    def _whole(self, name: str, column: Array) -> Array:
-        return self._without_gaps(name, column, None)
+    def probability(self, schema: Schema, available: Any) -> Array | None:
+        """With which the action was drawn. Where nobody was `available` a missing one is 0."""
+        name = schema.probability
+        if name is None or name not in self.table:
+            return None
+        return self._drawn(name, shares(self.table, name), available)
+
+    def assigned(self, schema: Schema, given: Assigned) -> Assigned:
+        """Action, its probability and availability as they were given, else as the columns say."""
+        action, probability, available = given
+        if isinstance(action, Assignment):  # it says all that is known
+            return given
+        available = self.availability(schema) if available is None else available  # first: the others go by it
+        action = self.action(schema, available) if action is None else action
+        return action, self.probability(schema, available) if probability is None else probability, available
+
+    def _flags(self, name: str | None, what: str, available: Any) -> Array | None:
+        if name is None or name not in self.table:
+            return None
+        return self._drawn(name, flags(self.table, name, what), available)
+
+    def _drawn(self, name: str, column: Array, available: Any) -> Array:
+        could = None if available is None else np.atleast_1d(real_numbers(available, "the availability"))
+        return self._without_gaps(name, settled(column, could), None)
 
     def _without_gaps(self, name: str, column: Array, schema: Schema | None) -> Array:
         gaps = np.flatnonzero(np.isnan(column))
@@ -108,13 +131,39 @@ class NamedRows:
             return column
         policy = "error" if schema is None else schema.policy(name)
         if policy in ("error", "drop") or schema is None:
+            of = f"{self.table.rows} rows" if self.table.taken is None else f"the user's {self.table.rows} rows"
             raise DataError(
-                f"column {name!r} is missing in {self.table.place(int(gaps[0]))}, and in {len(gaps)} of "
-                f"{self.table.rows} rows altogether; leave those rows out, or fill them in"
+                f"column {name!r} is missing in {self.table.place(int(gaps[0]))}, and in {len(gaps)} of {of} "
+                "altogether; leave those rows out, or fill them in"
             )
         column = column.copy()
         column[gaps] = schema.levels[name].index(str(policy)) if name in schema.levels else float(policy)
         return column
+
+
+def read_rows(
+    X: Any, names: Sequence[str], schema: Schema | None, updated: str | None = None
+) -> tuple[NamedRows | None, Array]:
+    """The columns that rows came with if they had names, and the covariates in data units, (m, d).
+
+    Args:
+        X: a frame, a dict of columns, or an array in the order of `names`.
+        names: the covariates'.
+        schema: how the columns are read, where that is known.
+        updated: the user whom the rows update, for which there have to be some; None where they do not.
+    """
+    named = NamedRows.read(X)
+    if named is None:
+        rows = positional_rows(X, names)
+        _check_some(rows.size, updated)
+        return None, rows
+    _check_some(named.table.rows, updated)  # first: a frame without rows may have no columns either
+    return named, named.covariates(names, schema)
+
+
+def _check_some(count: int, updated: str | None) -> None:
+    if updated is not None and not count:
+        raise DataError(f"user {updated!r}: no rows were given; an update needs at least one")
 
 
 def check_same_index(X: Any, y: Any) -> None:

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from kerneltrail.data.assignment import Mask, certain, impossible, never_drawn
 from kerneltrail.data.columns import coded, flags, labels, numbers, order_values, shares, text_of
 from kerneltrail.data.frozen_dict import FrozenDict
 from kerneltrail.data.intake_report import IntakeReport, UnknownLevel, row_count
@@ -22,8 +23,6 @@ from kerneltrail.data.table import Table, read_table
 from kerneltrail.data.user import User
 from kerneltrail.errors import DataError
 from kerneltrail.kernels import Array
-
-Mask = NDArray[np.bool_]
 
 _LEVELS = "; if it has levels, declare them: categorical={{{name!r}: [...]}}, on the command line --levels {name}=a,b"
 
@@ -196,10 +195,10 @@ class _Intake:
         schema = self.schema
         if schema.availability not in self.values:
             return
-        away = (self.values[schema.availability] == 0.0) & self.kept
+        available = self.values[schema.availability]
         for name in (schema.action, schema.probability):
             if name is not None and name in self.values and name not in schema.covariates:
-                gaps = np.isnan(self.values[name]) & away
+                gaps = never_drawn(self.values[name], available) & self.kept
                 if gaps.any():
                     self.idle[name] = self._count(gaps)
                     self.values[name][gaps] = 0.0
@@ -374,12 +373,11 @@ def _certain(user: User) -> int:
     """Rows at which the user was available, but the action was certain."""
     if user.probability is None:
         return 0
-    could = np.ones(user.rows) if user.availability is None else user.availability
-    return int(np.sum((could > 0) & ((user.probability == 0.0) | (user.probability == 1.0))))
+    return int(np.sum(certain(user.probability, user.availability)))
 
 
 def _impossible(user: User) -> int:
     """Rows with an action although the user was not available."""
     if user.action is None or user.availability is None:
         return 0
-    return int(np.sum((user.availability == 0.0) & (user.action == 1.0)))
+    return int(np.sum(impossible(user.action, user.availability)))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from kerneltrail.data.assignment import IMPOSSIBLE
 from kerneltrail.data.frozen_dict import FrozenDict
 from kerneltrail.kernels.phrases import listing
 from kerneltrail.names import nearest
@@ -117,7 +118,7 @@ class IntakeReport:
                 f"{counted(self.certain)}"
             )
         if self.impossible:
-            lines.append(f"suspicious, action 1 although the user was not available: {counted(self.impossible)}")
+            lines.append(f"suspicious, {IMPOSSIBLE}: {counted(self.impossible)}")
         if self.empty:
             lines.append(f"no rows left, not in the cohort: {listed(self.empty)}")
         if self.refused:

@@ -38,12 +38,14 @@ class Table:
         source: how messages call the table, e.g. ``pilot.csv``.
         lines: for a text file, the line on which each row stands.
         decimal: what stands before the decimals of numbers written as texts, a point or a comma.
+        taken: of rows `of_one_user` in a longer table, each one's row there, counted from 0.
     """
 
     columns: Mapping[str, list[Any]]
     source: str = "the table"
     lines: Sequence[int] | None = None
     decimal: str = "."
+    taken: Sequence[int] | None = None
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -77,7 +79,14 @@ class Table:
 
     def place(self, row: int) -> str:
         """Where a row stands, for messages: rows count from 1, lines as an editor shows them."""
-        return f"row {row + 1}" if self.lines is None else f"row {row + 1} (line {self.lines[row]})"
+        number = row if self.taken is None else self.taken[row]
+        return f"row {number + 1}" if self.lines is None else f"row {number + 1} (line {self.lines[row]})"
+
+    def of_one_user(self, rows: Sequence[int], column: str) -> Table:
+        """Some rows, which are all one user's, without the column that says so; messages find them in this table."""
+        columns = {name: [values[row] for row in rows] for name, values in self.columns.items() if name != column}
+        lines = None if self.lines is None else [self.lines[row] for row in rows]
+        return replace(self, columns=columns, lines=lines, taken=rows)
 
     def where(self, keep: Sequence[bool]) -> Table:
         """The rows for which `keep` is true; those of a text file remember their lines."""
@@ -108,6 +117,8 @@ def read_table(rows: Any, *, delimiter: str | None = None, decimal: str | None =
 
 def frame_table(rows: Any) -> Table | None:
     """The table of a data frame, a dict of columns, or a dict that is one row; None for what has no named columns."""
+    if isinstance(rows, Table):
+        return rows
     if isinstance(rows, Mapping):
         one = {name: [value] for name, value in rows.items() if np.ndim(value) == 0}
         if one and len(one) < len(rows):

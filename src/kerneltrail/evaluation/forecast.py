@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from kerneltrail.data import Batching, Cohort, IntakeReport, Schema, UnlabelledRows, User, read_unlabelled
 from kerneltrail.data.assignment import Assignment
+from kerneltrail.data.columns import text_of
 from kerneltrail.data.frames import frame_like
 from kerneltrail.data.intake_report import counted, listed, row_count
 from kerneltrail.data.schema import Policy
@@ -129,13 +130,15 @@ def forecast(
     rows, report = read_unlabelled(schema, table, skip_refused=skip_refused)
     refused = list(report.left_out)
     reports = {table.source: report}
-    saved = _saved(users, rows, table)
+    saved = _saved(users, rows, table, report)
     past: dict[str, User] | None = None
+    strangers = False
     unusable: dict[str, str] = {}
     if history is not None:
         before = read_table(history, delimiter=schema.delimiter, decimal=schema.decimal)
         cohort = Cohort.from_schema(schema, before, batching=batching, skip_refused=skip_refused)
         past = {user.name: user for user in cohort.raw}
+        strangers = not saved and _names(schema, table).isdisjoint(_names(schema, before))
         unusable = {name: cohort.report.why(name) for name in cohort.report.refused}
         label = before.source if before.source != table.source else f"{before.source} (so far)"
         reports = {label: cohort.report, **reports}
@@ -161,7 +164,10 @@ def forecast(
                 refused.append(f"user {each.name!r} is left out, rows cannot be predicted: {problem}")
     if not predicted:
         raise DataError("\n".join([f"no row of {table.source} can be predicted", *refused]))
-    notes = _renamed(keys) + _notes(model, table, past, predicted)
+    notes = _renamed(keys)
+    if strangers:
+        notes.append(f"suspicious, nobody in {table.source} has rows so far: are users named alike in both tables?")
+    notes += _notes(model, past, predicted)
     return _gathered(keys, predicted, reports, notes, refused, future)
 
 
@@ -201,9 +207,16 @@ def _renamed(keys: Sequence[_Key]) -> list[str]:
     )
 
 
-def _saved(users: Iterable[NewUser], rows: Sequence[UnlabelledRows], table: Table) -> dict[str, NewUser]:
+def _names(schema: Schema, table: Table) -> set[str]:
+    """Everybody in a table, those too whose rows cannot be used: who is left out is no stranger."""
+    return {text_of(name) for name in table.column(schema.user)}
+
+
+def _saved(
+    users: Iterable[NewUser], rows: Sequence[UnlabelledRows], table: Table, report: IntakeReport
+) -> dict[str, NewUser]:
     saved: dict[str, NewUser] = {}
-    names = [each.name for each in rows]
+    names = [*(each.name for each in rows), *report.refused, *report.empty]
     for user in users:
         if user.name in saved:
             raise DataError(f"user {user.name!r} is given twice")
@@ -284,17 +297,13 @@ def _gathered(
     )
 
 
-def _notes(
-    model: TrajectoryModel, table: Table, past: Mapping[str, User] | None, predicted: Sequence[_Predicted]
-) -> list[str]:
+def _notes(model: TrajectoryModel, past: Mapping[str, User] | None, predicted: Sequence[_Predicted]) -> list[str]:
     """What is worth knowing of the users and rows that were predicted, a sentence each."""
     notes: list[str] = []
     new = tuple(each.rows.name for each in predicted if not each.seen)
     if new:
         how = "a new user" if len(new) == 1 else "new users"
         notes.append(f"no rows so far, predicted as {how}: {listed(new)}")
-        if past is not None and len(new) == len(predicted):
-            notes.append(f"suspicious, nobody in {table.source} has rows so far: are users named alike in both tables?")
     late = {each.rows.name: n for each in predicted if (n := _not_later((past or {}).get(each.rows.name), each.rows))}
     if late:
         notes.append(f"suspicious, not later than the user's last row so far: {counted(late)}")

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 
 from kerneltrail.data import Schema, User
 from kerneltrail.data.assignment import Assignment
-from kerneltrail.data.frames import UNNAMED, NamedRows, check_same_index, positional_rows
+from kerneltrail.data.frames import UNNAMED, NamedRows, check_same_index, read_rows
 from kerneltrail.errors import DataError, ModelFileError
 from kerneltrail.gp import Prediction
 from kerneltrail.gp.outcome_shape import OutcomeShape
@@ -86,7 +86,7 @@ class RefittedUser:
         available: ArrayLike | None = None,
     ) -> Fit:
         """One batch more, in data units; the action is left aside by learners that do not take it."""
-        named, rows = self._rows(X)
+        named, rows = read_rows(X, self.learner.covariates, self._schema, self.name)
         name = self.name
         if named is not None and self._schema is not None:
             name = named.user_of(self._schema.user, name)
@@ -98,7 +98,9 @@ class RefittedUser:
         else:
             check_same_index(X, y)
         target = np.array(y, dtype=np.float64, ndmin=1)
-        batch = User(name, self.learner.covariates, rows, target, (len(target),), action=self._action(action, named))
+        batch = User(
+            name, self.learner.covariates, rows, target, (len(target),), action=self._action(action, named, available)
+        )
         seen = self.seen.with_name(name).extend(batch)
         fit = self.learner.fit(seen, self.fit)
         self.seen, self.fit, self.name = seen, fit, name
@@ -108,7 +110,7 @@ class RefittedUser:
         self, X: Any, *, action: Assignment | ArrayLike | None = None, probability: ArrayLike | None = None
     ) -> Prediction:
         """Mean and variance at the rows of X, in data units."""
-        named, given = self._rows(X)
+        named, given = read_rows(X, self.learner.covariates, self._schema)
         rows = rows_of(given, self.learner.covariates)
         chosen = self._action(action, named)
         if chosen is not None and chosen.shape != (len(rows),):
@@ -121,21 +123,18 @@ class RefittedUser:
         """How the training users' table was read, if the learner knows it."""
         return getattr(self.learner, "schema", None)
 
-    def _rows(self, X: Any) -> tuple[NamedRows | None, Array]:
-        named = NamedRows.read(X)
-        if named is None:
-            return None, positional_rows(X, self.learner.covariates)
-        return named, named.covariates(self.learner.covariates, self._schema)
-
-    def _action(self, action: Assignment | ArrayLike | None, named: NamedRows | None) -> Array | None:
+    def _action(
+        self, action: Assignment | ArrayLike | None, named: NamedRows | None, available: ArrayLike | None = None
+    ) -> Array | None:
         if not self.learner.takes_action:
             return None
-        if action is None and named is not None and self._schema is not None:
-            action = named.flags(self._schema.action, "action")
-        assignment = Assignment.read(action)
+        if named is not None and self._schema is not None and not isinstance(action, Assignment):
+            available = named.availability(self._schema) if available is None else available
+            action = named.action(self._schema, available) if action is None else action
+        assignment = Assignment.read(action, None, available)
         if assignment is None:
             raise DataError(f"user {self.name!r}: this method has a reward model, so it needs action=")
-        return assignment.action
+        return assignment.settled().action
 
     def copy(self) -> RefittedUser:
         """An independent copy; all parts are immutable, so it is cheap."""

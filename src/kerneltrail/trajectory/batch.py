@@ -9,22 +9,17 @@ import numpy as np
 
 from kerneltrail.data import User
 from kerneltrail.data.arrays import read_numbers
-from kerneltrail.data.assignment import Assignment
-from kerneltrail.data.frames import NamedRows, check_same_index, positional_rows
+from kerneltrail.data.assignment import IMPOSSIBLE, Assigned, Assignment
+from kerneltrail.data.frames import NamedRows, check_same_index, read_rows
 from kerneltrail.errors import DataError
 from kerneltrail.kernels import Array
+from kerneltrail.kernels.phrases import rounded
 from kerneltrail.trajectory.graph import LearntGraph
 
-Assigned = tuple[Any, Any, Any]
-"""Action, its probability and availability, each as a caller gives it, or None."""
 
-
-def covariate_rows(model: LearntGraph, X: Any) -> tuple[NamedRows | None, Array]:
-    """Covariates in data units, (m, d), and the columns that they came with if they had names."""
-    named = NamedRows.read(X)
-    if named is None:
-        return None, positional_rows(X, model.covariates)
-    return named, named.covariates(model.covariates, model.schema)
+def covariate_rows(model: LearntGraph, X: Any, updated: str | None = None) -> tuple[NamedRows | None, Array]:
+    """`read_rows` as the model's schema says."""
+    return read_rows(X, model.covariates, model.schema, updated)
 
 
 def read_batch(model: LearntGraph, name: str, X: Any, y: Any, assigned: Assigned) -> User:
@@ -32,7 +27,7 @@ def read_batch(model: LearntGraph, name: str, X: Any, y: Any, assigned: Assigned
 
     Who was given no name takes that of the rows, so that nobody else's can come after them.
     """
-    named, rows = covariate_rows(model, X)
+    named, rows = covariate_rows(model, X, name)
     schema = model.schema
     if named is not None:
         name = named.user_of(schema.user, name)
@@ -50,12 +45,35 @@ def read_batch(model: LearntGraph, name: str, X: Any, y: Any, assigned: Assigned
         available = assignment.available
         if schema.available_only and available is not None and not available.all():
             raise DataError(
-                f"user {name!r}: nobody could act in row {int(np.argmin(available)) + 1}; the model was learnt without "
-                "such rows: leave them out"
+                f"user {name!r}: nobody could act in {_place(named, int(np.argmin(available)))}; the model was learnt "
+                "without such rows: leave them out"
             )
         columns = {"action": assignment.action, "probability": assignment.probability, "availability": available}
-    scaled = model.scaler.apply(User(name, model.covariates, rows, target, (len(target),), **columns))
+    batch = User(name, model.covariates, rows, target, (len(target),), **columns)
+    if assignment is not None and not isinstance(assigned[0], Assignment):  # one that was read before was judged then
+        _warn_of_contradictions(name, assignment, named)
+    scaled = model.scaler.apply(batch)
     return scaled if model.mean is None else model.mean.centred(scaled)
+
+
+def _warn_of_contradictions(name: str, assignment: Assignment, named: NamedRows | None) -> None:
+    """Tell of rows that were logged wrongly; an app has no `kerneltrail check` that looks at its batches."""
+    for rows, said, so in (
+        (assignment.impossible, IMPOSSIBLE, "nothing is learnt from such a row of what the action does"),
+        (
+            assignment.contradicted,
+            "action 1 although its probability is 0, or action 0 although that is 1",
+            "the probability has to be that of action 1",
+        ),
+    ):
+        if count := int(rows.sum()):
+            more = f", and in {count} of {len(rows)} rows altogether" if count > 1 else ""
+            first = _place(named, int(np.argmax(rows)))
+            warnings.warn(f"user {name!r}: {said}, in {first}{more}; {so}", stacklevel=4)
+
+
+def _place(named: NamedRows | None, row: int) -> str:
+    return f"row {row + 1}" if named is None else named.table.place(row)
 
 
 def assignment_of(
@@ -64,25 +82,23 @@ def assignment_of(
     """What was assigned, for a reward model, which needs it; left aside without one, as by every method.
 
     What was not logged is filled in, so that all batches have the same columns: everybody could act, and the action had
-    its typical probability.
+    its typical probability. Where nobody could act, neither needs to be there, as in a table.
     """
     reward, schema = model.reward, model.schema
     if reward is None or not reward.acts:
         return None
-    action, probability, available = assigned
     if named is not None:
-        action = named.flags(schema.action, "action") if action is None else action
-        if probability is None:
-            probability = named.shares(schema.probability)
-            if probability is None and reward.typical is not None and schema.probability and asked == "update":
-                warnings.warn(
-                    f"user {name!r}: the rows have no column {schema.probability!r}, with which the model was learnt, "
-                    f"so the action is taken to have its usual probability, {reward.typical}; give the column, or "
-                    "probability=",
-                    stacklevel=4,
-                )
-        available = named.flags(schema.availability, "availability") if available is None else available
-    assignment = Assignment.read(action, probability, available)
+        assigned = named.assigned(schema, assigned)
+    assignment = Assignment.read(*assigned)
     if assignment is None:
         raise DataError(f"user {name!r}: this model has a reward model, so {asked} needs action=")
-    return assignment.filled(reward.typical)
+    typical = reward.typical
+    lacks = named is not None and assignment is not assigned[0] and assignment.probability is None
+    if lacks and typical is not None and schema.probability and asked == "update":
+        warnings.warn(
+            f"user {name!r}: the rows have no column {schema.probability!r}, with which the model was learnt, so the "
+            f"action is taken to have its usual probability, {rounded(typical, min(typical, 1.0 - typical))}; give the "
+            "column, or probability=",
+            stacklevel=4,
+        )
+    return assignment.settled().filled(typical)

@@ -6,6 +6,7 @@ long as rows are kept, both are done anew for all of them at every batch.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from dataclasses import replace
 from typing import NamedTuple
@@ -19,6 +20,7 @@ from kerneltrail.kernels import Array
 from kerneltrail.trajectory.drawing import drawn_rows
 from kerneltrail.trajectory.graph import LearntGraph
 from kerneltrail.trajectory.map_table import block_of
+from kerneltrail.trajectory.repeated import repeated
 from kerneltrail.trajectory.user_state import CONTEXTS, UserState
 
 COUNTS = 0.25
@@ -44,6 +46,12 @@ class Intake(NamedTuple):
 
 def taken_in(model: LearntGraph, state: UserState, batch: User, ahead: Ahead) -> Intake:
     """A batch, scaled and centred, around the user's level and with outcomes drawn in as the model says."""
+    if repeated(state, batch, drawn=model.drawing is not None):
+        warnings.warn(
+            f"user {batch.name!r}: the {batch.rows} rows of this batch are the same as the newest rows; they are taken "
+            "as further ones, and if they were sent twice, intervals are too narrow now",
+            stacklevel=4,
+        )
     state, batch = levelled(model, state, batch)
     drawing, outcomes = model.drawing, None
     if drawing is not None and state.rows <= state.refine:

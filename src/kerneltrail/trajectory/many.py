@@ -83,7 +83,4 @@ def _by_user(model: LearntGraph, rows: Any) -> Mapping[str, Any]:
         if user is None or not text_of(user):
             raise DataError(f"column {column!r} is missing in {table.place(i)}: nobody knows whose row that is")
         places.setdefault(text_of(user), []).append(i)
-    return {
-        user: {name: [values[i] for i in at] for name, values in table.columns.items() if name != column}
-        for user, at in places.items()
-    }
+    return {user: table.of_one_user(at, column) for user, at in places.items()}
