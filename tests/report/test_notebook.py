@@ -92,7 +92,7 @@ def test_a_prediction_states_its_range(means, text):
 def test_effects_print_as_a_table():
     effects = followed(mean_model()).effects()
     head, columns, *lines = repr(effects).splitlines()
-    assert head == "Effects after 20 rows"
+    assert head == "Effects on mood after 20 rows"
     assert columns.split("  ")[0] == "covariate"
     assert [line.split()[0] for line in lines] == [effect.covariate for effect in effects]
     change = columns.index("change")
