@@ -15,12 +15,18 @@ from kerneltrail.trajectory.user_state import ASSIGNED, CONTEXTS, UserState
 LEAST = 3
 """Rows from which it is odd that they are the same as the newest ones."""
 
+RARE = 0.001
+"""Probability with which other rows would have come out the same, above which nothing is said."""
+
+FIRST = 2.0
+"""Rows that count for how often two outcomes are the same at all, beside those with the same covariates."""
+
 
 def repeated(state: UserState, batch: User, *, drawn: bool) -> bool:
-    """Whether a batch, scaled and centred, has the covariates, actions and outcomes of the newest rows.
+    """Whether a batch, scaled and centred, has the covariates, actions and outcomes of the newest rows, beyond chance.
 
-    Nothing is said of rows that are alike by nature: where covariates are the same throughout, or come with another
-    outcome, too. Nor where it cannot be told: outcomes that are `drawn` in are not kept as they were for long.
+    Days with the same hours and the same rating are alike by nature. It cannot be told where outcomes that are `drawn`
+    in are not kept as they were for long.
     """
     count = min(batch.rows, CONTEXTS)
     outcomes = _outcomes(state, drawn)
@@ -30,8 +36,33 @@ def repeated(state: UserState, batch: User, *, drawn: bool) -> bool:
     y, seen = ours.y - state.level, outcomes[-known.rows :]
     if not (_same_inputs(ours, known.newest(count)) and _close(y, seen[-count:]).all()):
         return False
-    alike = (known.X[:, None] == ours.X).all(axis=2)
-    return bool((ours.X[0] != ours.X).any()) and not (alike & ~_close(seen[:, None], y)).any()
+    same = _close(seen[:, None], seen)
+    return _chance((known.X[:, None] == ours.X).all(axis=2), same[:, -count:], _ties(same)) <= RARE
+
+
+def _ties(same: Mask) -> float:
+    """How often two rows have the same outcome; hardly ever, if none have so far."""
+    n = len(same)
+    return (0.5 * float(same.sum() - n) + 0.1) / (0.5 * n * (n - 1) + 0.1)
+
+
+def _chance(inputs: Mask, outcomes: Mask, ties: float) -> float:
+    """How probable it is that rows which were not sent twice come out like the newest ones.
+
+    Covariates that other rows have, too, may come again as a matter of course, with the outcomes that they had there.
+    Others are as rare as they have been, and outcomes as frequent as in all rows.
+
+    Args:
+        inputs, outcomes: whether each known row has those of each row of the batch, (n, rows of the batch).
+        ties: how often two rows have the same outcome.
+    """
+    n, count = inputs.shape
+    others = np.ones((n, count), dtype=bool)
+    others[n - count + np.arange(count), np.arange(count)] = False  # what it is compared with
+    known, alike = (inputs & others).sum(axis=0), (inputs & outcomes & others).sum(axis=0)
+    there = (alike + FIRST * ties) / (known + FIRST)
+    anywhere = ((outcomes & others).sum(axis=0) + FIRST * ties) / (n - 1 + FIRST)
+    return float(np.prod(np.where(known > 0, there, anywhere / (n - count + 1))))
 
 
 def _outcomes(state: UserState, drawn: bool) -> Array | None:
