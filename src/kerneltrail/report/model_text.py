@@ -13,7 +13,7 @@ from markupsafe import Markup
 from kerneltrail.data import Scaler
 from kerneltrail.data.units import in_data_units
 from kerneltrail.kernels import Hyperparameters, Pool
-from kerneltrail.kernels.phrases import counted, listing
+from kerneltrail.kernels.phrases import counted, listing, rounded
 from kerneltrail.report.description import Description, Sentence, describe_by_schema, noun_of
 from kerneltrail.report.graph_structure import Graph, wrapped
 from kerneltrail.report.group_words import group_description
@@ -37,13 +37,14 @@ def advancing_text(model: TrajectoryModel) -> str:
         return ""
     labels = [model.schema.label(name) for name in worth.covariates]
     names, move = listing(labels), "moves" if len(labels) == 1 else "move"
-    better = f"{'better' if worth.gain > 0 else 'worse'}, by {abs(worth.gain):.3f} nats a row"
-    if abs(worth.gain) < ALIKE:
+    better = f"{'better' if worth.gain > 0 else 'worse'}, by {rounded(abs(worth.gain), worth.error)} nats a row"
+    if abs(worth.gain) < ALIKE and not worth.clear:
         better = "as well as without"
+    error = rounded(worth.error, worth.error)
     return (
         f"Kernels that read {names} were {'kept' if worth.clear else 'left out'}: {names} {move} on from batch to "
         "batch, so a kernel there has to reach beyond all rows that are seen. With such kernels the next rows of "
-        f"{counted(worth.users, 'pilot user')} are predicted {better} (standard error {worth.error:.3f}). They are "
+        f"{counted(worth.users, 'pilot user')} are predicted {better} (standard error {error}). They are "
         "kept where that is better by more than one standard error."
     )
 

@@ -42,7 +42,7 @@ def advancing(users: Sequence[User]) -> frozenset[str]:
     """Covariates that move on, all up or all down: batches in which they change begin where those before ended.
 
     Most of these batches must, and end beyond; in others, such as several of one day, they stay where they are. What
-    has two values only, such as a phase of the study, does not move on.
+    has two values only, such as a phase of the study, does not move on, nor what stays as it is for most users.
 
     >>> days, hours = np.arange(6.0) // 2.0, np.array([8.0, 20.0, 9.0, 19.0, 8.0, 21.0])
     >>> sorted(advancing([User("Ann", ("day", "hour"), np.column_stack([days, hours]), days, (1, 3, 6))]))
@@ -57,14 +57,18 @@ def advancing(users: Sequence[User]) -> frozenset[str]:
 def _moving(rows: Sequence[Array], ends: Sequence[Sequence[int]]) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
     """Whether each column moves up, (d,)."""
     changes = np.concatenate([np.diff(X, axis=0) for X in rows])
-    beyond, changing = np.zeros(changes.shape[1]), np.zeros(changes.shape[1])
+    beyond, changing, users = (np.zeros(changes.shape[1]) for _ in range(3))
     for X, each in zip(rows, ends, strict=True):
+        most, others = np.maximum.accumulate(X), np.zeros(X.shape[1])
         for start, end in pairwise(each):
-            before, new = X[:start], X[start:end]
-            beyond += (new.min(axis=0) >= before.max(axis=0)) & (new.max(axis=0) > before.max(axis=0))
-            changing += (new != before[-1]).any(axis=0)
+            before, new = most[start - 1], X[start:end]
+            beyond += (new.min(axis=0) >= before) & (new.max(axis=0) > before)
+            others += (new != X[start - 1]).any(axis=0)
+        changing += others
+        users += others > 0.0
     ordered = (changes > 0.0).sum(axis=0) >= ORDERED * (changes != 0.0).sum(axis=0)
-    return ordered & (beyond > MOST * changing)
+    # A weight that few have measured twice may well have gone one way by chance.
+    return ordered & (beyond > MOST * changing) & (users > 0.5 * sum(len(each) > 1 for each in ends))
 
 
 def without(pool: Pool, mask: int, moving: Set[str]) -> int:
