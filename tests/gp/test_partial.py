@@ -103,3 +103,34 @@ def test_noise_that_is_alike_in_neighbouring_rows_makes_an_effect_vary_more(text
     np.testing.assert_array_equal(mean, plain[0])
     np.testing.assert_allclose(covariance, expected, atol=1e-9)
     assert np.linalg.eigvalsh(covariance).min() > -1e-9
+
+
+@pytest.mark.parametrize("linear", [False, True])
+@pytest.mark.parametrize("text", TEXTS[:2])
+def test_sums_of_rows_that_are_all_known_allow_for_an_echo_as_rows_do(text, linear):
+    user, h, _, rng = case(text)
+    products = [p for p, product in enumerate(h.composition) if "a" in product.covariates]
+    points, features = rng.uniform(0, 1, (5, 1)), rng.standard_normal((5, 1)) if linear else None
+    block = Reward.constant(2.0).block(user.X, NAMES, None) if linear else None
+    start = OnlineState.start(
+        h, NAMES, low=0.0, high=1.0, tol=1e-10, linear=None if block is None else block.covariance
+    )
+    given = None if block is None else block.features
+    online = start.update(user.X, user.y, linear=given)
+    args = (products, ["a"], points, user.X, features, 0.6)
+    dense = partial_effect(Posterior.fit(user, h, block=block), *args)
+    np.testing.assert_allclose(partial_effect(online, *args, given)[1], dense[1], atol=1e-5)
+    before = partial_effect(online, products, ["a"], points, user.X, features)
+    assert np.abs(before[1] - dense[1]).max() > 1e-4
+
+
+def test_rows_before_the_newest_ones_echo_as_those_do():
+    """Four times the same rows: the newest quarter tells of all."""
+    user, h, _, rng = case(TEXTS[0])
+    points = rng.uniform(0, 1, (5, 1))
+    X, y = np.tile(user.X, (4, 1)), np.tile(user.y, 4)
+    online = OnlineState.start(h, NAMES, low=0.0, high=1.0, tol=1e-10).update(X, y)
+    whole = partial_effect(online, [0], ["a"], points, X, None, 0.6)[1]
+    newest = partial_effect(online, [0], ["a"], points, user.X, None, 0.6)[1]
+    assert np.linalg.eigvalsh(newest).min() > -1e-9
+    np.testing.assert_allclose(newest, whole, rtol=0.15, atol=0.05 * float(whole.max()))

@@ -129,3 +129,24 @@ def test_an_assignment_beside_a_frame_says_all_there_is_to_say():
     users[0].update(columns)
     users[1].update({name: columns[name] for name in ("hour", "steps", "mood")}, action=whole)  # warns of no lack
     assert difference(*users) is None
+
+
+@pytest.mark.parametrize("typical", [0.0, 1.0])
+def test_a_probability_that_nobody_logged_contradicts_nothing(typical):
+    """Pilot users' was always 0 or 1; what this batch has is not known."""
+    columns = frame(sent=[(0, 0), (1, 1)])
+    del columns["p_sent"]
+    with pytest.warns(UserWarning, match="user 'ann'") as caught:
+        drawn_model(typical).new_user("ann").update(columns)
+    assert [str(each.message) for each in caught] == [
+        f"user 'ann': the rows have no column 'p_sent', with which the model was learnt, so the action is taken to "
+        f"have its usual probability, {typical:g}; give the column, or probability="
+    ]
+
+
+def test_one_row_may_come_as_numbers_without_brackets():
+    model, person = drawn_model(), rows("ann", 1, seed=9)
+    one, other = model.new_user("ann"), model.new_user("ann")
+    one.update(person.X[0], float(person.y[0]), action=1, probability=0.4, available=1)
+    other.update(person.X, person.y, action=[1], probability=[0.4], available=[1])
+    assert difference(one, other) is None

@@ -52,31 +52,40 @@ def width(effect):
     return float(np.ptp(effect.interval()))
 
 
+def deaf_to(user, monkeypatch):
+    """What effects are where nobody hears an echo."""
+    with monkeypatch.context() as patched:
+        patched.setattr("kerneltrail.trajectory.effect_search.echo_of", lambda rest: 0.0)
+        return user.effects()
+
+
 @pytest.mark.parametrize("mean", ["none", "population"])
-def test_intervals_allow_for_noise_that_lasts_where_a_covariate_moves_slowly(mean, monkeypatch):
-    user = after(lines(mean), echoing(0.8))
-    found = user.effects()
-    assert found.allowed
+@pytest.mark.parametrize("refine", [400, 40])
+def test_intervals_allow_for_noise_that_lasts_where_a_covariate_moves_slowly(mean, refine, monkeypatch):
+    """As long as rows are kept, and where sums have replaced them."""
+    user = after(lines(mean), echoing(0.8), refine=refine)
+    assert (user.state.kept is None) == (refine == 40)
+    found, deaf = user.effects(), deaf_to(user, monkeypatch)
     assert found.echo > 0.5
-    monkeypatch.setattr("kerneltrail.trajectory.effect_search.echo_of", lambda rest: 0.0)
-    deaf = user.effects()
-    assert not deaf.allowed
     assert found["x"].size == deaf["x"].size
     slow = width(found["x"]) / width(deaf["x"])
     assert slow > 1.4
     assert width(found["hour"]) <= slow * width(deaf["hour"])
 
 
-def test_without_an_echo_nothing_is_allowed_for():
-    assert not after(lines("population"), echoing(0.0)).effects().allowed
+def test_more_rows_make_no_effect_clear_by_losing_what_was_allowed_for(monkeypatch):
+    """The same rows, once kept and once as sums: intervals are widened by about as much."""
+    one = echoing(0.7, n=180)
+    kept, sums = (after(lines("none"), one, refine=refine) for refine in (400, 60))
+    factors = [width(user.effects()["x"]) / width(deaf_to(user, monkeypatch)["x"]) for user in (kept, sums)]
+    assert factors[1] == pytest.approx(factors[0], rel=0.1)
+    assert factors[0] > 1.3
 
 
-def test_where_sums_have_replaced_rows_an_echo_is_heard_but_not_allowed_for():
-    user = after(lines("population"), echoing(0.8), refine=40)
-    assert user.state.kept is None
-    found = user.effects()
-    assert found.echo > 0.5
-    assert not found.allowed
+def test_without_an_echo_nothing_is_allowed_for(monkeypatch):
+    user = after(lines("population"), echoing(0.0))
+    assert user.effects().echo == 0.0
+    assert [width(each) for each in user.effects()] == [width(each) for each in deaf_to(user, monkeypatch)]
 
 
 def test_before_any_row_nothing_is_left_over():

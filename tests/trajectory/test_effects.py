@@ -1,13 +1,16 @@
 """Effects of a followed user: signs, sizes, permutations, mixtures, and what holds before any row."""
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
 
 from kerneltrail.data import Cohort, User
+from kerneltrail.gp.mixture import NormalMixture
 from kerneltrail.gp.population import PopulationMean
 from kerneltrail.trajectory.effect_search import KernelPosterior, effects_of
-from kerneltrail.trajectory.effects import Effects
+from kerneltrail.trajectory.effects import Effect, Effects
 from kerneltrail.trajectory.fit import fit
 from kerneltrail.trajectory.new_user import NewUser
 
@@ -212,6 +215,34 @@ def test_the_treatment_effect_averages_the_advantage():
         small_model().new_user().treatment()
 
 
+def lasting(echo, rng, n=120):
+    noise = np.array(rng.standard_normal(n))
+    for i in range(1, n):
+        noise[i] = echo * noise[i - 1] + np.sqrt(1.0 - echo**2) * noise[i]
+    return noise
+
+
+@pytest.mark.parametrize("refine", [400, 40])
+def test_what_acting_adds_allows_for_noise_that_lasts(refine, monkeypatch):
+    """Where the action lasts, too, and by the covariance of the weights; where it changes at every row not at all."""
+    rng = np.random.default_rng(4)
+    person = rows("ann", 120, seed=2, size=60)
+    noisy = person.with_y(person.y + 1.5 * lasting(0.8, rng))
+    factors = {}
+    for name, action in (("blocks", np.arange(120) // 12 % 2), ("turns", np.arange(120) % 2)):
+        user = rewarded_model().new_user("ann", refine=refine)
+        follow(user, replace(noisy, action=action.astype(float)))
+        heard = user.treatment()
+        assert user.effects().echo > 0.4
+        with monkeypatch.context() as patched:
+            patched.setattr("kerneltrail.trajectory.treatment.echo_of", lambda rest: 0.0)
+            deaf = user.treatment()
+        np.testing.assert_array_equal(heard.average.mean, deaf.average.mean)
+        factors[name] = float(heard.average.sd[0] / deaf.average.sd[0])
+    assert factors["blocks"] > 1.3
+    assert factors["turns"] < 1.0
+
+
 def left_over(correlation, n=200, seed=0):
     rng = np.random.default_rng(seed)
     rest = rng.standard_normal(n)
@@ -231,3 +262,17 @@ def test_an_echo_is_heard_where_neighbouring_rows_are_alike():
 def test_an_echo_is_hardly_ever_heard_where_there_is_none():
     """Three standard errors to one side are a false alarm in 0.1 %: of 300 people two or more in 4 % of all seeds."""
     assert sum(left_over(0.0, seed=seed).echo > 0.0 for seed in range(300)) <= 1
+
+
+def test_an_interval_that_is_widened_holds_the_one_it_widens():
+    """One kernel that hardly counts sees a large change, all others none: the mean lies outside the 90 % interval."""
+    for weight in (0.005, 0.04, 0.06, 0.3):
+        change = NormalMixture([weight, 1.0 - weight], [[2.0], [0.0]], [[0.01], [0.0]])
+        curve = NormalMixture([1.0], np.zeros((1, 3)), np.ones((1, 3)))
+        plain = Effect("hour", "curve", np.arange(3.0), curve, 0.0, 2.0, change, weight)
+        low, high = plain.interval()
+        wide = replace(plain, stretch=1.7).interval()
+        assert wide[0] <= low + 1e-12
+        assert high <= wide[1] + 1e-12
+        assert replace(plain, stretch=1.0).interval() == (low, high)
+    assert low == pytest.approx(0.0, abs=1e-12)

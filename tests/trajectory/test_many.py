@@ -172,3 +172,15 @@ def test_the_key_says_whose_rows_they_are_whatever_the_user_is_called():
     updates = model.update_many({"7": model.new_user("a person")}, long_table(model, {"7": person}, 1))
     assert dict(updates.failures) == {}
     assert updates.steps["7"].rows == 12
+
+
+def test_who_has_no_name_takes_that_of_the_key_and_nobody_elses_after_it():
+    model, persons = small_model(), people(2)
+    users = {name: model.new_user() for name in persons}
+    model.update_many(users, long_table(model, persons, 1))
+    assert {key: user.name for key, user in users.items()} == {name: name for name in persons}
+    of_bob = {**columns(persons["bob"].batch(2)), model.schema.user: ["bob"] * 12}
+    with pytest.raises(DataError, match="row 1 is bob's"):
+        users["ann"].update(of_bob)
+    with pytest.warns(UserWarning, match="user 'ann': the 12 rows of this batch are the same"):
+        model.update_many(users, {"ann": columns(persons["ann"].batch(1))})

@@ -68,7 +68,8 @@ class Assignment:
             return action
         if action is None:
             return None
-        columns = [None if each is None else real_numbers(each, "the action") for each in (probability, available)]
+        named = ((probability, "the probability"), (available, "the availability"))
+        columns = [None if each is None else np.atleast_1d(real_numbers(each, what)) for each, what in named]
         return cls(np.atleast_1d(real_numbers(action, "the action")), *columns)
 
     def __len__(self) -> int:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
 
 from kerneltrail.gp.numerics import solve_lower, solve_upper
@@ -25,6 +26,7 @@ def partial_effect(
     rows: Array,
     linear: Array | None = None,
     echo: float = 0.0,
+    block: Array | None = None,
 ) -> tuple[Array, Array]:
     """Mean (G,) and covariance (G, G) of Σ_p (1/R) Σ_i f_p(names = point, other covariates as in row i) at G points.
 
@@ -33,10 +35,10 @@ def partial_effect(
         products: indices of those that are summed, within the composition.
         names: the covariates that vary.
         points: their values, scaled, (G, number of names).
-        rows: how the other covariates occurred, scaled, (R, d); at least one.
+        rows: how the other covariates occurred, scaled, (R, d); at least one. With an `echo` the newest rows, in order.
         linear: features of the linear block at the points, (G, q), whose weights are added; None for none.
-        echo: correlation of the noise in neighbouring rows, for which the covariance allows where
-            the posterior is made of the rows' covariance.
+        echo: correlation of the noise in neighbouring rows, for which the covariance allows (method (79)).
+        block: features of the linear block at the rows, (R, q); needed with an echo where sums have replaced the rows.
     """
     if isinstance(posterior, Posterior) and not posterior.by_weights:
         return _dense(posterior, products, names, points, rows, linear, echo)
@@ -45,15 +47,30 @@ def partial_effect(
     others = rows if reads - set(names) else rows[:1]
     grid = np.repeat(others[None], len(points), axis=0)
     grid[:, :, columns] = points[:, None, :]
-    weights, features, groups = posterior.features_at(grid.reshape(-1, rows.shape[1]))
+    known = np.empty((0, rows.shape[1]))
+    if echo:
+        inputs = posterior.inputs if isinstance(posterior, Posterior) else None
+        known = rows if inputs is None else inputs.X
+        block = block if inputs is None or inputs.block is None else inputs.block.features
+    weights, features, groups = posterior.features_at(np.concatenate([grid.reshape(-1, rows.shape[1]), known]))
+    features, seen = np.split(features, [len(points) * len(others)], axis=1)
     chosen = np.zeros_like(features)
     for p in products:
         chosen[groups[p]] = features[groups[p]]
     averaged = chosen.reshape(len(chosen), len(points), len(others)).mean(axis=2)
-    if linear is not None and (root := posterior.block_root) is not None:
+    root = posterior.block_root if linear is not None or block is not None else None
+    if linear is not None and root is not None:
         averaged[-linear.shape[1] :] = root.T @ linear.T
     spread = weights.spread(averaged)
-    return weights.mean @ averaged, weights.noise * (spread.T @ spread)
+    covariance = weights.noise * (spread.T @ spread)
+    if echo:
+        if block is not None and root is not None:
+            seen[-block.shape[1] :] = root.T @ block.T
+        ours = weights.spread(seen)
+        # Rows before the newest ones say as much as these, but all together no more than is known.
+        share = min(posterior.rows / len(known), 1.0 / float(np.linalg.norm(ours, 2)) ** 2)
+        covariance += from_echo(ours.T @ spread, share * weights.noise, echo)
+    return weights.mean @ averaged, covariance
 
 
 def _dense(
@@ -103,6 +120,9 @@ def from_echo(weights: Array, noise: float, echo: float) -> Array:
         noise: its variance.
         echo: its correlation from one row to the next; between rows further apart it is that to a power.
     """
-    apart = np.arange(len(weights))
-    alike = echo ** np.abs(np.subtract.outer(apart, apart)) - np.eye(len(weights))
-    return np.asarray(noise * (weights.T @ alike @ weights))
+    # Row i meets all rows before it as one sum, which falls by the correlation from row to row.
+    band = np.stack([np.ones(len(weights)), np.full(len(weights), -echo)])
+    shifted = np.concatenate([np.zeros_like(weights[:1]), echo * weights[:-1]])
+    before: Array = np.asarray(scipy.linalg.solve_banded((1, 0), band, shifted), dtype=np.float64)
+    half = weights.T @ before
+    return np.asarray(noise * (half + half.T))

@@ -97,17 +97,19 @@ def _ordered(effect: Effect) -> tuple[float, float, float]:
     return (effect.start, effect.end, 1.0) if effect.start <= effect.end else (effect.end, effect.start, -1.0)
 
 
-def _size(change: NormalMixture) -> tuple[float, float, float]:
-    """How large a change is, whatever its sign, with its 90 % interval."""
-    size = float(change.mean[0])
-    low, high = (float(end[0]) for end in change.interval())
+def _size(change: NormalMixture | Effect) -> tuple[float, float, float]:
+    """How large a change is, or that of an effect, whatever its sign, with its 90 % interval."""
+    if isinstance(change, Effect):
+        size, (low, high) = change.size, change.interval()
+    else:
+        size, (low, high) = float(change.mean[0]), (float(end[0]) for end in change.interval())
     return (size, low, high) if size >= 0 else (-size, -high, -low)
 
 
 def _direction(effect: Effect, terms: Terms) -> str:
     low_end, high_end, factor = _ordered(effect)
     verb = "rises" if factor * effect.size > 0 else "falls"
-    size, low, high = _size(effect.change)
+    size, low, high = _size(effect)
     span = f"{terms.span(effect.covariate, low_end, high_end)} ({_rows_within(effect)})"
     total = terms.amount(size, high - low)
     head = f"{terms.subject} {verb} with {terms.called(effect.covariate)}"
@@ -129,7 +131,7 @@ def _rows_within(effect: Effect) -> str:
 
 
 def _two_levels(effect: Effect, terms: Terms) -> str:
-    size, low, high = _size(effect.change)
+    size, low, high = _size(effect)
     word = "higher" if effect.size > 0 else "lower"
     one, other = (terms.at(effect.covariate, value) for value in (effect.end, effect.start))
     return (
@@ -140,7 +142,7 @@ def _two_levels(effect: Effect, terms: Terms) -> str:
 
 
 def _turns(effect: Effect, terms: Terms) -> str:
-    size, low, high = _size(effect.change)
+    size, low, high = _size(effect)
     top, bottom = (effect.end, effect.start) if effect.size > 0 else (effect.start, effect.end)
     width = float(np.ptp(effect.x))
     about = "" if effect.shape == "levels" else "about "
@@ -193,6 +195,8 @@ def _unclear(effect: Effect, terms: Terms) -> str:
         )
         lean = f" That it is {word} where {name} is {one} is likelier (probability {chance(effect.sign)})."
         return text + (lean if effect.sign >= LEANING else "")
+    if not up:
+        one, other, low, high = other, one, -high, -low
     chosen = "The two were picked because they differ most, and by chance alone some two always do."
     if outside:
         return (
@@ -344,16 +348,9 @@ def noise_sentence(effects: Effects, schema: Schema) -> Sentence:
     """What is left: a standard deviation in the target's units; and whether neighbouring rows have it in common."""
     size = quantity(effects.noise, schema.unit(schema.target))
     text = f"What remains unexplained varies by about ±{size} from row to row."
-    if effects.echo and effects.allowed:
+    if effects.echo:
         text += (
             f" It is alike in neighbouring rows (correlation {effects.echo:.1f}), so each row says less; the intervals "
-            "of the effects allow for that."
-        )
-    elif effects.echo:
-        # The variance of the mean of many rows whose neighbours are correlated, over that of independent ones.
-        factor = np.sqrt((1.0 + effects.echo) / (1.0 - effects.echo))
-        text += (
-            f" It is alike in neighbouring rows (correlation {effects.echo:.1f}), which the intervals do not allow "
-            f"for: they may be too narrow, by a factor of up to {factor:.1f}."
+            "allow for that."
         )
     return Sentence(text)

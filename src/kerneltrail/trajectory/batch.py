@@ -38,7 +38,8 @@ def read_batch(model: LearntGraph, name: str, X: Any, y: Any, assigned: Assigned
     else:
         check_same_index(X, y)
     target = np.array(read_numbers(y, "rows"), ndmin=1)
-    assignment = assignment_of(model, name, named, assigned, "update")
+    logged = assignment_of(model, name, named, assigned, "update")
+    assignment = None if logged is None else filled(model, logged)
     columns: dict[str, Array | None] = {}
     if assignment is not None:
         assignment = assignment.checked(len(target), f"user {name!r}: an update")
@@ -50,8 +51,8 @@ def read_batch(model: LearntGraph, name: str, X: Any, y: Any, assigned: Assigned
             )
         columns = {"action": assignment.action, "probability": assignment.probability, "availability": available}
     batch = User(name, model.covariates, rows, target, (len(target),), **columns)
-    if assignment is not None and not isinstance(assigned[0], Assignment):  # one that was read before was judged then
-        _warn_of_contradictions(name, assignment, named)
+    if logged is not None and not isinstance(assigned[0], Assignment):  # one that was read before was judged then
+        _warn_of_contradictions(name, logged.checked(len(target), f"user {name!r}: an update"), named)
     scaled = model.scaler.apply(batch)
     return scaled if model.mean is None else model.mean.centred(scaled)
 
@@ -81,8 +82,7 @@ def assignment_of(
 ) -> Assignment | None:
     """What was assigned, for a reward model, which needs it; left aside without one, as by every method.
 
-    What was not logged is filled in, so that all batches have the same columns: everybody could act, and the action had
-    its typical probability. Where nobody could act, neither needs to be there, as in a table.
+    Where nobody could act, neither action nor probability needs to be there, as in a table.
     """
     reward, schema = model.reward, model.schema
     if reward is None or not reward.acts:
@@ -101,4 +101,12 @@ def assignment_of(
             "column, or probability=",
             stacklevel=4,
         )
-    return assignment.settled().filled(typical)
+    return assignment.settled()
+
+
+def filled(model: LearntGraph, assignment: Assignment) -> Assignment:
+    """With what was not logged, so that all batches have the same columns.
+
+    Everybody could act, and the action had its typical probability.
+    """
+    return assignment.filled(None if model.reward is None else model.reward.typical)

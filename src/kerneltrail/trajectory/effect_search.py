@@ -48,10 +48,11 @@ class KernelPosterior:
         """Variance of an observation around the function."""
         return float(self.posterior.hyperparameters.values_array[-1])
 
-    @property
-    def keeps_rows(self) -> bool:
-        """Whether it is made of the rows' covariance, and so knows how much each row says."""
-        return isinstance(self.posterior, gp.Posterior) and not self.posterior.by_weights
+    def rest(self, model: LearntGraph, recent: User) -> Array:
+        """What it leaves unexplained of a user's newest rows, scaled and less the population mean."""
+        reward = model.reward
+        linear = None if reward is None else reward.design(recent.X, model.covariates, recent.assignment)
+        return recent.y - self.posterior.predict(recent.X, linear=linear).mean
 
     def reads(self, *covariates: str) -> list[int]:
         """Indices of the products that read all of these covariates."""
@@ -134,9 +135,8 @@ def effects_of(
     scale = model.scaler.scale
     rest = None if recent is None else scale * finder.rest
     return Effects(
-        tuple(effects), finder.interactions(), rows, float(np.sqrt(noise)) * scale, rest, finder.echo > 0.0,
-        schema=model.schema,
-    )  # fmt: skip
+        tuple(effects), finder.interactions(), rows, float(np.sqrt(noise)) * scale, rest, schema=model.schema
+    )
 
 
 def _corners(model: LearntGraph) -> Array:
@@ -255,7 +255,7 @@ class _Finder:
             part, covariance = np.zeros(len(x)), np.zeros((len(x), len(x)))
             if products or slope is not None:
                 part, covariance = gp.partial.partial_effect(
-                    kernel.posterior, products, [name], x[:, None], self.contexts, slope, self.echo
+                    kernel.posterior, products, [name], x[:, None], self.contexts, slope, self.echo, self.block
                 )
             fitted.append(part + shared)
             if not products:
@@ -280,11 +280,7 @@ class _Finder:
         every = []
         for kernel in self.kernels:
             unread = [j for j, name in enumerate(self.model.covariates) if not kernel.reads(name)]
-            rest = np.empty(0)
-            if self.recent is not None:
-                reward, X = self.model.reward, self.recent.X
-                linear = None if reward is None else reward.design(X, self.model.covariates, self.recent.assignment)
-                rest = self.recent.y - kernel.posterior.predict(X, linear=linear).mean
+            rest = np.empty(0) if self.recent is None else kernel.rest(self.model, self.recent)
             every.append(_Apart(self.model.mean, unread, self.contexts[: len(rest)], rest, kernel.noise))
         return every
 
@@ -295,12 +291,16 @@ class _Finder:
 
     @cached_property
     def echo(self) -> float:
-        """Correlation of what is left of neighbouring rows, for which intervals allow (method (79)); 0 for none.
+        """Correlation of what is left of neighbouring rows, for which intervals allow (method (79)); 0 for none."""
+        return 0.0 if self.recent is None else echo_of(self.rest)
 
-        Where sums have replaced rows, nobody knows how much each of them says.
-        """
-        known = self.recent is not None and all(kernel.keeps_rows for kernel in self.kernels)
-        return echo_of(self.rest) if known else 0.0
+    @cached_property
+    def block(self) -> Array | None:
+        """Features of the linear block at the user's newest rows."""
+        reward = self.model.reward
+        if reward is None or self.recent is None:
+            return None
+        return reward.design(self.recent.X, self.model.covariates, self.recent.assignment)
 
     def _shape(self, name: str, span: Span, mean: Array) -> tuple[Shape, float | None]:
         if span.leveled:
@@ -350,7 +350,7 @@ class _Finder:
             products = kernel.reads(a, b)
             if products:
                 part, covariance = gp.partial.partial_effect(
-                    kernel.posterior, products, [a, b], points, self.contexts, echo=self.echo
+                    kernel.posterior, products, [a, b], points, self.contexts, echo=self.echo, block=self.block
                 )
             else:
                 part, covariance = np.zeros(len(points)), np.zeros((len(points), len(points)))

@@ -94,10 +94,13 @@ class Effect:
         """The change's mean."""
         return float(self.change.mean[0])
 
-    def interval(self, level: float = 0.9) -> tuple[float, float]:
-        """The central interval of the change, wider where its two values were picked because they differ most."""
-        low, high = (self.size + self.stretch * (float(end[0]) - self.size) for end in self.change.interval(level))
-        return low, high
+    def interval(self) -> tuple[float, float]:
+        """The central 90 % interval of the change, wider where its two values were picked because they differ most."""
+        # Around the median: the mean of kernels that disagree may lie outside, and one end would move inwards.
+        middle = float(self.change.quantile(0.5)[0])
+        low, high = (float(end[0]) for end in self.change.interval(0.9))
+        wider = [middle + self.stretch * (end - middle) for end in (low, high)]
+        return min(low, wider[0]), max(high, wider[1])
 
     @property
     def sign(self) -> float:
@@ -190,7 +193,6 @@ class Effects(Sequence[Effect]):
         given: the frame whose kind `to_frame` answers in, if there was one.
         schema: of the model that found them, with the names and units for views; None if they are not known.
         rest: what is left unexplained of each of the user's newest rows, in the target's units; None before any row.
-        allowed: whether intervals allow for what is left being alike in neighbouring rows (method (79)).
     """
 
     effects: tuple[Effect, ...]
@@ -198,7 +200,6 @@ class Effects(Sequence[Effect]):
     rows: int
     noise: float
     rest: Array | None = field(default=None, compare=False, repr=False)
-    allowed: bool = False
     given: Any = field(default=None, compare=False, repr=False)
     schema: Schema | None = field(default=None, compare=False, repr=False)
 
@@ -206,7 +207,7 @@ class Effects(Sequence[Effect]):
     def echo(self) -> float:
         """Correlation of what is left unexplained of neighbouring rows; 0 where chance alone may make as much.
 
-        Predictions take what is left for independent from row to row.
+        Intervals of effects allow for it (method (79)); predictions take what is left for independent from row to row.
         """
         return 0.0 if self.rest is None else echo_of(self.rest)
 

@@ -66,6 +66,7 @@ def _followed(model: LearntGraph, users: Mapping[str, NewUser], name: str) -> Ne
         raise TrajectoryError(f"nobody who is followed is called {name!r}; {nearest(name, tuple(users))}")
     if user.model is not model:
         raise TrajectoryError(f"user {name!r} is followed on another model than this one")
+    user.take_name(name)
     return user
 
 

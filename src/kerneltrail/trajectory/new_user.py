@@ -18,6 +18,7 @@ from numpy.typing import ArrayLike
 
 from kerneltrail.data import User
 from kerneltrail.data.assignment import Assignment
+from kerneltrail.data.frames import UNNAMED
 from kerneltrail.errors import DataError, ModelFileError, TrajectoryError
 from kerneltrail.gp import LinearBlock, Prediction
 from kerneltrail.gp.prediction import averaged, rows_of
@@ -26,9 +27,10 @@ from kerneltrail.kernels.phrases import brief_chance, counted
 from kerneltrail.names import nearest
 from kerneltrail.store.atomic import write
 from kerneltrail.trajectory.advantage import Advantage
-from kerneltrail.trajectory.batch import assignment_of, covariate_rows, read_batch
+from kerneltrail.trajectory.batch import assignment_of, covariate_rows, filled, read_batch
 from kerneltrail.trajectory.effect_search import KernelPosterior, effects_of
 from kerneltrail.trajectory.effects import Effects
+from kerneltrail.trajectory.filtering import filtered
 from kerneltrail.trajectory.graph import LearntGraph
 from kerneltrail.trajectory.intake import taken_in
 from kerneltrail.trajectory.level import posteriors, with_level
@@ -133,6 +135,12 @@ class NewUser:
     def name(self) -> str:
         """Of the user."""
         return self._state.name
+
+    def take_name(self, name: str) -> None:
+        """Name somebody who was given no name; others keep theirs."""
+        with self._lock:
+            if self._state.name == UNNAMED:
+                self._state = replace(self._state, name=name)
 
     @property
     def selection(self) -> Selection:
@@ -271,8 +279,7 @@ class NewUser:
             return tuple(range(len(nodes)))
         # method (26), Algorithm 1: the current composition and its children; at a node without children, stay.
         here = ROOT if state.current is None else nodes[state.current].mask
-        allowed = set(self.model.children(here)) | {here}
-        return tuple(i for i, node in enumerate(nodes) if node.mask in allowed)
+        return tuple(i for i, node in enumerate(nodes) if node.mask in {here, *self.model.children(here)})
 
     def _decide(
         self, state: UserState, fits: tuple[NodeFit, ...], candidates: tuple[int, ...]
@@ -282,15 +289,7 @@ class NewUser:
         if state.selection == "greedy":
             current = candidates[int(np.argmax(log))]
             return state.prior, np.eye(len(fits))[current], current
-        # method (28), (29): forward filtering. The cumulative sets overlap, so with memory "newest" only the newest one
-        # speaks, and what went before enters by the graph alone.
-        prior = state.prior
-        if state.batches:
-            prior = (prior if state.memory == "newest" else state.weights) @ self.model.transitions[1:]
-        with np.errstate(divide="ignore"):
-            total = np.log(prior) + log
-        weights = np.exp(total - total.max())
-        weights = weights / weights.sum()
+        prior, weights = filtered(state, self.model.transitions, log)
         return prior, weights, int(np.argmax(weights))
 
     def predict(
@@ -302,7 +301,8 @@ class NewUser:
         """
         named, rows = covariate_rows(self.model, X)
         scaled = self._scaler.transform(rows)
-        assignment = assignment_of(self.model, self.name, named, (action, probability, None), "predict")
+        assigned = assignment_of(self.model, self.name, named, (action, probability, None), "predict")
+        assignment = None if assigned is None else filled(self.model, assigned)
         prediction = self._ahead(self._state, scaled, assignment)
         return Prediction(
             self._scaler.inverse_target(prediction.mean + self._state.shared(self.model, scaled, assignment)),
@@ -362,7 +362,7 @@ class NewUser:
             raise DataError("this model has no reward model, so it knows of no advantage; fit it with an action column")
         if state.recent is None:
             raise DataError(f"no rows of {self.name} have been seen yet, so there are no contexts to average over")
-        return treatment_effect(self.model, self._kernels(ahead=True), state.recent.X, state.rows)
+        return treatment_effect(self.model, self._kernels(ahead=True), state.recent, state.rows)
 
     def _kernels(self, *, ahead: bool = False) -> list[KernelPosterior]:
         weights, posteriors = self._counted(ahead=ahead)

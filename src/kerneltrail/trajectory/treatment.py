@@ -8,12 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from kerneltrail.data import Schema
+from kerneltrail.data import Schema, User
 from kerneltrail.gp.mixture import NormalMixture
+from kerneltrail.gp.partial import partial_effect
 from kerneltrail.kernels import Array
 from kerneltrail.kernels.phrases import aligned, brief_chance, counted, rounded
 from kerneltrail.trajectory.effect_search import FEW, KernelPosterior
-from kerneltrail.trajectory.effects import SURE
+from kerneltrail.trajectory.effects import SURE, echo_of
 from kerneltrail.trajectory.graph import LearntGraph
 
 GRID = 9
@@ -109,10 +110,13 @@ def _row(mixture: NormalMixture, i: int, feature: str, value: float | None) -> d
 
 
 def treatment_effect(
-    model: LearntGraph, kernels: Sequence[KernelPosterior], contexts: Array, rows: int
+    model: LearntGraph, kernels: Sequence[KernelPosterior], recent: User, rows: int
 ) -> TreatmentEffect:
-    """What acting adds for one user, given the kernels that count and the scaled contexts over which it is averaged."""
-    reward = model.reward
+    """What acting adds for one user, given the kernels that count, over the contexts of the newest rows, scaled.
+
+    As with effects, the uncertainty allows for noise that is alike in neighbouring rows (method (79)).
+    """
+    reward, contexts = model.reward, recent.X
     assert reward is not None  # asked for where there is an action
     design = reward.contexts(contexts, model.covariates)
     constant, d = int(reward.intercept), len(model.covariates)
@@ -120,14 +124,18 @@ def treatment_effect(
     if model.mean is not None:
         shared = model.mean.weights[1 + d : 1 + d + design.shape[1]]
     weights = np.array([kernel.weight for kernel in kernels])
-    posteriors = [kernel.posterior.weights() for kernel in kernels]
-    means = np.array([mean[reward.advantage] + shared for mean, _ in posteriors])
-    covariances = np.array([covariance[reward.advantage, reward.advantage] for _, covariance in posteriors])
+    left = weights @ np.array([kernel.rest(model, recent) for kernel in kernels])
+    echo, block = echo_of(left), reward.design(contexts, model.covariates, recent.assignment)
 
     def mixture(points: Array) -> NormalMixture:
-        variance = np.einsum("gi,sij,gj->sg", points, covariances, points)
+        added = np.zeros((len(points), len(reward.names)))
+        added[:, reward.advantage] = points
+        none = np.empty((len(points), 0))
+        parts = [partial_effect(each.posterior, [], [], none, contexts, added, echo, block) for each in kernels]
+        means = np.array([mean for mean, _ in parts]) + points @ shared
+        variances = np.array([np.diagonal(covariance) for _, covariance in parts])
         return NormalMixture(
-            weights, model.scaler.scale * means @ points.T, model.scaler.inverse_variance(np.maximum(variance, 0.0))
+            weights, model.scaler.scale * means, model.scaler.inverse_variance(np.maximum(variances, 0.0))
         )
 
     features = []

@@ -120,7 +120,7 @@ class EffectsBenchmark(Benchmark):
         size = np.array([effect.size for effect, _, _ in judged])
         true = np.array([value for _, value, _ in judged])
         clear = np.array([effect.clear for effect, _, _ in judged])
-        intervals = np.array([effect.interval(0.9) for effect, _, _ in judged])
+        intervals = np.array([effect.interval() for effect, _, _ in judged])
         said = (
             clear | (intervals[:, 0] > 0.0) | (intervals[:, 1] < 0.0)
         )  # then a sentence says where it "probably" goes
