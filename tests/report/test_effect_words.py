@@ -6,13 +6,19 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from kerneltrail.data import Schema
 from kerneltrail.data.batching import Batching
 from kerneltrail.gp.mixture import NormalMixture
-from kerneltrail.report.effect_words import effect_sentence, effects_description, interaction_sentence, noise_sentence
+from kerneltrail.report.effect_words import (
+    effect_sentence,
+    effects_description,
+    interaction_sentence,
+    noise_sentence,
+    rest_sentence,
+)
 from kerneltrail.report.effect_words import treatment_sentences as said_of
 from kerneltrail.trajectory.effects import Effect, Effects, Interaction
 from kerneltrail.trajectory.treatment import FeatureAdvantage, TreatmentEffect
@@ -74,13 +80,15 @@ CASES = [
     ),
     (
         effect("hour", "curve", 9.0, 17.0, normal(1.9, 0.43), x=np.linspace(8.0, 21.0, 31)),
-        "log_steps is highest where hour is about 17 and lowest where it is about 9: a difference of 1.9 log steps "
-        "(90 % interval 1.2 to 2.6). That there is such a difference is almost certain (probability above 0.99).",
+        "log_steps is highest where hour is about 17 and lowest where it is about 9, within the middle 80 % of the "
+        "rows: a difference of 1.9 log steps (90 % interval 1.2 to 2.6). That there is such a difference is almost "
+        "certain (probability above 0.99).",
     ),
     (
         effect("hour", "rhythm", 5.0, 17.0, normal(1.9, 0.43), x=np.linspace(0.0, 48.0, 31), period=24.04),
-        "log_steps goes up and down with hour in a rhythm that comes back every 24 hours. In the rows so far it is "
-        "highest where hour is about 17 and lowest where it is about 5: a difference of 1.9 log steps (90 % interval "
+        "log_steps goes up and down with hour in a rhythm that comes back every 24 hours. Within the middle 80 % "
+        "of the rows it is highest where hour is about 17 and lowest where it is about 5: a difference of 1.9 log "
+        "steps (90 % interval "
         "1.2 to 2.6). That there is such a difference is almost certain (probability above 0.99).",
     ),
     (
@@ -111,7 +119,8 @@ CASES = [
     (
         effect("hour", "curve", 9.0, 17.0, normal(0.1, 0.2), x=np.linspace(8.0, 21.0, 31)),
         "No clear effect of hour: the difference in log_steps between 17, where it seems highest, and 9, where it "
-        "seems lowest, lies between −0.23 and +0.43 log steps (90 % interval). The two were picked because they differ "
+        "seems lowest within the middle 80 % of the rows, lies between −0.23 and +0.43 log steps (90 % interval). The "
+        "two were picked because they differ "
         "most, and by chance alone some two always do.",
     ),
     (
@@ -165,6 +174,43 @@ def test_covariates_that_are_not_read():
     assert "rests" not in effect_sentence(effect("hour", "line", 8.0, 20.0, shared, read=0.6), SCHEMA)
 
 
+def test_what_no_kernel_could_read_has_no_probability():
+    """It would be 0 by construction, and say nothing of this user."""
+    nobody = normal(0.0, 0.0)
+    still = replace(effect("hour", "line", 8.0, 20.0, nobody, read=0.0), readable=False)
+    assert effect_sentence(still, SCHEMA) == (
+        "No effect of hour was found: none of the kernels learnt from the pilot users reads hour."
+    )
+    shared = [replace(effect(name, "line", 8.0, 20.0, normal(0.1, 0.05), read=0.0), readable=False) for name in "ab"]
+    said = effect_sentence(shared[0], SCHEMA)
+    assert said.endswith(
+        " This rests mostly on what users share and on what is left unexplained; none of the kernels learnt from the "
+        "pilot users reads a."
+    )
+    both = rest_sentence({each.covariate: each for each in shared}, SCHEMA)
+    assert both.endswith("left unexplained: none of the kernels learnt from the pilot users reads a or b.")
+    one = replace(shared[1], readable=True, newest=200)
+    mixed = rest_sentence({"a": replace(shared[0], newest=200), "b": one}, SCHEMA)
+    assert mixed.endswith(
+        "left unexplained of the newest 200 rows: none of the kernels learnt from the pilot users reads a; for each of "
+        "the others (b), the probability that it plays a part of its own for this user is below 0.01."
+    )
+
+
+@pytest.mark.parametrize(
+    ("found", "said"),
+    [
+        (effect("before", "line", 2.0, 4.7, normal(2.1, 0.4)), "(the middle 80 % of the newest 200 rows)"),
+        (effect("hour", "trend", 8.0, 20.0, normal(1.2, 0.5), x=[8, 14, 20]), "(nearly all of the newest 200 rows)"),
+        (effect("hour", "curve", 9.0, 17.0, normal(1.9, 0.4)), ", within the middle 80 % of the newest 200 rows:"),
+        (effect("hour", "curve", 9.0, 17.0, normal(0.1, 0.4)), "lowest within the middle 80 % of the newest 200 rows,"),
+    ],
+)  # fmt: skip
+def test_of_whom_there_are_more_rows_than_are_compared_it_is_said(found, said):
+    assert said in effect_sentence(replace(found, newest=200), SCHEMA)
+    assert "newest" not in effect_sentence(found, SCHEMA)
+
+
 def test_covariates_that_did_not_vary():
     still = effect("hour", "curve", 12.0, 12.0, normal(0.0, 0.0), x=[11.0, 12.0, 13.0])
     assert (
@@ -193,6 +239,7 @@ mixtures = st.integers(1, 3).flatmap(
 def test_the_direction_in_words_is_the_sign_of_the_effect(change, shape, backwards):
     start, end = (20.0, 8.0) if backwards else (8.0, 20.0)
     found = effect("hour", shape, start, end, change, x=[8.0, 20.0], period=24.0 if shape == "rhythm" else None)
+    assume(found.size != 0.0)
     said = effect_sentence(found, SCHEMA)
     upwards = (end - start) * found.size > 0  # the target is higher at 20 than at 8
     if not found.clear:
@@ -336,8 +383,9 @@ def test_a_curve_that_is_not_clear_probably_has_its_peak_there_if_its_interval_l
     picked = replace(curve, picked=0.3)
     assert not picked.clear
     assert effect_sentence(picked, SCHEMA) == (
-        "log_steps is probably highest where hour is 17 and lowest where it is 9, but that is not clear yet: the "
-        "difference lies between +0.2 and +0.52 log steps (90 % interval). The two were picked because they differ "
+        "log_steps is probably highest where hour is 17 and lowest where it is 9 within the middle 80 % of the "
+        "rows, but that is not clear yet: the difference lies between +0.2 and +0.52 log steps (90 % interval). The "
+        "two were picked because they differ "
         "most, and by chance alone some two always do."
     )
 
@@ -351,12 +399,9 @@ def test_what_takes_off_is_not_said_to_add():
 
 
 def test_an_echo_in_what_is_left_is_said_with_what_it_means():
-    rng, rest = np.random.default_rng(0), np.zeros(400)
-    for i in range(1, 400):
-        rest[i] = 0.6 * rest[i - 1] + rng.standard_normal()
-    heard = noise_sentence(Effects((), (), 400, 2.0, rest), SCHEMA).text
+    heard = noise_sentence(Effects((), (), 400, 2.0, None, 0.58), SCHEMA).text
     assert heard == (
         "What remains unexplained varies by about ±2 log steps from row to row. It is alike in neighbouring rows "
         "(correlation 0.6), so each row says less; the intervals allow for that."
     )
-    assert noise_sentence(Effects((), (), 400, 2.0, rng.standard_normal(400)), SCHEMA).text.endswith("row to row.")
+    assert noise_sentence(Effects((), (), 400, 2.0), SCHEMA).text.endswith("row to row.")

@@ -58,16 +58,18 @@ def test_curves_say_where_most_turn():
     assert words(rows) == [
         "As hour goes from 8 to 20, mood rises for 1 of 5 pilot users (by 0.9), falls for none, and goes up and down "
         "for 4. Of these 4 users, 3 are highest where hour is about 17 and all are lowest where hour is about 12; "
-        "highest and lowest differ by 1.5."
+        "highest and lowest differ by 1.5, within the middle 80 % of all pilot users' rows."
     ]
     apart = [row(f"p{i}", "hour", "curve", 20.0 - 3 * i, 5.0 * i, 1.0 + i) for i in range(3)]
     assert words(apart) == [
         "Depending on hour, mood goes up and down for 3 of 3 pilot users. Of these 3 users, no more than half are "
-        "highest, or lowest, at the same place; highest and lowest differ by 1 to 3."
+        "highest, or lowest, at the same place; highest and lowest differ by 1 to 3, within the middle 80 % of all "
+        "pilot users' rows."
     ]
     assert words(apart[:1]) == [
         "Depending on hour, mood goes up and down for 1 of 1 pilot users. For this one it is highest where hour is "
-        "about 0 and lowest where hour is about 20; highest and lowest differ by 1."
+        "about 0 and lowest where hour is about 20; highest and lowest differ by 1, within the middle 80 % of all "
+        "pilot users' rows."
     ]
     rhythms = [row(f"p{i}", "hour", "rhythm", 5.0, 17.0, 1.0, period=24.0) for i in range(2)]
     assert words(rhythms)[0].startswith(

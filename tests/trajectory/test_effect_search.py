@@ -55,7 +55,7 @@ def width(effect):
 def deaf_to(user, monkeypatch):
     """What effects are where nobody hears an echo."""
     with monkeypatch.context() as patched:
-        patched.setattr("kerneltrail.trajectory.effect_search.echo_of", lambda rest: 0.0)
+        patched.setattr("kerneltrail.trajectory.effect_search.echo_of", lambda *given: 0.0)
         return user.effects()
 
 

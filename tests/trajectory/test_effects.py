@@ -10,7 +10,7 @@ from kerneltrail.data import Cohort, User
 from kerneltrail.gp.mixture import NormalMixture
 from kerneltrail.gp.population import PopulationMean
 from kerneltrail.trajectory.effect_search import KernelPosterior, effects_of
-from kerneltrail.trajectory.effects import Effect, Effects
+from kerneltrail.trajectory.effects import Effect
 from kerneltrail.trajectory.fit import fit
 from kerneltrail.trajectory.new_user import NewUser
 
@@ -235,33 +235,12 @@ def test_what_acting_adds_allows_for_noise_that_lasts(refine, monkeypatch):
         heard = user.treatment()
         assert user.effects().echo > 0.4
         with monkeypatch.context() as patched:
-            patched.setattr("kerneltrail.trajectory.treatment.echo_of", lambda rest: 0.0)
+            patched.setattr("kerneltrail.trajectory.treatment.echo_of", lambda *given: 0.0)
             deaf = user.treatment()
         np.testing.assert_array_equal(heard.average.mean, deaf.average.mean)
         factors[name] = float(heard.average.sd[0] / deaf.average.sd[0])
     assert factors["blocks"] > 1.3
     assert factors["turns"] < 1.0
-
-
-def left_over(correlation, n=200, seed=0):
-    rng = np.random.default_rng(seed)
-    rest = rng.standard_normal(n)
-    for i in range(1, n):
-        rest[i] = correlation * rest[i - 1] + np.sqrt(1 - correlation**2) * rest[i]
-    return Effects((), (), n, 1.0, rest)
-
-
-def test_an_echo_is_heard_where_neighbouring_rows_are_alike():
-    assert left_over(0.6).echo == pytest.approx(0.6, abs=0.2)  # three standard errors of 0.06
-    assert left_over(-0.6).echo == 0.0
-    assert left_over(0.6, n=20).echo == 0.0  # too few rows to tell
-    assert Effects((), (), 0, 1.0).echo == 0.0
-    assert Effects((), (), 40, 1.0, np.ones(40)).echo == 0.0
-
-
-def test_an_echo_is_hardly_ever_heard_where_there_is_none():
-    """Three standard errors to one side are a false alarm in 0.1 %: of 300 people two or more in 4 % of all seeds."""
-    assert sum(left_over(0.0, seed=seed).echo > 0.0 for seed in range(300)) <= 1
 
 
 def test_an_interval_that_is_widened_holds_the_one_it_widens():

@@ -67,9 +67,10 @@ def partial_effect(
         if block is not None and root is not None:
             seen[-block.shape[1] :] = root.T @ block.T
         ours = weights.spread(seen)
-        # Rows before the newest ones say as much as these, but all together no more than is known.
-        share = min(posterior.rows / len(known), 1.0 / float(np.linalg.norm(ours, 2)) ** 2)
-        covariance += from_echo(ours.T @ spread, share * weights.noise, echo)
+        # Rows before the newest ones say as much as these, but in no direction do all together say more than is known.
+        left, size, right = np.linalg.svd(ours, full_matrices=False)
+        size = np.minimum(size * np.sqrt(posterior.rows / len(known)), 1.0)
+        covariance += from_echo(right.T @ (size[:, None] * (left.T @ spread)), weights.noise, echo)
     return weights.mean @ averaged, covariance
 
 

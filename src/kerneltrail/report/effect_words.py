@@ -22,6 +22,8 @@ LEANING = 0.9
 """From this probability of a sign on, an effect that is not clear is said to lean to a side."""
 FEW = 5
 """Up to so many values of a feature are all stated; of more, the two ends."""
+NOBODY = "none of the kernels learnt from the pilot users reads"
+"""Said of a covariate for which every user has the same kernels, whatever the rows say."""
 READ = 0.5
 """Below this probability of the kernels that read a covariate, what is said of it rests on other users too."""
 
@@ -66,6 +68,8 @@ def silence(effect: Effect, terms: Terms) -> str:
     low, high = effect.interval()
     # Nearly all kernels say that nothing changes.
     if max(-low, high) <= 1e-6 * float((np.abs(effect.change.means) + np.sqrt(effect.change.variances)).max()):
+        if not effect.readable:
+            return f"No effect of {name} was found: {NOBODY} {name}."
         return (
             f"No effect of {name} was found: the probability that it plays a part for this user is "
             f"{chance(effect.read)}."
@@ -79,9 +83,16 @@ def _rests(effect: Effect, terms: Terms) -> str:
         return ""
     name = terms.called(effect.covariate)
     part = f"the probability that {name} plays a part of its own for this user is {chance(effect.read)}"
+    if not effect.readable:
+        part = f"{NOBODY} {name}"
     if rests_on_others(effect):
-        return f" This rests mostly on what users share and on what is left unexplained; {part}."
+        return f" This rests mostly on what users share and on what is left unexplained{_of_newest(effect)}; {part}."
     return f" {part[0].upper()}{part[1:]}."
+
+
+def _of_newest(effect: Effect) -> str:
+    """Of which rows, where it is not of all."""
+    return "" if effect.newest is None else f" of the newest {effect.newest} rows"
 
 
 def rests_on_others(effect: Effect) -> bool:
@@ -125,9 +136,11 @@ def _direction(effect: Effect, terms: Terms) -> str:
 
 
 def _rows_within(effect: Effect) -> str:
-    """Which rows lie between the two values that a line or a trend compares: method §8.5's percentiles."""
-    ends = {effect.start, effect.end}
-    return "nearly all rows" if ends == {float(effect.x[0]), float(effect.x[-1])} else "the middle 80 % of the rows"
+    """Which rows lie between the values that are compared: method §8.5's percentiles."""
+    rows = "the rows" if effect.newest is None else f"the newest {effect.newest} rows"
+    if effect.shape in ("line", "trend") and {effect.start, effect.end} == {float(effect.x[0]), float(effect.x[-1])}:
+        return "nearly all rows" if effect.newest is None else f"nearly all of {rows}"
+    return f"the middle 80 % of {rows}"
 
 
 def _two_levels(effect: Effect, terms: Terms) -> str:
@@ -148,12 +161,13 @@ def _turns(effect: Effect, terms: Terms) -> str:
     about = "" if effect.shape == "levels" else "about "
     peak, trough = (f"{about}{terms.at(effect.covariate, value, width)}" for value in (top, bottom))
     name = terms.called(effect.covariate)
-    head = f"{terms.subject} is highest where {name} is {peak} and lowest where it is {trough}"
+    within = "" if effect.shape == "levels" else f", within {_rows_within(effect)}"
+    head = f"{terms.subject} is highest where {name} is {peak} and lowest where it is {trough}{within}"
     if effect.period is not None:
         period = terms.period(effect.covariate, effect.period)
         head = (
-            f"{terms.subject} goes up and down with {name} in a rhythm that comes back every {period}. In the rows so "
-            f"far it is highest where {name} is {peak} and lowest where it is {trough}"
+            f"{terms.subject} goes up and down with {name} in a rhythm that comes back every {period}. Within "
+            f"{_rows_within(effect)} it is highest where {name} is {peak} and lowest where it is {trough}"
         )
     return (
         f"{head}: a difference of {terms.amount(size, high - low)} (90 % interval {terms.interval(low, high)}). That "
@@ -198,14 +212,15 @@ def _unclear(effect: Effect, terms: Terms) -> str:
     if not up:
         one, other, low, high = other, one, -high, -low
     chosen = "The two were picked because they differ most, and by chance alone some two always do."
+    within = "" if effect.shape == "levels" else f" within {_rows_within(effect)}"
     if outside:
         return (
-            f"{terms.subject} is probably highest where {name} is {one} and lowest where it is {other}, but that is "
-            f"not clear yet: the difference lies between {terms.between(low, high)} (90 % interval). {chosen}"
+            f"{terms.subject} is probably highest where {name} is {one} and lowest where it is {other}{within}, but "
+            f"that is not clear yet: the difference lies between {terms.between(low, high)} (90 % interval). {chosen}"
         )
     return (
         f"No clear effect of {name}: the difference in {terms.target} between {one}, where it seems highest, and "
-        f"{other}, where it seems lowest, lies between {terms.between(low, high)} (90 % interval). {chosen}"
+        f"{other}, where it seems lowest{within}, lies between {terms.between(low, high)} (90 % interval). {chosen}"
     )
 
 
@@ -328,19 +343,29 @@ def without_action(schema: Schema) -> str:
     return f"All this is for rows without {Terms(schema).action}."
 
 
-def resting_together(effects: Effects) -> dict[str, float]:
-    """Covariates of which is said once what rests on other users, with how probable kernels are that read them."""
-    others = {effect.covariate: effect.read for effect in effects if rests_on_others(effect)}
+def resting_together(effects: Effects) -> dict[str, Effect]:
+    """Covariates of which is said once what rests on other users."""
+    others = {effect.covariate: effect for effect in effects if rests_on_others(effect)}
     return others if len(others) > 1 else {}
 
 
-def rest_sentence(read: Mapping[str, float], schema: Schema) -> str:
-    """What several covariates rest on, said once; `read` is the probability of the kernels that read each."""
-    most = max(read.values())
+def rest_sentence(effects: Mapping[str, Effect], schema: Schema) -> str:
+    """What several covariates rest on, said once."""
+    terms = Terms(schema)
+    unread = [terms.called(name) for name, effect in effects.items() if not effect.readable]
+    read = {terms.called(name): effect.read for name, effect in effects.items() if effect.readable}
+    parts = [f"{NOBODY} {listing(unread, 'or')}"] if unread else []
+    if read:
+        most = max(read.values())
+        each = f" ({listing(read)})" if unread else ""
+        parts.append(
+            f"for each of {'the others' if unread else 'them'}{each}, the probability that it plays a part of its own "
+            f"for this user is {chance(most)}{'' if most < 1.0 - CERTAIN else ' at most'}"
+        )
+    newest = _of_newest(next(iter(effects.values())))
     return (
-        f"What is said of {listing(map(schema.label, read))} rests mostly on what users share and on what is left "
-        f"unexplained: for each of them, the probability that it plays a part of its own for this user is "
-        f"{chance(most)}{'' if most < 1.0 - CERTAIN else ' at most'}."
+        f"What is said of {listing(map(schema.label, effects))} rests mostly on what users share and on what is left "
+        f"unexplained{newest}: {'; '.join(parts)}."
     )
 
 

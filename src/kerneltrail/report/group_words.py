@@ -229,7 +229,8 @@ def _turning_points(name: str, rows: Sequence[Row], terms: Terms) -> str:
             whom = "" if len(rows) == 1 else "all " if count == len(rows) else f"{count} "
             where = f"where {terms.called(name)} is {about}{terms.at(name, centre, width)}"
             places.append(f"{whom}{'are ' if whom else 'is '}{word} {where}")
-    sizes = f"highest and lowest differ by {_sizes(rows, terms)}"
+    within = "" if rows[0]["levels"] is not None else ", within the middle 80 % of all pilot users' rows"
+    sizes = f"highest and lowest differ by {_sizes(rows, terms)}{within}"
     if len(rows) == 1:
         places = [place.removeprefix("is ") for place in places]
         return f"For this one it is {' and '.join(places)}; {sizes}."

@@ -23,7 +23,7 @@ from kerneltrail.trajectory.learnt_nodes import average_of, nodes_of
 from kerneltrail.trajectory.map_table import MapTable
 from kerneltrail.trajectory.model import TrajectoryModel
 from kerneltrail.trajectory.outcomes import with_shape
-from kerneltrail.trajectory.pilot_effects import pilot_effects
+from kerneltrail.trajectory.pilot_effects import pilot_echo, pilot_effects
 from kerneltrail.trajectory.sampler.chains import Chain, ChainTarget, FitProgress, run_chains
 from kerneltrail.trajectory.sampler.constant import stretched, whole
 from kerneltrail.trajectory.sampler.convergence import late_states, rhats, traces_of
@@ -95,7 +95,10 @@ class Conclusion:
         began("effects of pilot users")
         if model.mean is not None:  # the reward model has it by now
             model = replace(model, mean=replace(model.mean, own=None))
-        return replace(model, pilot_effects=pilot_effects(model, pilots.users, [each.vector for each in pilots.fitted]))
+        thetas = [each.vector for each in pilots.fitted]
+        if self.cohort.schema.scaler is not None:
+            model = replace(model, echo=pilot_echo(model, pilots.users, thetas))
+        return replace(model, pilot_effects=pilot_effects(model, pilots.users, thetas))
 
     def _with_curves(self, target: ChainTarget) -> Conclusion:
         """With the mean as new users get it."""

@@ -15,7 +15,8 @@ from kerneltrail.data import User
 from kerneltrail.gp.mixture import NormalMixture
 from kerneltrail.gp.population import PopulationMean
 from kerneltrail.kernels import Array, Composition
-from kerneltrail.trajectory.effects import Effect, Effects, Interaction, Shape, echo_of
+from kerneltrail.trajectory.echo import echo_of
+from kerneltrail.trajectory.effects import Effect, Effects, Interaction, Shape
 from kerneltrail.trajectory.graph import LearntGraph
 from kerneltrail.trajectory.picking import picking
 
@@ -128,14 +129,21 @@ def effects_of(
         over: spans of covariates that many users share, so that they can be compared; those of the user's newest rows
             if None.
     """
-    finder = _Finder(model, kernels, recent, over)
+    newest = recent.rows if recent is not None and recent.rows < rows else None
+    finder = _Finder(model, kernels, recent, over, newest)
     every = [finder.effect(name) for name in model.covariates]
     effects = sorted(every, key=lambda effect: (-abs(effect.size), effect.covariate))
     noise = finder.weights @ [kernel.noise for kernel in finder.kernels] * model.widening
     scale = model.scaler.scale
     rest = None if recent is None else scale * finder.rest
     return Effects(
-        tuple(effects), finder.interactions(), rows, float(np.sqrt(noise)) * scale, rest, schema=model.schema
+        tuple(effects),
+        finder.interactions(),
+        rows,
+        float(np.sqrt(noise)) * scale,
+        rest,
+        finder.echo,
+        schema=model.schema,
     )
 
 
@@ -182,8 +190,9 @@ class _Finder:
         kernels: Sequence[KernelPosterior],
         recent: User | None,
         over: Mapping[str, Span] | None,
+        newest: int | None,
     ) -> None:
-        self.model = model
+        self.model, self.newest = model, newest
         self.kernels = sorted(kernels, key=lambda kernel: -kernel.weight)
         self.recent = recent
         self.contexts = _corners(model) if recent is None else recent.X
@@ -223,6 +232,7 @@ class _Finder:
         contrast[start] -= 1.0
         read = sum(weight for weight, kernel in zip(self.weights, self.kernels, strict=True) if kernel.reads(name))
         units = self.in_units(name, x)
+        readable = any(name in node.composition.covariates for node in self.model.selectable)
         return Effect(
             name,
             shape,
@@ -235,6 +245,8 @@ class _Finder:
             period,
             scale * centred @ (self.weights @ fitted),
             *picking(self.weights @ means, np.einsum("s,sij->ij", self.weights, covariances), start, end, among),
+            self.newest,
+            readable,
         )
 
     def _contrast(self, means: Array, covariances: Array, contrast: Array) -> NormalMixture:
@@ -292,7 +304,7 @@ class _Finder:
     @cached_property
     def echo(self) -> float:
         """Correlation of what is left of neighbouring rows, for which intervals allow (method (79)); 0 for none."""
-        return 0.0 if self.recent is None else echo_of(self.rest)
+        return 0.0 if self.recent is None else echo_of(self.rest, self.model.echo)
 
     @cached_property
     def block(self) -> Array | None:

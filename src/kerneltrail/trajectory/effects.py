@@ -12,8 +12,6 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
-import numpy as np
-
 from kerneltrail.data import Schema
 from kerneltrail.data.frames import frame_like
 from kerneltrail.gp.mixture import NormalMixture
@@ -30,9 +28,6 @@ Shape = Literal["line", "trend", "curve", "rhythm", "levels"]
 SURE = 0.975
 """Probability of its sign from which on an effect is clear: some two standard errors."""
 
-ENOUGH, AUDIBLE = 30, 0.2
-"""Rows from which on neighbours are compared, and the least correlation of what is left of them that is said."""
-
 PILOT_ROW: dict[str, Any] = {
     "user": str, "rows": int, "covariate": str, "shape": Shape, "from": float, "to": float, "change": float,
     "lower": float, "upper": float, "probability_of_sign": float, "clear": bool, "per_unit": float | None,
@@ -43,15 +38,6 @@ PILOT_ROW: dict[str, Any] = {
 
 COLUMNS = ("covariate", "shape", "from", "to", "change", "90 % interval", "probability of sign")
 """Of a table of effects, as people read it."""
-
-
-def echo_of(rest: Array) -> float:
-    """Correlation of neighbours in a row of numbers; 0 where chance alone may make as much, or there are too few."""
-    if len(rest) < ENOUGH or not np.ptp(rest) > 0.0:
-        return 0.0
-    left = rest - rest.mean()
-    correlation = float(left[1:] @ left[:-1] / (left @ left))
-    return correlation if correlation > max(AUDIBLE, 3.0 / np.sqrt(len(left))) else 0.0
 
 
 @dataclass(frozen=True)
@@ -74,6 +60,8 @@ class Effect:
         picked: where the two values were picked because they differ most, how probable it is that some two differ as
             much, in standard errors, where nothing does (method (77)); else 0.
         stretch: by how much the interval of the change is wider for that (method (80)); 1 where nothing was picked.
+        newest: number of rows whose values are compared and averaged over, where the user has more; else None.
+        readable: whether any kernel of the graph reads the covariate.
     """
 
     covariate: str
@@ -88,6 +76,8 @@ class Effect:
     fitted: Array | None = field(default=None, compare=False, repr=False)
     picked: float = 0.0
     stretch: float = 1.0
+    newest: int | None = None
+    readable: bool = True
 
     @property
     def size(self) -> float:
@@ -193,6 +183,7 @@ class Effects(Sequence[Effect]):
         given: the frame whose kind `to_frame` answers in, if there was one.
         schema: of the model that found them, with the names and units for views; None if they are not known.
         rest: what is left unexplained of each of the user's newest rows, in the target's units; None before any row.
+        echo: correlation of what is left of neighbouring rows, for which intervals allow (method (79)); 0 for none.
     """
 
     effects: tuple[Effect, ...]
@@ -200,16 +191,9 @@ class Effects(Sequence[Effect]):
     rows: int
     noise: float
     rest: Array | None = field(default=None, compare=False, repr=False)
+    echo: float = 0.0
     given: Any = field(default=None, compare=False, repr=False)
     schema: Schema | None = field(default=None, compare=False, repr=False)
-
-    @property
-    def echo(self) -> float:
-        """Correlation of what is left unexplained of neighbouring rows; 0 where chance alone may make as much.
-
-        Intervals of effects allow for it (method (79)); predictions take what is left for independent from row to row.
-        """
-        return 0.0 if self.rest is None else echo_of(self.rest)
 
     @cached_property
     def _by_name(self) -> Mapping[str, Effect]:

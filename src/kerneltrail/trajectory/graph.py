@@ -18,6 +18,7 @@ from kerneltrail.gp.student import Drawing
 from kerneltrail.kernels import NOTHING, Array, Composition, Hyperparameters, Pool, Priors
 from kerneltrail.kernels.phrases import counted
 from kerneltrail.names import shortened
+from kerneltrail.trajectory.echo import PilotEcho
 from kerneltrail.trajectory.evidence import EVIDENCES, PathEvidence
 from kerneltrail.trajectory.map_table import Group
 from kerneltrail.trajectory.sampler.joint import Structure
@@ -152,6 +153,7 @@ class LearntGraph:
         mean: what users vary around, or None for zero.
         pilot_effects: what was found of every pilot user, a row for each covariate (`effects.PILOT_ROW`); empty in
             models of before.
+        echo: how alike neighbouring rows are in what is left of pilot users; None where they are not, or nobody asked.
         tails: how much heavier than a Normal's the tails of observations are: the variance of the log of their
             variance from row to row, beyond what is not known of the noise (method (53)); `LIGHT` for a Normal's.
         tails_interval: its 90 % interval; None where nobody learnt it, and in models of before.
@@ -180,6 +182,7 @@ class LearntGraph:
     stretch: float = 1.0
     drawing: Drawing | None = None
     shape: OutcomeShape | None = None
+    echo: PilotEcho | None = None
 
     def reward_after(self, rows: int) -> Reward | None:
         """The reward model of a user of whom so many rows are known: fewer say less of the level (method (73))."""

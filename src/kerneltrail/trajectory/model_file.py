@@ -18,6 +18,7 @@ from kerneltrail.kernels import Composition, Pool, Prior, Priors, layout_of, par
 from kerneltrail.store.container import Arrays, digest_of, pack, unpack
 from kerneltrail.store.digest import described
 from kerneltrail.store.validate import Malformed, array, conform, reading
+from kerneltrail.trajectory.echo import PilotEcho
 from kerneltrail.trajectory.effects import PILOT_ROW
 from kerneltrail.trajectory.graph import Averaged, Diagnostics, LearntGraph, Node, Worth
 from kerneltrail.trajectory.map_table import Group
@@ -163,6 +164,8 @@ def _encode(model: LearntGraph) -> tuple[dict[str, Any], dict[str, NDArray[Any]]
         content["drawing"] = {"freedom": drawing.freedom} | ({"alike": drawing.alike} if drawing.alike != 1.0 else {})
     if model.shape is not None:
         content["shape"] = asdict(model.shape)
+    if model.echo is not None:
+        content["echo"] = asdict(model.echo)
     if model.mean is not None:
         content["mean"] = {"penalty": model.mean.penalty}
         arrays |= arrays_of_mean(model.mean)
@@ -233,6 +236,7 @@ def _decode(content: Mapping[str, Any], arrays: Arrays, kind: type[Model]) -> Mo
         stretch=stretch,
         drawing=decode_drawing(content.get("drawing")),
         shape=decode_shape(content.get("shape")),
+        echo=PilotEcho.decoded(content.get("echo")),
         averaged=_decode_averaged(content.get("averaged"), len(nodes), compositions, masks, arrays),
     )
     _check(model)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -12,10 +13,25 @@ from kerneltrail.data import User
 from kerneltrail.engines import one_blas_thread
 from kerneltrail.errors import NumericalError
 from kerneltrail.kernels import Array, Hyperparameters
+from kerneltrail.trajectory.echo import PilotEcho
 from kerneltrail.trajectory.effect_search import effects_of, spans_of
 from kerneltrail.trajectory.graph import LearntGraph
 from kerneltrail.trajectory.level import posteriors, with_level
+from kerneltrail.trajectory.pilot_predictions import some_of
 from kerneltrail.trajectory.user_state import CONTEXTS
+
+
+def pilot_echo(model: LearntGraph, users: Sequence[User], thetas: Sequence[Array]) -> PilotEcho | None:
+    """How alike neighbouring rows are in what is left of (some) pilot users; arguments are those of `pilot_effects`."""
+    rests = []
+    with one_blas_thread():
+        for user, path, theta in some_of(list(zip(users, model.paths, thetas, strict=True))):
+            fitted = Hyperparameters(model.pool.composition(path[-1]), tuple(theta))
+            with suppress(NumericalError, np.linalg.LinAlgError):
+                level = with_level(model, user)
+                (kernel,) = posteriors(level, user, [fitted], [1.0])
+                rests.append(kernel.rest(level, user.newest(CONTEXTS)))
+    return PilotEcho.of(rests)
 
 
 def pilot_effects(model: LearntGraph, users: Sequence[User], thetas: Sequence[Array]) -> tuple[dict[str, Any], ...]:

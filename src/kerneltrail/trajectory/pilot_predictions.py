@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import TypeVar
 
 from kerneltrail.data import User
 from kerneltrail.errors import KerneltrailError
 from kerneltrail.gp import Prediction
 from kerneltrail.trajectory.model import TrajectoryModel
 
+T = TypeVar("T")
+
 MOST_USERS = 40
 """Pilot users who are followed: a few numbers need no more."""
 
 
-def some_of(users: Sequence[User]) -> Sequence[User]:
+def some_of(users: Sequence[T]) -> Sequence[T]:
     """At most so many users, evenly from all."""
     return users[:: max(-(-len(users) // MOST_USERS), 1)]
 

@@ -8,13 +8,14 @@ from typing import Any
 
 import numpy as np
 
+from kerneltrail import gp
 from kerneltrail.data import Schema, User
 from kerneltrail.gp.mixture import NormalMixture
-from kerneltrail.gp.partial import partial_effect
 from kerneltrail.kernels import Array
 from kerneltrail.kernels.phrases import aligned, brief_chance, counted, rounded
+from kerneltrail.trajectory.echo import echo_of
 from kerneltrail.trajectory.effect_search import FEW, KernelPosterior
-from kerneltrail.trajectory.effects import SURE, echo_of
+from kerneltrail.trajectory.effects import SURE
 from kerneltrail.trajectory.graph import LearntGraph
 
 GRID = 9
@@ -125,13 +126,15 @@ def treatment_effect(
         shared = model.mean.weights[1 + d : 1 + d + design.shape[1]]
     weights = np.array([kernel.weight for kernel in kernels])
     left = weights @ np.array([kernel.rest(model, recent) for kernel in kernels])
-    echo, block = echo_of(left), reward.design(contexts, model.covariates, recent.assignment)
+    echo, block = echo_of(left, model.echo), reward.design(contexts, model.covariates, recent.assignment)
 
     def mixture(points: Array) -> NormalMixture:
         added = np.zeros((len(points), len(reward.names)))
         added[:, reward.advantage] = points
         none = np.empty((len(points), 0))
-        parts = [partial_effect(each.posterior, [], [], none, contexts, added, echo, block) for each in kernels]
+        parts = [
+            gp.partial.partial_effect(each.posterior, [], [], none, contexts, added, echo, block) for each in kernels
+        ]
         means = np.array([mean for mean, _ in parts]) + points @ shared
         variances = np.array([np.diagonal(covariance) for _, covariance in parts])
         return NormalMixture(

@@ -41,9 +41,9 @@ def scaled(one, ours, theirs):
 @pytest.mark.parametrize(
     ("ours", "theirs", "said"),
     [
-        ([1.0, 1.1, 1.2, 1.0], [2.0, 2.2, 2.1, 2.0], "48 % smaller; over 4 users it is smaller"),
-        ([2.0, 2.2, 2.1, 2.0], [1.0, 1.1, 1.2, 1.0], "93 % larger; over 4 users it is larger"),
-        ([1.0, 3.0, 1.0, 3.0], [2.0, 2.0, 2.0, 2.2], "over 4 users it is not clearly different"),
+        ([1.0, 1.1, 1.2, 1.0], [2.0, 2.2, 2.1, 2.0], "48 % smaller. User by user, over 4 users, it is smaller"),
+        ([2.0, 2.2, 2.1, 2.0], [1.0, 1.1, 1.2, 1.0], "93 % larger. User by user, over 4 users, it is larger"),
+        ([1.0, 3.0, 1.0, 3.0], [2.0, 2.0, 2.0, 2.2], "over 4 users, it is not clearly different"),
     ],
 )
 def test_the_word_is_chosen_by_the_interval_of_the_difference(followed, ours, theirs, said):
@@ -56,9 +56,13 @@ def test_the_word_is_chosen_by_the_interval_of_the_difference(followed, ours, th
 @pytest.mark.parametrize(
     ("ours", "theirs", "said"),
     [
-        ([1.0, 1.1, 1.2, 1.0], [1.0, 1.1, 1.2, 1.0], "error is the same, to the digits shown; over 4 users"),
-        ([1.0, 1.1, 1.2, 1.035], [1.0, 1.1, 1.2, 1.028], "error is less than 1 % larger; over 4 users"),
-        ([1.0, 1.1, 1.2, 0.985], [1.0, 1.1, 1.2, 1.0], "error is less than 1 % smaller; over 4 users"),
+        (
+            [1.0, 1.1, 1.2, 1.0],
+            [1.0, 1.1, 1.2, 1.0],
+            "error is the same, to the digits shown. User by user, over 4 users",
+        ),
+        ([1.0, 1.1, 1.2, 1.035], [1.0, 1.1, 1.2, 1.028], "error is less than 1 % larger. User by user, over 4 users"),
+        ([1.0, 1.1, 1.2, 0.985], [1.0, 1.1, 1.2, 1.0], "error is less than 1 % smaller. User by user, over 4 users"),
         ([1.0, 2.0, 1.0, 2.0], [2.0, 1.0, 2.0, 1.0], "not clearly different (no difference on average, 90 % interval"),
     ],
 )

@@ -9,7 +9,7 @@ import pytest
 from kerneltrail.gp.mixture import NormalMixture
 from kerneltrail.report.model_page import follow_users
 from kerneltrail.report.model_page.effect_data import is_drawn
-from kerneltrail.report.model_page.everybody import effects_section, pilot_picture, treatment_section
+from kerneltrail.report.model_page.everybody import _kept, effects_section, pilot_picture, treatment_section
 from kerneltrail.report.model_page.followed_user import Findings
 from kerneltrail.trajectory.effects import Effect, Effects
 from kerneltrail.trajectory.treatment import TreatmentEffect
@@ -102,10 +102,29 @@ def test_without_an_action_or_rows_there_is_nothing_to_say():
 
 
 def test_pilot_users_are_drawn_from_what_a_model_keeps():
-    row = {"user": "pilot 0", "covariate": "hour", "change": 1.0, "lower": 0.5, "upper": 1.5, "clear": True}
+    row = {
+        "user": "pilot 0", "covariate": "hour", "shape": "levels", "from": 20.0, "to": 8.0, "change": 1.0,
+        "lower": 0.5, "upper": 1.5, "clear": True,
+    }  # fmt: skip
     nothing = {**row, "covariate": "steps", "change": 0.0, "lower": 0.0, "upper": 0.0, "clear": False}
     model = replace(small_model(), pilot_effects=(row, nothing))
     one, two = pilot_picture(model), pilot_picture(replace(model, pilot_effects=(row,)))
     assert "first 1 of 3 users" in one.caption
     assert one.wide == two.wide  # what a kernel does not read is drawn like what is not known
     assert pilot_picture(replace(model, pilot_effects=())) is None
+
+
+@pytest.mark.parametrize(
+    ("shape", "start", "end", "expected"),
+    [
+        ("levels", 20.0, 8.0, (-1.0, -1.5, -0.5)),
+        ("levels", 8.0, 20.0, (1.0, 0.5, 1.5)),
+        ("curve", 20.0, 8.0, (1.0, 0.5, 1.5)),
+        ("rhythm", 20.0, 8.0, (1.0, 0.5, 1.5)),
+    ],
+)
+def test_levels_are_drawn_from_the_lower_value_to_the_higher(shape, start, end, expected):
+    """Who falls over several days lies to the left of 0; what turns is stated from its lowest place to its highest."""
+    row = {"shape": shape, "from": start, "to": end, "change": 1.0, "lower": 0.5, "upper": 1.5, "clear": True}
+    drawn = _kept(row)
+    assert (drawn.mean, drawn.low, drawn.high) == expected

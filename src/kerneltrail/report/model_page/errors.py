@@ -91,14 +91,14 @@ def errors_section(users: Sequence[UserView], schema: Schema) -> Section | None:
 def _sentence(row: Compared, schema: Schema) -> str:
     unit, gap = schema.unit(schema.target), row.difference
     theirs = f"{capitalised(row.rule)} ({RULES[row.rule]}): {with_unit(digits(row.theirs), unit)}"
-    text = f"{theirs}. The kernels' error is {_amount(row)}"
+    text = f"{theirs}. Over all rows, the kernels' error is {_amount(row)}"
     if gap.users < 2:
         return f"{text}; with one user nothing can be said of others."
     wide = gap.high - gap.low
     mean, low, high = rounded(gap.mean, wide), limit(gap.low, wide), limit(gap.high, wide)
-    average = "no difference on average" if mean == "0" else f"average difference {mean}"
+    average = "no difference on average" if mean == "0" else f"average difference {with_unit(mean, unit)}"
     return (
-        f"{text}; over {gap.users} users it is {WORDS[verdict('rmse', gap.low, gap.high)]} ({average}, "
+        f"{text}. User by user, over {gap.users} users, it is {WORDS[verdict('rmse', gap.low, gap.high)]} ({average}, "
         f"90 % interval {low} to {high})."
     )
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from kerneltrail.data import Schema
@@ -23,6 +24,8 @@ DOTS = (
     "there, but that is not clear yet."
 )
 """How dots are read."""
+SITUATIONS = " How it differs between situations is shown user by user."
+"""Said where what acting adds depends on covariates."""
 MOST = 40
 """Users drawn below one another; the table has all of them."""
 
@@ -46,14 +49,22 @@ def effects_section(model: TrajectoryModel, users: Sequence[UserView]) -> Sectio
             f"For each user, how much {schema.label(schema.target)} changes with "
             f"{listing(map(schema.label, model.covariates))}, with 90 % intervals.",
             "How much the target changes with each covariate, after the user's last batch, with 90 % intervals. "
-            f"{DOTS} Lines and trends run from low to high values (the "
-            "10th and the 90th percentile of the user's rows), levels from the first to the second, all else from "
-            f"where the effect is least to where it is greatest.{_some(shown, known)}{_twice(shown)}",
+            f"{DOTS} {_runs('the newest 200 rows of each user')}{_some(shown, known)}{_twice(shown)}",
             broad=len(panels) > 1,
         ),
         Expert("The same in numbers", [_table(known, schema)]),
     ]
     return Section("All users side by side", blocks, "everybody")
+
+
+def _runs(rows: str) -> str:
+    """From where to where a change is drawn."""
+    return (
+        f"Lines, trends and levels run from low to high values: lines and trends over the middle 80 % of {rows}, "
+        "levels between the two that differ most. What turns runs from where it is lowest to where it is highest "
+        "within these "
+        "80 %, so it lies to the right of 0, whichever way it goes."
+    )
 
 
 def _twice(shown: Sequence[UserView]) -> str:
@@ -82,8 +93,7 @@ def pilot_picture(model: TrajectoryModel) -> Picture | None:
         f"For each pilot user, how much {schema.label(schema.target)} changes with "
         f"{listing(map(schema.label, model.covariates))}, with 90 % intervals.",
         "The pilot users, each under the kernel in which it ends: how much the target changes, with 90 % intervals. "
-        f"{DOTS} Lines and trends run over the middle 80 % of all pilot "
-        f"users' rows.{_some(names, model.users)}",
+        f"{DOTS} {_runs('the rows of all pilot users')}{_some(names, model.users)}",
         broad=len(panels) > 1,
     )
 
@@ -92,7 +102,16 @@ def _kept(row: Mapping[str, Any] | None) -> Estimate | None:
     """A pilot user's effect as a model keeps it; None where the kernel does not read the covariate, or it failed."""
     if row is None or row["lower"] == row["upper"] == 0.0:
         return None
-    return Estimate(row["change"], row["lower"], row["upper"], row["clear"])
+    return _upwards(
+        Estimate(row["change"], row["lower"], row["upper"], row["clear"]), row["shape"], row["from"] > row["to"]
+    )
+
+
+def _upwards(estimate: Estimate, shape: str, downwards: bool) -> Estimate:
+    """From the lower value of a covariate to the higher, whichever the effect was stated from; not of what turns."""
+    if not downwards or shape in ("curve", "rhythm"):
+        return estimate
+    return replace(estimate, mean=-estimate.mean, low=-estimate.high, high=-estimate.low)
 
 
 def treatment_section(model: TrajectoryModel, users: Sequence[UserView]) -> Section | None:
@@ -111,7 +130,7 @@ def treatment_section(model: TrajectoryModel, users: Sequence[UserView]) -> Sect
             f"For each user, what {terms.action} adds to {terms.target} on average, with a 90 % interval.",
             f"What {terms.action} adds to {terms.target}, on average over the contexts of a user's newest rows, with "
             "its 90 % interval, and at the right the probability that it is above 0. "
-            f"{DOTS}{_some(shown, known)} How it differs between situations is shown user by user.",
+            f"{DOTS}{_some(shown, known)}{SITUATIONS if model.reward is not None and model.reward.features else ''}",
         ),
         Expert("How this was estimated", [Paragraph(_coding(model))]),
     ]
@@ -141,7 +160,7 @@ def _estimate(one: UserView, name: str, schema: Schema) -> Estimate | None:
     effect = _effect(one, name, schema)
     if effect is None:
         return None
-    return Estimate(effect.size, *effect.interval(), effect.clear)
+    return _upwards(Estimate(effect.size, *effect.interval(), effect.clear), effect.shape, effect.start > effect.end)
 
 
 def _average(treatment: TreatmentEffect) -> Estimate:
