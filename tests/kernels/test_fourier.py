@@ -36,6 +36,19 @@ def test_periodic_weights_are_bessel_functions(ell, period, tail):
     assert series.omega[0] == pytest.approx(2 * math.pi / period)
 
 
+def test_a_periodic_series_does_not_hang_on_its_company():
+    """One short lengthscale makes the arrays long; those beside it are cut as by themselves, to the bit."""
+    ells, tail = np.array([0.02, 0.3, 1.0, 5.0]), np.array([1e-9, 1e-6, 1e-3, 1e-9])
+    together = periodic_series(ells, np.ones(4), tail)
+    for s in range(4):
+        alone = periodic_series(ells[s : s + 1], np.ones(1), tail[s : s + 1])
+        count = int(alone.count[0])
+        assert together.count[s] == count
+        np.testing.assert_array_equal(together.weights[s, :count], alone.weights[0, :count])
+        np.testing.assert_array_equal(together.dlog_weights[:, s, :count], alone.dlog_weights[:, 0, :count])
+        assert not together.weights[s, alone.weights.shape[1] :].any()
+
+
 @FAST
 @given(lengthscales, positive, tails)
 def test_periodic_series_is_the_kernel_to_its_tail(ell, period, tail):

@@ -229,7 +229,7 @@ def expansions(
     """The expansion of all vectors, part by part in bounded memory; bit for bit what one of all would hold.
 
     One vector with a short lengthscale makes the arrays of all in its company long, and the length decides the last
-    bits of Bessel weights. So the longest keep company with every part.
+    bits of the total of a Gaussian series. So the longest keep company with every part.
     """
     size = len(values)
     longest = np.empty(0, dtype=np.int64)

@@ -71,9 +71,14 @@ def bessel_size(z: float, tail: float) -> int:
 
 @compiled()
 def bessel_batch(z: Array, tail: Array, weights: Array, slopes: Array, count: NDArray[np.int64]) -> None:
-    """`bessel_weights` for each z, and how many terms are kept."""
+    """`bessel_weights` for each z, as long as it needs by itself, and how many terms are kept; 0 beyond."""
+    size = weights.shape[1]
     for s in range(z.shape[0]):
-        count[s] = bessel_weights(z[s], tail[s], weights[s], slopes[s])
+        own = min(bessel_size(z[s], tail[s]), size)
+        count[s] = bessel_weights(z[s], tail[s], weights[s][:own], slopes[s][:own])
+        for j in range(own, size):
+            weights[s, j] = 0.0
+            slopes[s, j] = 0.0
 
 
 @compiled()
