@@ -9,9 +9,10 @@ import pytest
 from kerneltrail.data import Cohort, User
 from kerneltrail.gp.mixture import NormalMixture
 from kerneltrail.gp.population import PopulationMean
-from kerneltrail.trajectory.effect_search import KernelPosterior, effects_of
+from kerneltrail.trajectory.effect_search import effects_of
 from kerneltrail.trajectory.effects import Effect
 from kerneltrail.trajectory.fit import fit
+from kerneltrail.trajectory.kernel_posterior import KernelPosterior
 from kerneltrail.trajectory.new_user import NewUser
 
 from .small import COVARIATES, follow, mean_model, rewarded_model, rows, small_model

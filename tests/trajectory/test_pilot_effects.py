@@ -9,7 +9,8 @@ from kerneltrail.errors import ModelFileError, NumericalError
 from kerneltrail.gp import Posterior
 from kerneltrail.kernels import Hyperparameters
 from kerneltrail.store.container import pack, unpack
-from kerneltrail.trajectory.effect_search import KernelPosterior, effects_of, spans_of
+from kerneltrail.trajectory.effect_search import effects_of, spans_of
+from kerneltrail.trajectory.kernel_posterior import KernelPosterior
 from kerneltrail.trajectory.map_table import MapTable
 from kerneltrail.trajectory.model import from_bytes
 from kerneltrail.trajectory.model_file import fingerprint, to_bytes

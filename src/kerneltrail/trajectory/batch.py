@@ -39,7 +39,7 @@ def read_batch(model: LearntGraph, name: str, X: Any, y: Any, assigned: Assigned
         check_same_index(X, y)
     target = np.array(read_numbers(y, "rows"), ndmin=1)
     logged = assignment_of(model, name, named, assigned, "update")
-    assignment = None if logged is None else filled(model, logged)
+    assignment = filled(model, logged)
     columns: dict[str, Array | None] = {}
     if assignment is not None:
         assignment = assignment.checked(len(target), f"user {name!r}: an update")
@@ -104,9 +104,9 @@ def assignment_of(
     return assignment.settled()
 
 
-def filled(model: LearntGraph, assignment: Assignment) -> Assignment:
+def filled(model: LearntGraph, assignment: Assignment | None) -> Assignment | None:
     """With what was not logged, so that all batches have the same columns.
 
     Everybody could act, and the action had its typical probability.
     """
-    return assignment.filled(None if model.reward is None else model.reward.typical)
+    return None if assignment is None or model.reward is None else assignment.filled(model.reward.typical)

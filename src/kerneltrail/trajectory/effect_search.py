@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Self
@@ -14,10 +14,11 @@ from kerneltrail import gp
 from kerneltrail.data import User
 from kerneltrail.gp.mixture import NormalMixture
 from kerneltrail.gp.population import PopulationMean
-from kerneltrail.kernels import Array, Composition
+from kerneltrail.kernels import Array
 from kerneltrail.trajectory.echo import echo_of
 from kerneltrail.trajectory.effects import Effect, Effects, Interaction, Shape
 from kerneltrail.trajectory.graph import LearntGraph
+from kerneltrail.trajectory.kernel_posterior import KernelPosterior, block_features
 from kerneltrail.trajectory.picking import picking
 
 POINTS = 31
@@ -30,47 +31,6 @@ LIKELY = 0.5
 """From this probability of the kernels with a period on, an effect is called a rhythm; else it is a curve or a line."""
 PAIRS = 5
 """Values of each covariate at which an interaction is looked at."""
-
-
-@dataclass(frozen=True)
-class KernelPosterior:
-    """One kernel that counts: its probability, and the posterior of its products given the user's rows."""
-
-    weight: float
-    posterior: gp.Posterior | gp.OnlineState
-
-    @property
-    def composition(self) -> Composition:
-        """The kernel."""
-        return self.posterior.hyperparameters.composition
-
-    @property
-    def noise(self) -> float:
-        """Variance of an observation around the function."""
-        return float(self.posterior.hyperparameters.values_array[-1])
-
-    def rest(self, model: LearntGraph, recent: User) -> Array:
-        """What it leaves unexplained of a user's newest rows, scaled and less the population mean."""
-        reward = model.reward
-        linear = None if reward is None else reward.design(recent.X, model.covariates, recent.assignment)
-        return recent.y - self.posterior.predict(recent.X, linear=linear).mean
-
-    def reads(self, *covariates: str) -> list[int]:
-        """Indices of the products that read all of these covariates."""
-        return [p for p, product in enumerate(self.composition) if set(covariates) <= set(product.covariates)]
-
-    def straight(self, covariate: str) -> bool:
-        """Whether the kernel runs in a straight line along a covariate."""
-        products = [self.composition.products[p] for p in self.reads(covariate)]
-        atoms = [[atom for atom in product.atoms if atom.covariate == covariate] for product in products]
-        return all(len(each) == 1 and each[0].spec.linear for each in atoms)
-
-    def periods(self, covariate: str) -> Iterator[float]:
-        """Periods of the kernel's atoms on a covariate, scaled."""
-        hyperparameters = self.posterior.hyperparameters
-        for slot, value in zip(hyperparameters.layout.slots, hyperparameters.values_array, strict=True):
-            if slot.covariate == covariate and slot.spec.kind == "period":
-                yield float(value)
 
 
 @dataclass(frozen=True)
@@ -309,10 +269,7 @@ class _Finder:
     @cached_property
     def block(self) -> Array | None:
         """Features of the linear block at the user's newest rows."""
-        reward = self.model.reward
-        if reward is None or self.recent is None:
-            return None
-        return reward.design(self.recent.X, self.model.covariates, self.recent.assignment)
+        return None if self.recent is None else block_features(self.model, self.recent)
 
     def _shape(self, name: str, span: Span, mean: Array) -> tuple[Shape, float | None]:
         if span.leveled:

@@ -17,8 +17,8 @@ from kerneltrail import gp
 from kerneltrail.data import User
 from kerneltrail.gp import Reward
 from kerneltrail.kernels import Hyperparameters
-from kerneltrail.trajectory.effect_search import KernelPosterior
 from kerneltrail.trajectory.graph import LearntGraph
+from kerneltrail.trajectory.kernel_posterior import KernelPosterior
 from kerneltrail.trajectory.map_table import block_of
 
 WIDE = 10.0

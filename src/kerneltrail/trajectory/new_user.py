@@ -28,11 +28,12 @@ from kerneltrail.names import nearest
 from kerneltrail.store.atomic import write
 from kerneltrail.trajectory.advantage import Advantage
 from kerneltrail.trajectory.batch import assignment_of, covariate_rows, filled, read_batch
-from kerneltrail.trajectory.effect_search import KernelPosterior, effects_of
+from kerneltrail.trajectory.effect_search import effects_of
 from kerneltrail.trajectory.effects import Effects
 from kerneltrail.trajectory.filtering import filtered
 from kerneltrail.trajectory.graph import LearntGraph
 from kerneltrail.trajectory.intake import taken_in
+from kerneltrail.trajectory.kernel_posterior import KernelPosterior
 from kerneltrail.trajectory.level import posteriors, with_level
 from kerneltrail.trajectory.map_table import block_of
 from kerneltrail.trajectory.node_fit import BUDGET, NodeFit, NodePosterior, followed
@@ -224,8 +225,8 @@ class NewUser:
         """
         batch = read_batch(self.model, self.name, X, y, (action, probability, available))
         with self._lock:
-            self._state = state = self._after(self._state, batch)
-        return state.history[-1]
+            self._state = self._after(self._state, batch)
+            return self._state.history[-1]
 
     def _after(self, state: UserState, batch: User) -> UserState:
         """The state after one batch more."""
@@ -301,8 +302,8 @@ class NewUser:
         """
         named, rows = covariate_rows(self.model, X)
         scaled = self._scaler.transform(rows)
-        assigned = assignment_of(self.model, self.name, named, (action, probability, None), "predict")
-        assignment = None if assigned is None else filled(self.model, assigned)
+        given = (action, probability, None)
+        assignment = filled(self.model, assignment_of(self.model, self.name, named, given, "predict"))
         prediction = self._ahead(self._state, scaled, assignment)
         return Prediction(
             self._scaler.inverse_target(prediction.mean + self._state.shared(self.model, scaled, assignment)),
@@ -365,8 +366,7 @@ class NewUser:
         return treatment_effect(self.model, self._kernels(ahead=True), state.recent, state.rows)
 
     def _kernels(self, *, ahead: bool = False) -> list[KernelPosterior]:
-        weights, posteriors = self._counted(ahead=ahead)
-        return [KernelPosterior(float(w), each.posterior) for w, each in zip(weights, posteriors, strict=True)]
+        return [KernelPosterior(float(w), each.posterior) for w, each in zip(*self._counted(ahead=ahead), strict=True)]
 
     def node_posterior(self, composition: Composition | None = None) -> NodePosterior:
         """What a node (the selected one unless one is named) predicts from: its posterior, parts, advantage."""

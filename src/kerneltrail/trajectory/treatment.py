@@ -14,9 +14,10 @@ from kerneltrail.gp.mixture import NormalMixture
 from kerneltrail.kernels import Array
 from kerneltrail.kernels.phrases import aligned, brief_chance, counted, rounded
 from kerneltrail.trajectory.echo import echo_of
-from kerneltrail.trajectory.effect_search import FEW, KernelPosterior
+from kerneltrail.trajectory.effect_search import FEW
 from kerneltrail.trajectory.effects import SURE
 from kerneltrail.trajectory.graph import LearntGraph
+from kerneltrail.trajectory.kernel_posterior import KernelPosterior, block_features
 
 GRID = 9
 """Values of a feature at which the advantage is stated, unless it has a few levels."""
@@ -126,7 +127,7 @@ def treatment_effect(
         shared = model.mean.weights[1 + d : 1 + d + design.shape[1]]
     weights = np.array([kernel.weight for kernel in kernels])
     left = weights @ np.array([kernel.rest(model, recent) for kernel in kernels])
-    echo, block = echo_of(left, model.echo), reward.design(contexts, model.covariates, recent.assignment)
+    echo, block = echo_of(left, model.echo), block_features(model, recent)
 
     def mixture(points: Array) -> NormalMixture:
         added = np.zeros((len(points), len(reward.names)))
