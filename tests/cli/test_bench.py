@@ -74,7 +74,7 @@ def test_a_benchmark_from_outside_is_run_by_its_name():
 
 def test_between_takes_options_of_its_own(monkeypatch, tmp_path):
     users = MixedSet("small", MixedTruth(), pilots=3, new=2, batches=(5, 5))
-    tiny = BetweenBenchmark(5, ("hgp",), sets=(users,))
+    tiny = BetweenBenchmark(splits=5, methods=("hgp",), sets=(users,))
     monkeypatch.setattr(BetweenBenchmark, "quick", classmethod(lambda cls: tiny))
     options = ("--splits", 1, "--methods", "hgp, mean", "--blind", "report", "--out", tmp_path / "out")
     result = run("bench", "between", "--quick", *options)

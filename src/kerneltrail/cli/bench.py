@@ -16,7 +16,7 @@ def bench(
         typer.Argument(
             metavar="NAME",
             help="evidence, map, update, train, select, or all of these; methods, nested, recovery, effects, hostile, "
-            "searches, shared, between, scale or serve by themselves.",
+            "searches, shared, between, steps, scale or serve by themselves.",
         ),
     ] = "all",
     json: Annotated[Path | None, typer.Option("--json", help="Write the rows to this file.", dir_okay=False)] = None,
@@ -26,19 +26,20 @@ def bench(
         list[Path] | None,
         typer.Option(
             "--data",
-            help="between: your copy of HeartSteps V1 (suggestions.csv) or of the Fitbit table of decision points, or "
-            "a folder with one file of each; may be given again. Without it, users are simulated.",
+            help="between, steps: your copy of HeartSteps V1 (suggestions.csv) or of the Fitbit table of decision "
+            "points, or a folder with one file of each; may be given again. Without it, users are simulated.",
         ),
     ] = None,
     splits: Annotated[
-        int | None, typer.Option("--splits", min=1, help="between: random splits into pilot and new users.  [20]")
+        int | None,
+        typer.Option("--splits", min=1, help="between, steps: random splits into pilot and new users.  [20]"),
     ] = None,
     simulated: Annotated[
         str | None,
         typer.Option(
             "--simulated",
-            help="between: simulated sets, with commas between them: slopes, heavy tails, alike; glucose, glucose "
-            "half-hourly, glucose alone, brushing, brushing to 180, steps, mood.",
+            help="between, steps: simulated sets, with commas between them: slopes, heavy tails, alike; glucose, "
+            "glucose half-hourly, glucose alone, brushing, brushing to 180, steps, mood.",
         ),
     ] = None,
     methods: Annotated[
@@ -48,8 +49,8 @@ def bench(
         Path | None,
         typer.Option(
             "--out",
-            help="between, scale: folder that keeps what is finished, so that a second run computes only what is "
-            "missing; the rows are in its NAME.json.",
+            help="between, steps, scale: folder that keeps what is finished, so that a second run computes only what "
+            "is missing; the rows are in its NAME.json.",
             file_okay=False,
         ),
     ] = None,
@@ -57,8 +58,8 @@ def bench(
         str | None,
         typer.Option(
             "--blind",
-            help="between: choose, for data to choose settings on, or report, for data that were kept from it: other "
-            "people of Fitbit, other splits of HeartSteps' people, other simulated people.",
+            help="between, steps: choose, for data to choose settings on, or report, for data that were kept from it: "
+            "other people of Fitbit, other splits of HeartSteps' people, other simulated people.",
         ),
     ] = None,
     fits: Annotated[

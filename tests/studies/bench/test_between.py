@@ -11,13 +11,14 @@ from kerneltrail.data.simulate import MixedTruth
 from kerneltrail.errors import DataError, KerneltrailError
 from kerneltrail.evaluation import Evaluation, Failure, Step, follow, over_users
 from kerneltrail.studies.bench import KEYS, chosen, tables
-from kerneltrail.studies.bench.between import LATER, BetweenBenchmark
+from kerneltrail.studies.bench.between import BetweenBenchmark
 from kerneltrail.studies.bench.between_sets import SIMULATED, MixedSet, RealSet, sets_in, true_method
+from kerneltrail.studies.bench.over_splits import LATER
 from kerneltrail.studies.experiments.real import design
 
 SMALL = MixedSet("small", MixedTruth(noise=0.5), pilots=4, new=3, batches=(8, 8))
 QUICK = (("largest", 1), ("sweeps", 16), ("chains", 2), ("check", 8))
-TINY = BetweenBenchmark(2, ("trajectory", "hgp", "mean", "final"), sets=(SMALL,), changes=QUICK)
+TINY = BetweenBenchmark(splits=2, methods=("trajectory", "hgp", "mean", "final"), sets=(SMALL,), changes=QUICK)
 
 
 def people(path):
@@ -57,13 +58,13 @@ def test_rows_have_every_method_at_every_t(kept):
     for row in rows:
         assert set(KEYS) < set(row)
         assert (row["case"], row["samples"], row["values"], row["failures"]) == ("small", 6, 6, 0)
-        assert (row["first_minus_this"] == {}) == (row["method"] == "trajectory")
+        assert (row["difference"] == {}) == (row["method"] == "trajectory")
         assert 0.0 <= row["coverage50"] <= row["coverage90"] <= 1.0
 
 
 def test_a_second_run_computes_only_what_is_missing(kept, monkeypatch):
     benchmark, rows, _ = kept
-    monkeypatch.setattr("kerneltrail.studies.bench.between.fit", lambda *a, **k: pytest.fail("fitted again"))
+    monkeypatch.setattr("kerneltrail.studies.bench.over_splits.fit", lambda *a, **k: pytest.fail("fitted again"))
     monkeypatch.setattr("kerneltrail.methods.hgp.learn", lambda *a, **k: pytest.fail("learnt again"))
     again = list(benchmark.run(0))
     assert [row for row in again if row["method"] != "truth"] == [row for row in rows if row["method"] != "truth"]
@@ -108,10 +109,10 @@ def test_differences_are_paired_over_users_and_splits_and_people_count_once():
     assert (at_one["samples"], at_one["values"], at_one["seconds"], at_one["failures"]) == (2, 3, 0.25, 1)
     assert at_one["rmse"] == pytest.approx((2.0 + 6.0 + 5.0) / 3.0)
     expected = over_users([-1.0, -3.0, 0.0], ["ann", "ann", "bob"])
-    assert at_one["first_minus_this"]["rmse"] == expected.to_json()
-    assert rows["hgp", 2]["first_minus_this"] == {}  # nobody has both
+    assert at_one["difference"]["rmse"] == expected.to_json()
+    assert rows["hgp", 2]["difference"] == {}  # nobody has both
     assert rows["hgp", LATER]["values"] == 4
-    assert rows["hgp", LATER]["first_minus_this"]["rmse"]["mean"] == pytest.approx(-4.0 / 3.0)
+    assert rows["hgp", LATER]["difference"]["rmse"]["mean"] == pytest.approx(-4.0 / 3.0)
 
 
 def test_choosing_and_reporting_have_other_people_or_other_splits():

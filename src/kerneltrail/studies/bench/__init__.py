@@ -32,6 +32,7 @@ from kerneltrail.studies.bench.searches import SearchesBenchmark
 from kerneltrail.studies.bench.select import SelectBenchmark
 from kerneltrail.studies.bench.serve import ServeBenchmark
 from kerneltrail.studies.bench.shared import SharedBenchmark
+from kerneltrail.studies.bench.steps import StepsBenchmark
 from kerneltrail.studies.bench.train import TrainBenchmark
 from kerneltrail.studies.bench.update import UpdateBenchmark
 
@@ -39,7 +40,7 @@ for _kind in (
     EvidenceBenchmark, MapBenchmark, UpdateBenchmark, TrainBenchmark, SelectBenchmark,
     MethodsBenchmark, NestedBenchmark, RecoveryBenchmark, EffectsBenchmark, HostileBenchmark,
     SearchesBenchmark,
-    BetweenBenchmark, SharedBenchmark, ScaleBenchmark, ServeBenchmark,
+    BetweenBenchmark, StepsBenchmark, SharedBenchmark, ScaleBenchmark, ServeBenchmark,
 ):  # fmt: skip
     BENCHMARKS.add(_kind.name, _kind)
 

@@ -2,221 +2,58 @@
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from itertools import groupby
-from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
-from rich.table import Table
-
-from kerneltrail.errors import DataError
-from kerneltrail.evaluation import Evaluation, Interval, Spec, Step, evaluate, follow, merged, over_users
+from kerneltrail.evaluation import Spec
 from kerneltrail.gp import Reward
 from kerneltrail.methods import METHODS, methods
-from kerneltrail.store.cache import KEY, Cache
-from kerneltrail.store.digest import code, digest
-from kerneltrail.studies.bench.benchmark import Benchmark, Row, Tick, number, silent, text
-from kerneltrail.studies.bench.between_sets import SIMULATED, TRUTH, Blind, Split, UserSet, sets_in, simulated
-from kerneltrail.trajectory.fit import fit
-from kerneltrail.trajectory.map_table import MapSettings
-from kerneltrail.trajectory.model import MODEL, TrajectoryModel
+from kerneltrail.studies.bench.between_sets import SIMULATED, Split
+from kerneltrail.studies.bench.over_splits import OverSplits
+from kerneltrail.trajectory.settings import Settings
 
-QUICK_MAPS = MapSettings(starts=1, screen=16, tol=1e-3, accuracy=1e-4)
-"""Evidences differ by tenths of nats from one random start to the next here, and there are thousands of fits."""
 COMPARED = ("trajectory", "lmm", "hgp", "pooled-mean", "final", "union", "flat", "mean")
 """Methods that are compared unless others are named; those of them that are registered."""
 ON_THE_MODEL = ("trajectory", "final", "union", "flat")
 """Methods that use the trajectory model of a split."""
-FIRST = "trajectory"
-"""What the others are subtracted from."""
-MEASURES = ("rmse", "log_density", "coverage90", "coverage50", "length90")
-"""What is shown, in the target's units, nats a row, and shares; last, the length of 90 % intervals."""
-LATER = "1+"
-"""All predictions after the first batch, together."""
 
 
-@dataclass(frozen=True)
-class BetweenBenchmark(Benchmark):
+@dataclass(frozen=True, kw_only=True)
+class BetweenBenchmark(OverSplits):
     """Next-batch predictions of several methods for new users, over random splits into pilot and new users.
 
     The trajectory model has its default settings and every atom on every covariate; but candidates are searched by the
     evidence of all pilot users together and searches are shorter, as in the experiments on the same data, which makes a
-    fit eight times as fast. `final` is the kernel in which most
-    pilot users of that model end. Differences are paired over users and splits. Their intervals are from a bootstrap
-    over people, so somebody who is new in several splits counts once; they do not say how much the choice of pilot
-    users matters.
+    fit eight times as fast. `final` is the kernel in which most pilot users of that model end.
 
     Attributes:
-        splits: random splits of each set.
-        methods: names in the registry.
-        data: files or folders of HeartSteps and Fitbit; simulated users where there are none.
-        out: folder that keeps what is finished, for every set, split, method and user.
-        blind: ``choose`` for data to choose settings on, ``report`` for data that those have not seen (`RealSet` says
-            how far that holds); all data if None.
-        simulated: names of simulated sets besides; `SIMULATED` where there is neither one nor data.
-        sets: further sets.
-        changes: of the trajectory model's settings, by name.
-        engine: what runs the jobs, as `fit` takes it.
+        methods: names in the registry; `COMPARED` where there are none.
     """
 
-    splits: int = 20
     methods: tuple[str, ...] = ()
-    data: tuple[Path, ...] = ()
-    out: Path | None = None
-    blind: Blind | None = None
-    simulated: tuple[str, ...] = ()
-    sets: tuple[UserSet, ...] = ()
-    changes: tuple[tuple[str, Any], ...] = (("scope", "together"), ("maps", QUICK_MAPS))
-    engine: Any = "serial"
 
     name = "between"
     title = "{case}: predictions of the next batch; differences are {first} minus this method, with 90 % intervals"
-    in_all = False
-    columns: ClassVar = {
-        "t": text("t"), "users": number("samples"), "values": number("values"), "method": text("method"),
-        "rmse": number("rmse", ".3f"), "log density": number("log_density", ".3f"),
-        "in 90 %": number("coverage90", ".1%"), "in 50 %": number("coverage50", ".1%"),
-        "length": number("length90", ".2f"),
-        "Δ rmse": lambda row: _interval(row, "rmse"), "Δ log density": lambda row: _interval(row, "log_density"),
-    }  # fmt: skip
-    sections = ("t",)
+    first = "trajectory"
 
     def __post_init__(self) -> None:
-        if self.splits < 1:
-            raise DataError(f"there must be at least one split, got {self.splits}")
-        if self.blind not in (None, "choose", "report"):
-            raise DataError(f"--blind is 'choose' or 'report', not {self.blind!r}")
+        super().__post_init__()
         for name in self.methods:
             _ = METHODS[name]  # refuses one that there is not
-        simulated(self.simulated)  # likewise
 
     @classmethod
     def quick(cls) -> Self:
         """Half a minute's worth, of simulated users."""
         small = replace(SIMULATED[0], pilots=6, new=4, batches=(10, 10))
-        return cls(2, ("trajectory", "hgp", "mean"), sets=(small,), changes=(("largest", 1), ("sweeps", 100)))
+        few = ("trajectory", "hgp", "mean")
+        return cls(splits=2, methods=few, sets=(small,), changes=(("largest", 1), ("sweeps", 100)))
 
-    @property
-    def steps(self) -> int:
-        """Splits of all sets."""
-        return self.splits * len(self._sets())
-
-    def _sets(self) -> tuple[UserSet, ...]:
-        return (*sets_in(self.data), *simulated(self.simulated), *self.sets) or SIMULATED
-
-    def _compared(self) -> tuple[str, ...]:
-        return self.methods or tuple(name for name in COMPARED if name in methods())
-
-    def run(self, seed: int, tick: Tick = silent) -> Iterator[Row]:
-        """A row for each set, t and method."""
-        for each in self._sets():
-            evaluations = []
-            for split in each.splits(self.splits, seed, self.blind):
-                tick(f"{each.name}, {split.label}")
-                evaluations.append(self._evaluated(each, split, seed))
-            evaluation = merged(evaluations)
-            for failure in evaluation.failures:
-                warnings.warn(f"{each.name}: {failure}", stacklevel=2)
-            yield from self.rows_of(evaluation, each.name)
-
-    def _evaluated(self, users: UserSet, split: Split, seed: int) -> Evaluation:
-        compared = self._compared()
-        shared: dict[str, Any] = {"reward": users.reward}
-        specs: dict[str, Spec] = {name: (name, shared) for name in compared}
+    def specs(self, split: Split, reward: Reward | None, seed: int) -> Mapping[str, Spec]:
+        """Methods by their names; those that use the trajectory model share one."""
+        compared = self.methods or tuple(name for name in COMPARED if name in methods())
+        shared: dict[str, Any] = {"reward": reward}
+        given = dict(shared)
         if set(ON_THE_MODEL) & set(compared):
-            given = {**shared, "model": self._model(split, users.reward, seed)}
-            specs |= {name: (name, given) for name in ON_THE_MODEL if name in compared}
-        evaluation = evaluate(
-            split.pilots, split.new, specs, seed=seed, engine=self.engine, out=self.out, run=split.label
-        )
-        if split.truth is None:
-            return evaluation
-        steps = [
-            replace(step, run=split.label, method=TRUTH)
-            for user in split.new.raw
-            for step in follow(split.truth, user, catch=()).steps
-        ]
-        return replace(evaluation, steps=(*evaluation.steps, *steps))
-
-    def _model(self, split: Split, reward: Reward | None, seed: int) -> TrajectoryModel:
-        """The trajectory model of a split; one that was stopped halfway goes on."""
-        settings = dict(self.changes)
-
-        def learnt(checkpoint: Path | None) -> TrajectoryModel:
-            return fit(split.pilots, reward=reward, seed=seed, engine=self.engine, checkpoint=checkpoint, **settings)
-
-        if self.out is None:
-            return learnt(None)
-        cache = Cache.at(self.out)
-        entry = f"model-{digest(split.pilots.fingerprint, reward, seed, settings, code('trajectory'))[:KEY]}"
-        stored = cache.get(entry, MODEL)
-        return cache.put(entry, learnt(cache.folder / f"{entry}.work"), MODEL) if stored is None else stored.value
-
-    def rows_of(self, evaluation: Evaluation, case: str) -> Iterator[Row]:
-        """An evaluation of splits as rows, one for each method at each t, and over all t after the first batch."""
-        first = FIRST if FIRST in evaluation.methods else evaluation.methods[0]
-        judged = [step for step in evaluation.steps if step.predicted]
-        reference = {(step.run, step.user, step.t): step for step in judged if step.method == first}
-        last = max(step.t for step in judged)
-        for t in (*range(last + 1), LATER):
-            for method in evaluation.methods:
-                steps = [s for s in judged if s.method == method and (s.t == t or (t == LATER and s.t > 0))]
-                if not steps:
-                    continue
-                pairs = [(one, step) for step in steps if (one := reference.get((step.run, step.user, step.t)))]
-                means = {name: _mean(((step, None) for step in steps), name) for name in MEASURES}
-                seconds = [step.cpu_seconds for step in steps if step.t > 0]
-                minus = {name: _mean(pairs, name).to_json() for name in MEASURES} if method != first and pairs else {}
-                yield self.row(
-                    case,
-                    round(sum(step.rows for step in steps) / len(steps)),
-                    method,
-                    sum(seconds) / len(seconds) if seconds else 0.0,
-                    batches=last if t == LATER else int(t),
-                    samples=means["rmse"].users,
-                    t=t,
-                    values=len(steps),
-                    splits=self.splits,
-                    blind=self.blind,
-                    first=first,
-                    failures=sum(failure.method == method for failure in evaluation.failures),
-                    **{name: mean.mean for name, mean in means.items()},
-                    intervals={name: mean.to_json() for name, mean in means.items()},
-                    first_minus_this=minus,
-                )
-
-    @classmethod
-    def tables(cls, rows: Sequence[Row]) -> Iterator[Table]:
-        """A table for each set."""
-        for _, group in groupby(rows, key=lambda row: row["case"]):
-            yield cls.table(list(group))
-
-    @classmethod
-    def markdown(cls, rows: Sequence[Row]) -> list[str]:
-        """A paragraph and a table for each set."""
-        parts = []
-        for case, group in groupby(rows, key=lambda row: row["case"]):
-            lines = list(group)
-            blind = f" of the data to {lines[0]['blind']} on" if lines[0]["blind"] else ""
-            parts.append(
-                f"{case}, {lines[0]['splits']} splits{blind}: predictions of the next batch after t batches; "
-                f"differences are {lines[0]['first']} minus this method, with 90 % intervals over people:"
-            )
-            cells = [[cell(row) for cell in cls.columns.values()] for row in lines]
-            table = [list(cls.columns), ["---"] * len(cls.columns), *cells]
-            parts.append("\n".join(f"| {' | '.join(line)} |" for line in table))
-        return parts
-
-
-def _mean(pairs: Iterable[tuple[Step, Step | None]], metric: str) -> Interval:
-    """The mean of a metric, or of its difference, over users and splits, with people resampled."""
-    every = list(pairs)
-    values = [one.value(metric) - (0.0 if other is None else other.value(metric)) for one, other in every]
-    return over_users(values, [one.person for one, _ in every])
-
-
-def _interval(row: Row, metric: str) -> str:
-    stored = row["first_minus_this"].get(metric)
-    return "" if stored is None else "{mean:+.3f} ({low:+.3f}, {high:+.3f})".format(**stored)
+            given["model"] = self.model(split, reward, Settings(seed=seed))
+        return {name: (name, given if name in ON_THE_MODEL else shared) for name in compared}
