@@ -227,3 +227,47 @@ def test_of_too_many_candidates_each_users_best_stay_first_then_those_worth_most
 def test_what_an_extended_model_has_stays_however_few_may_be_kept():
     table = Given([2], tiny.POOL, lambda user, mask, t: -float(mask))
     assert find_candidates(table, 2, 1, most=1, always=(3, 5)).masks == (3, 5)
+
+
+@pytest.mark.parametrize("negligible", [0.0, 0.01, 0.1, 0.3])
+def test_the_least_probable_go_that_hold_a_negligible_share_together(negligible):
+    """By plain loops: probabilities are among all candidates, of every customer, whoever the search fitted them for."""
+    rng = np.random.default_rng(5)
+    value = {}
+
+    def log_laplace(user, mask, t):
+        return value.setdefault((user, mask, t), float(rng.normal(0.0, 2.0)))
+
+    pool, batches, always = wide(9), [2, 3, 1, 2], (1 << 8,)
+    table = Given(batches, pool, log_laplace)
+    whole = support(table, 2, 1, always=always)
+    share, bests = dict.fromkeys(whole, 0.0), set()
+    for user, count in enumerate(batches):
+        for t in range(count):
+            score = {mask: log_laplace(user, mask, t) + pool.log_h0(mask) for mask in whole}
+            total = sum(math.exp(each) for each in score.values())
+            for mask in whole:
+                share[mask] += math.exp(score[mask]) / total / sum(batches)
+        bests.add(max(whole, key=score.__getitem__))
+    left, gone = 0.0, set()
+    for mask in sorted(whole, key=share.__getitem__):
+        left += share[mask]
+        if left <= negligible and mask not in bests | set(always):
+            gone.add(mask)
+    found = find_candidates(table, 2, 1, always=always, negligible=negligible)
+    assert found.masks == tuple(mask for mask in whole if mask not in gone)
+    assert (len(gone) > 0) == (negligible > 0.0)
+    assert (found.cut, found.share) == (0, 0.0)
+
+
+def test_what_is_best_for_one_user_of_many_stays_however_little_it_holds():
+    """Somebody's own kernel, found with all rows of one user among a thousand."""
+    odd = 4
+
+    def log_laplace(user, mask, t):
+        return 50.0 * ((mask == odd) == (user == 7))
+
+    table = Given([1] * 1000, tiny.POOL, log_laplace)
+    assert set(find_candidates(table, 1, 1, negligible=0.4).masks) == {1, 2, odd}
+    with_few = Given([1] * 1000, tiny.POOL, lambda user, mask, t: 50.0 * (mask == (4 if user == 7 else 1)))
+    assert find_candidates(with_few, 1, 1, negligible=0.4).masks == (1, odd)

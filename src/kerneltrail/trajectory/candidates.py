@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -78,6 +78,18 @@ def _scores(table: MapTable, user: int, masks: list[int]) -> Array:
     return np.array([table.get(user, mask).log_laplace + table.pool.log_h0(mask) for mask in masks])
 
 
+def _below(table: MapTable, user: int, masks: list[int]) -> Array:
+    """By how much the scores of some compositions lie below the best of them at each batch of a user, (masks, T)."""
+    scores = _scores(table, user, masks)
+    return np.asarray(scores - scores.max(axis=0))
+
+
+def _chances(below: Array) -> Array:
+    """Probabilities of compositions, by evidence and H0 among them, added up over a user's batches, (masks,)."""
+    chances = np.exp(below)
+    return np.asarray((chances / chances.sum(axis=0)).sum(axis=1))
+
+
 def _best(table: MapTable, user: int, masks: list[int], width: int, tops: list[float]) -> list[int]:
     """The `width` best masks of every batch that has gained over `tops`, which are then raised; each mask once."""
     best: dict[int, None] = {}
@@ -128,6 +140,7 @@ def find_candidates(
     *,
     most: int | None = None,
     always: Iterable[int] = (),
+    negligible: float = 0.0,
     workers: Engine | int = 1,
     tell: Tell = lambda now: None,
 ) -> Candidates:
@@ -135,7 +148,8 @@ def find_candidates(
 
     What the search found promising for one user is offered to all: that is what transfer needs. Some may be candidates
     `always`, whatever the search finds. There are at most so many, if `most` is given: of more, those that are best
-    with all rows of some user stay first, then those of the highest worth, method (62). `tell` hears of every fit. What
+    with all rows of some user stay first, then those of the highest worth, method (62). Once all are fitted to all, the
+    least probable go that together hold no more than a `negligible` share, method (82). `tell` hears of every fit. What
     a level needs is known when it begins, so the count of fits grows from level to level; the last one fits what is
     promising to those who did not ask for it.
     """
@@ -158,20 +172,18 @@ def find_candidates(
             asked[user].append(mask)
     found = _limited(table, asked, set(always), most)
     compute(last, [(user, mask) for user in asked for mask in found.masks])
-    return found
+    return replace(found, masks=_worth_sampling(table, found.masks, set(always), negligible)) if negligible else found
 
 
 def _limited(table: MapTable, asked: Mapping[int, list[int]], always: set[int], most: int | None) -> Candidates:
     """What is promising for somebody, and of more than `most` those worth most (method (62))."""
     worth, share, best = dict[int, float](), dict[int, float](), set[int]()
     for user, masks in asked.items():
-        scores = _scores(table, user, masks)
-        below = scores - scores.max(axis=0)
+        below = _below(table, user, masks)
         gains = np.maximum(PROMISING + below, 0.0).sum(axis=1)  # method (62)
-        promising = (below >= -PROMISING).any(axis=1)
-        chances = (np.exp(below) / np.exp(below).sum(axis=0)).sum(axis=1)
-        best.add(masks[int(scores[:, -1].argmax())])
-        for mask, some, gain, chance in zip(masks, promising, gains.tolist(), chances.tolist(), strict=True):
+        promising = (below.max(axis=1) >= -PROMISING).tolist()
+        best.add(masks[int(below[:, -1].argmax())])
+        for mask, some, gain, chance in zip(masks, promising, gains.tolist(), _chances(below).tolist(), strict=True):
             if some:
                 worth[mask] = worth.get(mask, 0.0) + gain
             share[mask] = share.get(mask, 0.0) + chance
@@ -181,3 +193,16 @@ def _limited(table: MapTable, asked: Mapping[int, list[int]], always: set[int], 
     chosen = sorted(keep - set(cut), key=lambda mask: (mask.bit_count(), mask))
     customers = sum(user.batches for user in table.users)
     return Candidates(tuple(chosen), len(cut), sum(share[mask] for mask in cut) / customers)
+
+
+def _worth_sampling(table: MapTable, masks: tuple[int, ...], always: set[int], negligible: float) -> tuple[int, ...]:
+    """The candidates without the least probable, which hold at most a negligible share together (method (82))."""
+    share, keep = np.zeros(len(masks)), set(always)
+    for user in range(len(table.users)):
+        below = _below(table, user, list(masks))
+        share += _chances(below)
+        keep.add(masks[int(below[:, -1].argmax())])
+    share /= sum(user.batches for user in table.users)
+    order = np.argsort(share, kind="stable")
+    least = {masks[i] for i in order[np.cumsum(share[order]) <= negligible]}
+    return tuple(mask for mask in masks if mask in keep or mask not in least)

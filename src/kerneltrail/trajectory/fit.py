@@ -114,7 +114,15 @@ def fit(
         def tell_fits(now: Progress) -> None:
             tell(FitProgress(**vars(now)))
 
-        found = find_candidates(table, *search, most=settings.candidates, always=before, workers=runner, tell=tell_fits)
+        found = find_candidates(
+            table,
+            *search,
+            most=settings.candidates,
+            always=before,
+            negligible=settings.negligible,
+            workers=runner,
+            tell=tell_fits,
+        )
         # On constant paths a user is one customer, with all rows.
         constant = settings.paths == "constant"
         sampled = whole_table(table) if constant else table

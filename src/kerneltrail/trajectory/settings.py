@@ -51,6 +51,8 @@ class Settings:
         largest: most products in a composition.
         width: compositions per customer that the search for candidates expands at every size.
         candidates: most compositions that chains choose from; of more promising ones the best are kept (method (62)).
+        negligible: share of the customers' probability, by Laplace's evidences and H0, that the least probable
+            candidates may hold together to be left out (method (82)); 0 keeps all.
         scope: whether the search expands the best of ``each`` customer, or of all ``together``: faster by an order, and
             better where noise is high.
         moves: the sweep, by name: those of `MOVES`.
@@ -107,6 +109,7 @@ class Settings:
     largest: int = 3
     width: int = 1
     candidates: int = CANDIDATES
+    negligible: float = 0.005
     scope: Scope = "each"
     moves: tuple[str, ...] = EXACT
     options: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
@@ -171,6 +174,8 @@ class Settings:
             raise TrajectoryError("a greedy walk is on one graph: structure 'averaged' needs selection 'filter'")
         if self.constant is not None and not 0 <= self.constant < float("inf"):
             raise TrajectoryError(f"constant is a variance, 0 for no constant at all; got {self.constant}")
+        if not 0.0 <= self.negligible < 0.5:
+            raise TrajectoryError(f"negligible is a share below 0.5, 0 to keep all candidates; got {self.negligible}")
         if self.margin < 0 or self.rhat <= 1.0:
             raise TrajectoryError("margin must not be negative, and rhat must be above 1")
 
@@ -188,6 +193,7 @@ class Settings:
             evidence="empirical",
             moves=PUBLISHED,
             selection="greedy",
+            negligible=0.0,
             start="drawn",
             chains=8,
             margin=55.0,
@@ -243,6 +249,7 @@ class Settings:
         """From plain values; an unknown name is refused."""
         maps = MapSettings(**dict(stored.get("maps", {})))
         before = {
+            "negligible": 0.0,
             "mean": "none",
             "constant": 0.0,
             "sharing": "separate",
