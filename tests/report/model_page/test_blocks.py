@@ -3,6 +3,7 @@
 import json
 import re
 from dataclasses import replace
+from html import unescape
 
 import numpy as np
 import pytest
@@ -20,7 +21,7 @@ from kerneltrail.report.model_page.followed_user import follow_users
 from kerneltrail.report.model_page.paths import path_table
 from kerneltrail.report.templating import ENVIRONMENT, asset
 from kerneltrail.trajectory.settings import Settings
-from trajectory.small import rows, small_model
+from trajectory.small import mean_model, rows, small_model
 
 
 class TestFacts:
@@ -230,3 +231,12 @@ def test_everybodys_kernels_have_headings_and_a_caption_that_says_more():
         assert all(table.columns)
         assert {row[1] for row in table.rows} == kinds
         assert "batch by batch" not in table.caption
+
+
+class TestWhatDescribesThemBest:
+    def test_beside_what_users_share_it_is_a_difference_and_not_everybodys(self):
+        alone, around = small_model(), mean_model()
+        told = [unescape(trail_page(None, model, ())) for model in (alone, around)]
+        assert [", besides what users share." in text for text in told] == [False, True]
+        said = "A description names what users may differ in. For whom each effect is clear is said above."
+        assert [said in text for text in told] == [False, True]

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from importlib.metadata import version
 
 from kerneltrail.kernels.phrases import counted, listing
+from kerneltrail.report.explanation import besides_shared
 from kerneltrail.report.group_words import group_description
 from kerneltrail.report.model_page.axes import with_unit
 from kerneltrail.report.model_page.calibration import calibration
@@ -106,9 +107,13 @@ def _ends(model: TrajectoryModel, block: GraphBlock) -> list[str]:
     for mask, count in ends.most_common():
         if facts[mask].key:
             who = f"all {total}" if count == total else f"{count} of {total}"
-            items.append(f"In the end, {who} pilot users are described best by {facts[mask].noun}.")
+            beside = besides_shared(model, model.pool.composition(mask))
+            items.append(f"In the end, {who} pilot users are described best by {facts[mask].noun}{beside}.")
             others -= count
-    return items + ([f"The other {others} end elsewhere."] if others else [])
+    items += [f"The other {others} end elsewhere."] if others else []
+    if model.mean is not None and any(path[-1] for path in model.paths if path):
+        items.append("A description names what users may differ in. For whom each effect is clear is said above.")
+    return items
 
 
 def _users(model: TrajectoryModel, users: Sequence[UserView], left_out: Sequence[str]) -> Section:
