@@ -59,7 +59,7 @@ def fit(
         typer.Option("--structure", help="Whether new users are followed by the chosen graph, or by all averaged."),
     ] = None,
     chains: Annotated[int | None, typer.Option("--chains", min=1, help="Number of chains.")] = None,
-    sweeps: Annotated[int | None, typer.Option("--sweeps", min=4, help="Most sweeps of each chain.")] = None,
+    sweeps: Annotated[int | None, typer.Option("--sweeps", min=8, help="Most sweeps of each chain.")] = None,
     seed: Annotated[int | None, typer.Option("--seed", min=0, help="Seed of the chains.")] = None,
     workers: Workers = None,
     engine: EngineName = None,
