@@ -29,7 +29,6 @@ STEPS: Mapping[str, Settings] = {
     "averaged": replace(NONE, structure="averaged"),
     "constant": replace(NONE, paths="constant"),
     "default": Settings(),
-    "published": Settings.published(),
 }
 """Settings by the name of what they change of `NONE`; ``curve, joint`` also learns how users differ with the curve."""
 
