@@ -15,7 +15,7 @@ from kerneltrail.data.checks.inspection import Check, Inspection
 from kerneltrail.data.checks.pilot_summary import PilotSummary
 from kerneltrail.data.checks.rows import Rows
 from kerneltrail.data.checks.summaries import summaries
-from kerneltrail.data.intake import dropping_levels, read_users
+from kerneltrail.data.intake import UnlabelledRows, dropping_levels, read_users
 from kerneltrail.data.intake_report import IntakeReport
 from kerneltrail.data.schema import Schema
 from kerneltrail.data.table import read_table
@@ -93,6 +93,22 @@ def against_pilot(cohort: _Cohort, known: PilotSummary) -> tuple[Finding, ...]:
     rows = Rows.from_users(cohort.schema, cohort.raw)
     data = Inspection(cohort.schema, cohort.raw, cohort.report, rows, known)
     return tuple(finding for step in pilot.CHECKS for finding in step.run(data))
+
+
+_SAY_SOMETHING = 5
+"""Rows to predict of a user who has fewer are not compared: one hot day is no other unit."""
+
+
+def rows_against_pilot(
+    schema: Schema, rows: Sequence[UnlabelledRows], known: PilotSummary, source: str
+) -> tuple[Finding, ...]:
+    """Columns of a table of rows to predict, `source`, that lie elsewhere than those of the pilot users."""
+    compared = [each for each in rows if len(each.rows) >= _SAY_SOMETHING]
+    if not compared:
+        return ()
+    data = Inspection(schema, (), IntakeReport(), Rows.from_unlabelled(schema, compared), known)
+    found = pilot.ranges(data)
+    return tuple(replace(finding, message=f"in {source}, {finding.message}") for finding in found)
 
 
 def _checked(data: Inspection, source: str) -> DataCheck:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from kerneltrail.data.intake import read_columns
+from kerneltrail.data.intake import UnlabelledRows, read_columns
 from kerneltrail.data.schema import Schema
 from kerneltrail.data.table import Table
 from kerneltrail.data.user import User
@@ -82,6 +82,19 @@ class Rows:
             {user.name: np.arange(a, b) for user, a, b in zip(users, ends[:-1], ends[1:], strict=True) if b > a},
             np.arange(1, int(ends[-1]) + 1),
             np.concatenate(orders) if alike else None,
+        )
+
+    @classmethod
+    def from_unlabelled(cls, schema: Schema, users: Sequence[UnlabelledRows]) -> Rows:
+        """Rows to predict, of which covariates are known and perhaps the target, with their numbers in the table."""
+        ends = np.cumsum([0, *(len(each.rows) for each in users)])
+        values = {name: np.concatenate([each.X[:, i] for each in users]) for i, name in enumerate(schema.covariates)}
+        outcomes = [np.full(len(each.rows), np.nan) if each.y is None else each.y for each in users]
+        return cls(
+            {**values, schema.target: np.concatenate(outcomes)},
+            {each.name: np.arange(a, b) for each, a, b in zip(users, ends[:-1], ends[1:], strict=True)},
+            np.concatenate([each.rows for each in users]) + 1,
+            None,
         )
 
     @property
