@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, date, datetime
 from typing import Any
 
@@ -232,6 +234,37 @@ def order_values(table: Table, name: str, written: str | None = None) -> NDArray
                 raise DataError(f"order column {name!r} of {table.source} is {column[row]} in {table.place(row)}")
             return column
     return _times(table, name, values, written)
+
+
+def usual_order(table: Table, name: str, written: str | None, refuse: Refusal) -> NDArray[Any] | None:
+    """The order column as `order_values` reads it, of the cells that are read alike in most rows: numbers or times.
+
+    All others are refused, and have the order of another row in their place. None where no cell can be read.
+    """
+    values = table.column(name)
+    kinds = [_order_kinds(table, value, written) for value in values]
+    counts = Counter(kind for each in kinds for kind in each)
+    if not counts:
+        return None
+    usual = counts.most_common(1)[0][0]
+    first = next(row for row, each in enumerate(kinds) if usual in each)
+    read = list(values)
+    for row, each in enumerate(kinds):
+        if usual not in each:
+            what = "missing" if values[row] is None else _shown(values[row])
+            unlike = f", which is not written like {_shown(values[first])} in {table.place(first)}"
+            problem = f"order column {name!r} of {table.source} is {what} in {table.place(row)}"
+            refuse(row, problem if values[row] is None else problem + unlike)
+            read[row] = values[first]
+    return order_values(replace(table, columns={name: read}), name, written)
+
+
+def _order_kinds(table: Table, value: Any, written: str | None) -> tuple[str, ...]:
+    """As what a cell of the order column can be read: a number, a time with a zone or one without."""
+    number = number_or_none(table, value) if written is None and value is not None else None
+    time = read_time(value, written)
+    kinds = () if number is None or not np.isfinite(number) else ("number",)
+    return kinds if time is None else (*kinds, "time" if time.tzinfo is None else "time in a zone")
 
 
 def _whole(value: Any) -> int:

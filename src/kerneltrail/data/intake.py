@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kerneltrail.data.assignment import Mask, certain, impossible, never_drawn
-from kerneltrail.data.columns import coded, flags, labels, numbers, order_values, shares, text_of
+from kerneltrail.data.columns import coded, flags, labels, numbers, order_values, shares, text_of, usual_order
 from kerneltrail.data.frozen_dict import FrozenDict
 from kerneltrail.data.intake_report import IntakeReport, UnknownLevel, row_count
 from kerneltrail.data.schema import Schema
@@ -150,8 +150,8 @@ class _Intake:
         for name in (schema.user, schema.order, *wanted):
             table.column(name, taken)
         self.names = labels(table, schema.user, "user column")
-        self.order = order_values(table, schema.order, schema.time_format)
         self.refused: dict[str, str] = {}
+        self.order = self._order()
         self.drop_levels, self.strange = drop_levels, dict[str, list[int]]()
         covariates = set(schema.covariates)
         self.values = {name: self._column(name, name in covariates) for name in wanted}
@@ -173,6 +173,19 @@ class _Intake:
             if name not in optional:
                 self._settle(name, np.isnan(self.values[name]) & self.wanted)
         self._leave_out()
+
+    def _order(self) -> NDArray[Any]:
+        """What orders the rows; who has a cell that is unlike those of others is refused, unless nobody were left."""
+        table, schema = self.table, self.schema
+        try:
+            return order_values(table, schema.order, schema.time_format)
+        except DataError:
+            if not self.skip_refused:
+                raise
+            order = usual_order(table, schema.order, schema.time_format, self._refuse)
+            if order is None or len(self.refused) == len(set(self.names)):
+                raise
+            return order
 
     def _drop_unknown(self) -> tuple[UnknownLevel, ...]:
         """Leave out rows with a level that nobody declared, by column and level."""
