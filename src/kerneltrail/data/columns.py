@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kerneltrail.data.arrays import LARGEST
+from kerneltrail.data.marks import COMMA, DECIMALS
 from kerneltrail.data.table import Table
 from kerneltrail.data.times import EPOCHS, read_time, suggestion
 from kerneltrail.errors import DataError
@@ -25,11 +26,9 @@ Refusal = Callable[[int, str], None]
 _WHOLE = re.compile(r"(-?\d+)\.0+")
 _TRUTH = {"true": 1.0, "false": 0.0}
 _DIGITS = re.compile(r"[+-]?\d+")
-_DECIMALS = re.compile(r"[+-]?\d+\.\d+")
-_COMMA = re.compile(r"[+-]?\d*,\d+([eE][+-]?\d+)?")
 _POINT = re.compile(r"[+-]?[\d.]*\.\d+(,\d+)?([eE][+-]?\d+)?")
 _THOUSANDS = re.compile(r"[+-]?[1-9]\d{0,2}(,\d{3})+(\.\d+)?")
-"""Ways to write numbers: whole, with a decimal comma or a point, with commas between thousands."""
+"""Ways to write numbers: whole, with points, with commas between thousands."""
 
 
 def text_of(value: Any) -> str:
@@ -107,7 +106,7 @@ def _odd_mark(text: str, decimal: str) -> str:
         return "with decimal commas a number has no point" if _POINT.fullmatch(text) else ""
     if _THOUSANDS.fullmatch(text):
         return "write it without separators of thousands"
-    return "it has a decimal comma, unlike other rows" if _COMMA.fullmatch(text) else ""
+    return "it has a decimal comma, unlike other rows" if COMMA.fullmatch(text) else ""
 
 
 def decimal_commas(table: Table, name: str) -> str:
@@ -120,7 +119,7 @@ def decimal_commas(table: Table, name: str) -> str:
         if value is None:
             continue
         text = value.strip() if isinstance(value, str) else ""
-        if _COMMA.fullmatch(text) or _THOUSANDS.fullmatch(text):
+        if COMMA.fullmatch(text) or _THOUSANDS.fullmatch(text):
             first = row if first is None else first
             surely = surely or not _THOUSANDS.fullmatch(text)
         elif not _DIGITS.fullmatch(text):
@@ -141,7 +140,7 @@ def decimal_commas(table: Table, name: str) -> str:
 
 
 def _has_points(table: Table, name: str) -> bool:
-    return any(isinstance(value, str) and _DECIMALS.fullmatch(value.strip()) for value in table.column(name)[:200])
+    return any(isinstance(value, str) and DECIMALS.fullmatch(value.strip()) for value in table.column(name)[:200])
 
 
 def number_or_none(table: Table, value: Any) -> float | None:
