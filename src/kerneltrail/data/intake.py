@@ -59,12 +59,14 @@ class TableColumns:
         order: order values.
         by_user: every user's rows in time order, counted from 0.
         wanted: rows of users who can be read, at which they were available if only those are asked for.
+        idle: by column, rows with nothing in the table, taken as 0 because nobody could act.
     """
 
     values: Mapping[str, Array]
     order: NDArray[Any]
     by_user: Mapping[str, NDArray[np.int64]]
     wanted: Mask
+    idle: Mapping[str, Mask]
 
 
 def dropping_levels(schema: Schema) -> frozenset[str]:
@@ -77,7 +79,7 @@ def read_columns(schema: Schema, rows: Any, *, drop_levels: Collection[str] = ()
     lenient = replace(schema, missing=dict.fromkeys(schema.values, "drop"))
     intake = _Intake(lenient, _table(schema, rows), schema.values, skip_refused=True, drop_levels=drop_levels)
     by_user = {name: every for name, _, every in intake.by_user()}
-    return TableColumns(intake.values, intake.order, by_user, intake.wanted)
+    return TableColumns(intake.values, intake.order, by_user, intake.wanted, intake.idle)
 
 
 def read_users(
@@ -160,7 +162,7 @@ class _Intake:
         self.unavailable: dict[str, int] = {}
         self.dropped: dict[str, dict[str, int]] = {}
         self.filled: dict[str, dict[str, int]] = {}
-        self.idle: dict[str, dict[str, int]] = {}
+        self.idle: dict[str, Mask] = {}
         # Unavailable rows go first: what is missing in a row that is not wanted is nobody's error.
         if schema.available_only and schema.availability in self.values:
             away = (self.values[schema.availability] == 0.0) & self.kept
@@ -213,7 +215,7 @@ class _Intake:
             if name is not None and name in self.values and name not in schema.covariates:
                 gaps = never_drawn(self.values[name], available) & self.kept
                 if gaps.any():
-                    self.idle[name] = self._count(gaps)
+                    self.idle[name] = gaps
                     self.values[name][gaps] = 0.0
 
     def _column(self, name: str, covariate: bool) -> Array:
@@ -366,7 +368,7 @@ class _Intake:
             rows_kept=kept,
             dropped=self.dropped,
             filled=self.filled,
-            idle=self.idle,
+            idle={name: self._count(gaps) for name, gaps in self.idle.items()},
             unavailable=self.unavailable,
             refused=self.refused,
             unknown=self.unknown,

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from kerneltrail.data.checks.findings import Finding
 from kerneltrail.data.checks.inspection import Check, Inspection
 from kerneltrail.data.checks.rows import who
-from kerneltrail.data.checks.values import percent, rows_of
+from kerneltrail.data.checks.values import rows_of
 from kerneltrail.kernels.phrases import number
 
 FEW_USERS, FEW_ROWS, SMALL_BATCH = 5, 10, 5
@@ -26,8 +26,6 @@ happens by chance in at most 0.2 % of columns."""
 _WIDER = 2.0
 """Another unit leaves ratios and zeros as they are: where values spread so many times wider than others', or so many
 times fewer are above 0, it is the behaviour that differs."""
-_SURE = 5.0
-"""Standard errors between the share of actions and the stated probability: by chance once in 1.7 million tables."""
 
 
 def unusable(data: Inspection) -> Iterator[Finding]:
@@ -172,7 +170,7 @@ def actions(data: Inspection) -> Iterator[Finding]:
     name = data.schema.action
     if name is None:
         return
-    action, free = data.rows.values[name], _available(data)
+    action, free = data.rows.values[name], data.available
     there = np.isfinite(action) & free
     if there.any() and len(np.unique(action[there])) == 1:
         message = f"action {name!r} is {action[there][0]:g} in all {rows_of(int(there.sum()))} at which it was possible"
@@ -197,43 +195,9 @@ def actions(data: Inspection) -> Iterator[Finding]:
         yield Finding("warning", "action", (name,), users, data.rows.numbered(away), message, advice)
 
 
-def _available(data: Inspection) -> NDArray[np.bool_]:
-    column = data.schema.availability
-    return np.ones(data.rows.count, np.bool_) if column is None else data.rows.values[column] != 0.0
-
-
-def probabilities(data: Inspection) -> Iterator[Finding]:
-    """Probabilities of 0 or 1, and probabilities that the actions contradict."""
-    name, column = data.schema.probability, data.schema.action
-    if name is None:
-        return
-    chance, free = data.rows.values[name], _available(data)
-    certain = np.flatnonzero(((chance == 0.0) | (chance == 1.0)) & free)
-    if len(certain):
-        message = f"probability {name!r} is 0 or 1 in {rows_of(len(certain))}: {data.rows.where(certain)}"
-        advice = "Nothing was randomised there. Is it per cent, a rounded value, or the action itself?"
-        if data.schema.availability is None:
-            advice += " If the user was not available then, name that column with --availability."
-        users = data.rows.users_of(certain)
-        yield Finding("warning", "probability", (name,), users, data.rows.numbered(certain), message, advice)
-    if column is None:
-        return
-    action = data.rows.values[column]
-    drawn = np.isfinite(action) & (chance > 0.0) & (chance < 1.0) & free
-    expected, spread = chance[drawn].sum(), np.sqrt((chance[drawn] * (1.0 - chance[drawn])).sum())
-    if spread > 0.0 and abs(action[drawn].sum() - expected) > _SURE * spread:
-        message = (
-            f"action {column!r} is 1 in {percent(float(action[drawn].mean()))} of the rows, where probability {name!r} "
-            f"says {percent(float(chance[drawn].mean()))}"
-        )
-        advice = "That is no chance. Is it the probability of another action, or of not acting?"
-        yield Finding("warning", "probability", (name,), (), (), message, advice)
-
-
 CHECKS = (
     Check("cells that cannot be used", unusable),
     Check("too few users or rows", few),
     Check("users in another unit", other_units, lambda data: len(data.rows.groups) > 3, told=("pilot-range",)),
     Check("actions that never vary", actions, lambda data: data.schema.action is not None),
-    Check("wrong probabilities", probabilities, lambda data: data.schema.probability is not None),
 )

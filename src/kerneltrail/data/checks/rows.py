@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,6 +30,7 @@ class Rows:
         numbers: of each row, in the table, counted from 1.
         order: order values, or None where users have none, or of several kinds.
         table: where the rows come from, or None for users who were made otherwise.
+        idle: by column, which of them are empty in the table, and 0 here because nobody could act.
     """
 
     values: Mapping[str, Array]
@@ -37,6 +38,7 @@ class Rows:
     numbers: Index
     order: NDArray[np.generic] | None
     table: Table | None = None
+    idle: Mapping[str, NDArray[np.bool_]] = field(default_factory=dict)
 
     @classmethod
     def from_table(cls, schema: Schema, table: Table, *, drop_levels: Collection[str] = ()) -> Rows:
@@ -54,6 +56,7 @@ class Rows:
             wanted + 1,
             columns.order[wanted],
             table,
+            {name: gaps[wanted] for name, gaps in columns.idle.items()},
         )
 
     @classmethod
