@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from kerneltrail.data.checks import clock, pairs, people, pilot, probabilities, texts, values
+from kerneltrail.data.checks import clock, other_units, pairs, people, pilot, probabilities, texts, values
 from kerneltrail.data.checks.data_check import DataCheck
 from kerneltrail.data.checks.findings import SEVERITIES, Finding
 from kerneltrail.data.checks.inspection import Check, Inspection
@@ -23,7 +23,8 @@ from kerneltrail.data.user import User
 from kerneltrail.errors import DataError
 
 CHECKS: tuple[Check, ...] = (
-    *people.CHECKS, *probabilities.CHECKS, *texts.CHECKS, *values.CHECKS, *pairs.CHECKS, *clock.CHECKS,
+    *people.CHECKS, *other_units.CHECKS, *probabilities.CHECKS, *texts.CHECKS, *values.CHECKS, *pairs.CHECKS,
+    *clock.CHECKS,
 )  # fmt: skip
 """What is looked for in every table, in the order in which findings of one severity are told."""
 
