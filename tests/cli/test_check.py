@@ -2,6 +2,7 @@
 
 import csv
 import json
+from html import unescape
 from pathlib import Path
 
 import pytest
@@ -146,10 +147,35 @@ def test_select_says_briefly_what_is_odd_about_new_users(fitted, tmp_path):
     words = ("select", fitted / "m.trail")
     result = run(*words, far, "--out", tmp_path / "s.csv")
     assert result.exit_code == 0, result.output
-    assert "warning: covariate 'x' of all users lies between" in result.stdout
-    assert "kerneltrail check --model says more." in result.stdout
+    assert "warning: covariate 'x' of all users lies between" in result.stderr
+    assert "kerneltrail check --model says more." in result.stderr
     result = run(*words, fitted / "new.csv", "--out", tmp_path / "s.csv")
-    assert "warning" not in result.stdout
+    assert "warning" not in result.output
+
+
+def test_predict_and_report_say_what_select_says(fitted, tmp_path):
+    far = rewritten(fitted / "new.csv", tmp_path / "far.csv", lambda row: {**row, "x": float(row["x"]) * 1000.0})
+    page = tmp_path / "page.html"
+    commands = {
+        "select": (far, "--out", tmp_path / "s.csv"),
+        "predict": (far, "--rows", fitted / "new.csv", "--out", tmp_path / "p.csv"),
+        "report": ("--data", far, "--out", page),
+    }
+    said = {}
+    for name, words in commands.items():
+        result = run(name, fitted / "m.trail", *words)
+        assert result.exit_code == 0, result.output
+        said[name] = [line for line in result.stderr.splitlines() if "warning" in line or "says more" in line]
+        assert len(said[name]) == 2
+        assert "warning" not in result.stdout
+    assert said["select"] == said["predict"] == said["report"]
+    text = " ".join(unescape(page.read_text(encoding="utf-8")).split())
+    message = said["report"][0].removeprefix("warning: covariate")
+    assert message in text
+    assert text.index("Before you read on") < text.index(message) < text.index("<h2>One user at a time")
+    result = run("report", fitted / "m.trail", "--data", fitted / "pilot.csv", "--out", page)
+    assert "warning" not in result.output  # pilot users among them are worth a note, not a warning
+    assert "Before you read on" not in page.read_text(encoding="utf-8")
 
 
 def test_fit_says_the_warnings_briefly_before_the_wait(fitted, tmp_path, monkeypatch):

@@ -227,6 +227,20 @@ def test_a_huge_number_stops_nobody_else(fitted, tmp_path, column):
     assert all(name in (tmp_path / "page.html").read_text() for name in others)
 
 
+def test_times_written_otherwise_stop_nobody_else(fitted, tmp_path):
+    lines = (fitted / "new.csv").read_text().splitlines()
+    name, place = lines[8].split(",")[0], lines[0].split(",").index("order")
+    assert select(fitted, tmp_path).exit_code == 0
+    expected = [row for row in table(tmp_path / "s.csv") if row["user"] != name]
+    cells = [line.split(",") for line in lines]
+    cells = [[*row[:place], "day 1", *row[place + 1 :]] if row[0] == name else row for row in cells]
+    (tmp_path / "odd.csv").write_text("\n".join(",".join(row) for row in cells))
+    result = select(fitted, tmp_path, data=tmp_path / "odd.csv")
+    assert result.exit_code == 2
+    assert f"user {name!r} is left out: order column 'order' of odd.csv is 'day 1' in row" in result.stderr
+    assert table(tmp_path / "s.csv") == expected
+
+
 def test_a_user_s_name_is_no_formula(fitted, tmp_path):
     text = (fitted / "new.csv").read_text()
     name = text.splitlines()[1].split(",")[0]

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from kerneltrail.data import Cohort, Scaler, read_unlabelled
+from kerneltrail.data import Cohort, Scaler, check_table, read_unlabelled
 from kerneltrail.errors import DataError
 
 from .tables import ROWS, read, with_value
@@ -188,3 +188,41 @@ def test_a_header_of_many_columns_takes_no_time(tmp_path: Path) -> None:
     path.write_text("who,who\na,b\n")
     with pytest.raises(DataError, match="two columns named 'who'"):
         Cohort.from_table(path, covariates=["x"], **roles)
+
+
+TIMES = ["2024-03-04 08:00", "2024-03-02 08:00", "2024-03-04 09:00", "2024-03-02 09:00", "2024-03-04 10:00"]
+
+
+@pytest.mark.parametrize(
+    ("when", "problem"),
+    [
+        (
+            [*TIMES, "05/03/2024 10:00", "2024-03-05 08:00"],
+            "is '05/03/2024 10:00' in row 6, which is not written like '2024-03-04 08:00' in row 1",
+        ),
+        ([3, "soon", 1, 2, 2, 3, 4], "is 'soon' in row 2, which is not written like 3 in row 1"),
+        ([3, 1, 1, None, 2, 3, 4], "is missing in row 4"),
+        ([3, float("inf"), 1, 2, 2, 3, 4], "is inf in row 2, which is not written like 3 in row 1"),
+        ([*TIMES, "2024-03-05 08:00+01:00", "2024-03-05 08:00"], "is '2024-03-05 08:00+01:00' in row 6, which is not"),
+    ],
+)
+def test_a_time_that_cannot_be_read_leaves_out_its_user_alone(when: list[Any], problem: str) -> None:
+    rows, schema = {**ROWS, "when": when}, read().schema
+    with pytest.raises(DataError, match="order column 'when' of the table"):
+        Cohort.from_schema(schema, rows)
+    cohort = Cohort.from_schema(schema, rows, skip_refused=True)
+    anns = [i for i, name in enumerate(ROWS["who"]) if name == "ann"]
+    alone = Cohort.from_schema(schema, {name: [values[i] for i in anns] for name, values in rows.items()})
+    assert cohort.names == ("ann",)
+    assert [user.y.tolist() for user in cohort.raw] == [user.y.tolist() for user in alone.raw]
+    assert np.array_equal(cohort.raw[0].order, alone.raw[0].order)
+    assert cohort.report.left_out[0].startswith(f"user 'bob' is left out: order column 'when' of the table {problem}")
+    found = [finding for finding in check_table(schema, rows).findings if finding.severity == "error"]
+    assert [(finding.code, finding.users) for finding in found] == [("unusable", ("bob",))]
+
+
+def test_a_format_that_nobody_s_times_have_is_told_of_the_whole_table() -> None:
+    schema = read().schema
+    for when in (["05/03/2024"] * 7, [3, None, 1, 2, 2, 3, None], ["later", "soon"] * 3 + ["now"]):
+        with pytest.raises(DataError, match=r"^order column 'when' of the table"):
+            Cohort.from_schema(schema, {**ROWS, "when": when}, skip_refused=True)

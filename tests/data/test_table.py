@@ -97,7 +97,7 @@ def test_a_blank_line_in_a_table_of_one_column_is_no_row_but_a_quoted_blank_is(t
         ("a.csv", "x,y\n", "has columns x, y but no rows"),
         ("a.csv", "x,x\n1,2\n", "two columns named 'x'"),
         ("a.csv", "x,y\n1,2\n3\n", "line 3: 1 cells, but the header names 2"),
-        ("a.csv", 'x,y\n"1"2,3\n', "cannot be read as text in UTF-8, separated by ','"),
+        ("a.csv", 'x,y\n"1"2,3\n', "a.csv, line 2: cannot be read as text separated by ','"),
         ("a.parquet", "PAR1nonsense", "cannot be read as Parquet"),
         ("a.xlsx", "x", "must be a .csv, .tsv or .parquet file"),
     ],
@@ -108,9 +108,12 @@ def test_files_that_cannot_be_read(tmp_path: Path, name: str, content: str, mess
         read_table(tmp_path / name)
 
 
-def test_a_file_in_another_encoding(tmp_path: Path) -> None:
-    (tmp_path / "a.csv").write_bytes("é,x\n1,2\n".encode("latin-1"))
-    with pytest.raises(DataError, match="UTF-8"):
+@pytest.mark.parametrize("encoding", ["latin-1", "utf-16"])
+def test_a_file_in_another_encoding(tmp_path: Path, encoding: str) -> None:
+    (tmp_path / "a.csv").write_bytes("name,x\nann,1\nPär,2\n".encode(encoding))
+    line = 3 if encoding == "latin-1" else 1
+    wanted = f"a.csv, line {line}: letters are not in UTF-8; save it as UTF-8 (a spreadsheet offers 'CSV UTF-8')"
+    with pytest.raises(DataError, match=f"^{re.escape(wanted)}$"):
         read_table(tmp_path / "a.csv")
 
 
@@ -193,6 +196,39 @@ def test_decimal_commas_in_a_file_with_semicolons_are_recognised(tmp_path: Path)
     (tmp_path / "pilot.csv").write_text("user,hour\nanna,36\n")
     with pytest.raises(DataError, match="its header is one name with ',' in it"):
         read_table(tmp_path / "pilot.csv", delimiter=";").column("user")
+
+
+HEADER = "name;when;temp\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (f'{HEADER}"Tess ""T""";1;3.5\n', "line 2: cannot be read .*one name with ';' in it: .*--delimiter ';' [(]"),
+        (f'{HEADER}"Tess ""T""";1;3,5\n', "one name with ';' in it: .* --delimiter ';' --decimal , [(]"),
+        (f"{HEADER}Smith, Ann;1;3.5\n", "one name with ';' in it: .* --delimiter ';' [(]"),
+        (f"{HEADER}Smith, Ann;1;3\n", "one name with ';' in it: .* --delimiter ';' [(]"),
+        (f"{HEADER}Smith, Ann;1;1,024\nBo;1;3.5\n", "one name with ';' in it: .* --delimiter ';' [(]"),
+        (f"{HEADER}Smith, Ann;1;3,5\n", "one name with ';' in it: .* --delimiter ';' --decimal , [(]"),
+        ("name;when;temp, °C\nAnn;1;3.5;x\n", "header seems to be separated by ';': .* --delimiter ';' [(]"),
+        ("name|when|temp\nSmith, Ann|1|3.5\n", "one name with '[|]' in it: .* --delimiter '[|]' [(]"),
+        ("name\twhen\ttemp\nAnn\t1\t3,5\n", "in it: .* --delimiter tab --decimal , [(]"),
+    ],
+)
+def test_the_header_tells_what_separates_columns_and_cells_how_decimals_are_written(
+    tmp_path: Path, text: str, said: str
+) -> None:
+    (tmp_path / "a.csv").write_text(text, encoding="utf-8")
+    with pytest.raises(DataError, match=said):
+        read_table(tmp_path / "a.csv")
+
+
+def test_a_comma_in_the_header_and_in_every_row_hides_no_semicolons(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("name;temp, °C\nann;3,5\n", encoding="utf-8")
+    with pytest.raises(
+        DataError, match=r"no column 'name'; its header seems to be separated by ';': read .*--delimiter ';'"
+    ):
+        read_table(tmp_path / "a.csv").column("name")
 
 
 @pytest.mark.parametrize("delimiter", ["", ";;", "a", ".", '"', "\n", 3])

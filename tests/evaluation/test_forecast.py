@@ -328,3 +328,18 @@ def test_frames_of_any_kind_come_back_as_their_kind(library):
     if library == "pandas":
         assert list(frame.index) == ["r0", "r1", "r2", "r3"]
         assert given.join(frame["mean"])["mean"].notna().tolist() == [True, True, True, True, False]
+
+
+def test_another_unit_is_told_of_rows_so_far_and_else_of_rows_to_predict():
+    model, hot = small_model(), {"hour": [40.0 + i for i in range(60)]}
+    past = Cohort.from_users([rows("ann", seed=10)], target="mood").to_rows()
+    both = forecast(model, {**past, "hour": hot["hour"][:12]}, {**future("ann"), "hour": hot["hour"][:5]})
+    (found,) = both.odd  # once, though it holds of both tables
+    assert (found.code, found.columns, found.users) == ("pilot-range", ("hour",), ("ann",))
+    assert found.message.startswith("covariate 'hour' of user 'ann' lies between 40 and 51")
+    (found,) = forecast(model, None, {**future("ann", "bob"), "hour": hot["hour"][:10]}).odd
+    assert found.message.startswith("in the table, covariate 'hour' of all users lies between 40 and 49")
+    assert found.rows == tuple(range(1, 11))
+    # A row or two of somebody say nothing of a unit: such values are counted as outside of the range, and no more.
+    assert forecast(model, None, {**future("ann", n=4), "hour": hot["hour"][:4]}).odd == ()
+    assert forecast(model, past, future("ann")).odd == ()

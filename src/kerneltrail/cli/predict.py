@@ -44,7 +44,7 @@ def predict(
     model it also says what is expected without and with the action, what acting adds, and how probably that is above 0.
     A user whose rows cannot be used is named and left out, and the command then ends with exit code 2.
     """
-    from kerneltrail.cli.terminal import say
+    from kerneltrail.cli.terminal import say, warn
     from kerneltrail.errors import DataError
     from kerneltrail.evaluation import forecast
     from kerneltrail.evaluation.tables import csv_text
@@ -75,6 +75,7 @@ def predict(
     write(out, csv_text(list(columns), (dict(zip(columns, line, strict=True)) for line in lines)))
     for name, report in predicted.reports.items():
         say([f"{name}: {report}"])
+    warn(predicted.odd)
     say([*predicted.notes, f"{len(predicted)} rows predicted: {out}"])
     if predicted.left_out:
         raise DataError("\n".join(predicted.left_out))

@@ -38,13 +38,14 @@ def report(
 
     The page is one file that fetches nothing; it can be sent by mail and printed.
     """
-    from kerneltrail.cli.terminal import say
+    from kerneltrail.cli.terminal import say, warn
     from kerneltrail.errors import DataError
     from kerneltrail.progress import Progress, show_progress
 
     following = () if data is None else ("following users",)
     with show_progress(f"reading {source.name}", *following, "drawing the page") as display:
         from kerneltrail.data import Cohort
+        from kerneltrail.data.checks import against_pilot
         from kerneltrail.store.atomic import check_writable, write
 
         model, results = _model_and_results(source)
@@ -67,6 +68,7 @@ def report(
         if model is None and comparison is None:
             raise DataError(nothing)
         followed: Any = ()
+        odd = () if cohort is None or model is None else against_pilot(cohort, model.pilot)
         left_out = [] if cohort is None else cohort.report.left_out
         if cohort is not None and model is not None:
             # Numbers out of range are told by who is left out and why, not by NumPy's warnings.
@@ -75,13 +77,14 @@ def report(
                     model, cohort.raw, detailed=users, progress=display.show, leave_out=left_out.append
                 )
         display.show(Progress("drawing the page"))
-        written = write(out, trail_page(title, model, followed, comparison, left_out=left_out))
+        written = write(out, trail_page(title, model, followed, comparison, left_out=left_out, odd=odd))
     lines = [f"Open {written}"]
     if cohort is not None:
         lines.insert(0, str(cohort.report))
         if len(cohort) > users:
             lines.insert(1, f"{users} of {len(cohort)} users are shown one by one; --users shows more")
     say(lines)
+    warn(odd)
     if left_out:
         raise DataError("\n".join(left_out))
 

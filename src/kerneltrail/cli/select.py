@@ -39,7 +39,7 @@ def select(
     back to the prior, with its uncertainty. A user whose rows cannot be followed is named and left out of the tables,
     and the others go on; the command then ends with exit code 2.
     """
-    from kerneltrail.cli.terminal import say
+    from kerneltrail.cli.terminal import say, warn
     from kerneltrail.errors import DataError
     from kerneltrail.progress import show_progress
 
@@ -47,7 +47,7 @@ def select(
         raise DataError(f"--out and --predictions both name {out}; they need a file each")
     with show_progress(f"reading {data.name}", FOLLOWING) as display:
         from kerneltrail.data import Cohort
-        from kerneltrail.data.checks import against_pilot, brief
+        from kerneltrail.data.checks import against_pilot
         from kerneltrail.data.intake_report import row_count
         from kerneltrail.data.table import read_table
         from kerneltrail.store.atomic import check_writable, write
@@ -91,8 +91,8 @@ def select(
     if predictions is not None:
         write(predictions, csv_text(tables.predicted_names, tables.predicted))
     write(out, csv_text(tables.step_names, tables.steps))
-    odd = brief(against_pilot(cohort, loaded.pilot), "kerneltrail check --model says more.")
-    say([str(cohort.report), *odd])
+    say([str(cohort.report)])
+    warn(against_pilot(cohort, loaded.pilot))
     if unlabelled := cohort.report.missing(schema.target):
         what = f"{row_count(unlabelled)} without {schema.target}: neither learnt from nor predicted"
         say([f"{what}; `kerneltrail predict` predicts such rows"])

@@ -1,13 +1,15 @@
-"""What the commands print as their results, on standard output; progress goes to standard error (`progress`)."""
+"""What the commands print: results on standard output, warnings on standard error, as progress is (`progress`)."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from rich.console import Console
+
+    from kerneltrail.data import Finding
 
 NO_EDGE = 1000
 """Characters of a line where nobody knows how wide it may be: in a file or a pipe, a table must lose no number."""
@@ -26,6 +28,17 @@ def say(lines: Iterable[str] = ("",), *, style: str | None = None) -> None:
     console = results()
     for line in lines:
         console.print(line, style=style, markup=False, highlight=False, soft_wrap=True)
+
+
+def warn(findings: Sequence[Finding], more: str = "kerneltrail check --model says more.") -> None:
+    """Print what is odd about a table beside the pilot users on standard error, briefly; nothing if all is fine."""
+    from rich.console import Console
+
+    from kerneltrail.data.checks import brief
+
+    console = Console(stderr=True)
+    for line in brief(findings, more):
+        console.print(line, markup=False, highlight=False, soft_wrap=True)
 
 
 def title(text: str) -> None:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, date, datetime
 from typing import Any
 
@@ -11,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kerneltrail.data.arrays import LARGEST
+from kerneltrail.data.marks import COMMA, DECIMALS
 from kerneltrail.data.table import Table
 from kerneltrail.data.times import EPOCHS, read_time, suggestion
 from kerneltrail.errors import DataError
@@ -23,11 +26,9 @@ Refusal = Callable[[int, str], None]
 _WHOLE = re.compile(r"(-?\d+)\.0+")
 _TRUTH = {"true": 1.0, "false": 0.0}
 _DIGITS = re.compile(r"[+-]?\d+")
-_DECIMALS = re.compile(r"[+-]?\d+\.\d+")
-_COMMA = re.compile(r"[+-]?\d*,\d+([eE][+-]?\d+)?")
 _POINT = re.compile(r"[+-]?[\d.]*\.\d+(,\d+)?([eE][+-]?\d+)?")
 _THOUSANDS = re.compile(r"[+-]?[1-9]\d{0,2}(,\d{3})+(\.\d+)?")
-"""Ways to write numbers: whole, with a decimal comma or a point, with commas between thousands."""
+"""Ways to write numbers: whole, with points, with commas between thousands."""
 
 
 def text_of(value: Any) -> str:
@@ -105,7 +106,7 @@ def _odd_mark(text: str, decimal: str) -> str:
         return "with decimal commas a number has no point" if _POINT.fullmatch(text) else ""
     if _THOUSANDS.fullmatch(text):
         return "write it without separators of thousands"
-    return "it has a decimal comma, unlike other rows" if _COMMA.fullmatch(text) else ""
+    return "it has a decimal comma, unlike other rows" if COMMA.fullmatch(text) else ""
 
 
 def decimal_commas(table: Table, name: str) -> str:
@@ -118,7 +119,7 @@ def decimal_commas(table: Table, name: str) -> str:
         if value is None:
             continue
         text = value.strip() if isinstance(value, str) else ""
-        if _COMMA.fullmatch(text) or _THOUSANDS.fullmatch(text):
+        if COMMA.fullmatch(text) or _THOUSANDS.fullmatch(text):
             first = row if first is None else first
             surely = surely or not _THOUSANDS.fullmatch(text)
         elif not _DIGITS.fullmatch(text):
@@ -139,7 +140,7 @@ def decimal_commas(table: Table, name: str) -> str:
 
 
 def _has_points(table: Table, name: str) -> bool:
-    return any(isinstance(value, str) and _DECIMALS.fullmatch(value.strip()) for value in table.column(name)[:200])
+    return any(isinstance(value, str) and DECIMALS.fullmatch(value.strip()) for value in table.column(name)[:200])
 
 
 def number_or_none(table: Table, value: Any) -> float | None:
@@ -232,6 +233,37 @@ def order_values(table: Table, name: str, written: str | None = None) -> NDArray
                 raise DataError(f"order column {name!r} of {table.source} is {column[row]} in {table.place(row)}")
             return column
     return _times(table, name, values, written)
+
+
+def usual_order(table: Table, name: str, written: str | None, refuse: Refusal) -> NDArray[Any] | None:
+    """The order column as `order_values` reads it, of the cells that are read alike in most rows: numbers or times.
+
+    All others are refused, and have the order of another row in their place. None where no cell can be read.
+    """
+    values = table.column(name)
+    kinds = [_order_kinds(table, value, written) for value in values]
+    counts = Counter(kind for each in kinds for kind in each)
+    if not counts:
+        return None
+    usual = counts.most_common(1)[0][0]
+    first = next(row for row, each in enumerate(kinds) if usual in each)
+    read = list(values)
+    for row, each in enumerate(kinds):
+        if usual not in each:
+            what = "missing" if values[row] is None else _shown(values[row])
+            unlike = f", which is not written like {_shown(values[first])} in {table.place(first)}"
+            problem = f"order column {name!r} of {table.source} is {what} in {table.place(row)}"
+            refuse(row, problem if values[row] is None else problem + unlike)
+            read[row] = values[first]
+    return order_values(replace(table, columns={name: read}), name, written)
+
+
+def _order_kinds(table: Table, value: Any, written: str | None) -> tuple[str, ...]:
+    """As what a cell of the order column can be read: a number, a time with a zone or one without."""
+    number = number_or_none(table, value) if written is None and value is not None else None
+    time = read_time(value, written)
+    kinds = () if number is None or not np.isfinite(number) else ("number",)
+    return kinds if time is None else (*kinds, "time" if time.tzinfo is None else "time in a zone")
 
 
 def _whole(value: Any) -> int:

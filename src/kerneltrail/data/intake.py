@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kerneltrail.data.assignment import Mask, certain, impossible, never_drawn
-from kerneltrail.data.columns import coded, flags, labels, numbers, order_values, shares, text_of
+from kerneltrail.data.columns import coded, flags, labels, numbers, order_values, shares, text_of, usual_order
 from kerneltrail.data.frozen_dict import FrozenDict
 from kerneltrail.data.intake_report import IntakeReport, UnknownLevel, row_count
 from kerneltrail.data.schema import Schema
@@ -59,12 +59,14 @@ class TableColumns:
         order: order values.
         by_user: every user's rows in time order, counted from 0.
         wanted: rows of users who can be read, at which they were available if only those are asked for.
+        idle: by column, rows with nothing in the table, taken as 0 because nobody could act.
     """
 
     values: Mapping[str, Array]
     order: NDArray[Any]
     by_user: Mapping[str, NDArray[np.int64]]
     wanted: Mask
+    idle: Mapping[str, Mask]
 
 
 def dropping_levels(schema: Schema) -> frozenset[str]:
@@ -77,7 +79,7 @@ def read_columns(schema: Schema, rows: Any, *, drop_levels: Collection[str] = ()
     lenient = replace(schema, missing=dict.fromkeys(schema.values, "drop"))
     intake = _Intake(lenient, _table(schema, rows), schema.values, skip_refused=True, drop_levels=drop_levels)
     by_user = {name: every for name, _, every in intake.by_user()}
-    return TableColumns(intake.values, intake.order, by_user, intake.wanted)
+    return TableColumns(intake.values, intake.order, by_user, intake.wanted, intake.idle)
 
 
 def read_users(
@@ -150,8 +152,8 @@ class _Intake:
         for name in (schema.user, schema.order, *wanted):
             table.column(name, taken)
         self.names = labels(table, schema.user, "user column")
-        self.order = order_values(table, schema.order, schema.time_format)
         self.refused: dict[str, str] = {}
+        self.order = self._order()
         self.drop_levels, self.strange = drop_levels, dict[str, list[int]]()
         covariates = set(schema.covariates)
         self.values = {name: self._column(name, name in covariates) for name in wanted}
@@ -160,7 +162,7 @@ class _Intake:
         self.unavailable: dict[str, int] = {}
         self.dropped: dict[str, dict[str, int]] = {}
         self.filled: dict[str, dict[str, int]] = {}
-        self.idle: dict[str, dict[str, int]] = {}
+        self.idle: dict[str, Mask] = {}
         # Unavailable rows go first: what is missing in a row that is not wanted is nobody's error.
         if schema.available_only and schema.availability in self.values:
             away = (self.values[schema.availability] == 0.0) & self.kept
@@ -173,6 +175,19 @@ class _Intake:
             if name not in optional:
                 self._settle(name, np.isnan(self.values[name]) & self.wanted)
         self._leave_out()
+
+    def _order(self) -> NDArray[Any]:
+        """What orders the rows; who has a cell that is unlike those of others is refused, unless nobody were left."""
+        table, schema = self.table, self.schema
+        try:
+            return order_values(table, schema.order, schema.time_format)
+        except DataError:
+            if not self.skip_refused:
+                raise
+            order = usual_order(table, schema.order, schema.time_format, self._refuse)
+            if order is None or len(self.refused) == len(set(self.names)):
+                raise
+            return order
 
     def _drop_unknown(self) -> tuple[UnknownLevel, ...]:
         """Leave out rows with a level that nobody declared, by column and level."""
@@ -200,7 +215,7 @@ class _Intake:
             if name is not None and name in self.values and name not in schema.covariates:
                 gaps = never_drawn(self.values[name], available) & self.kept
                 if gaps.any():
-                    self.idle[name] = self._count(gaps)
+                    self.idle[name] = gaps
                     self.values[name][gaps] = 0.0
 
     def _column(self, name: str, covariate: bool) -> Array:
@@ -353,7 +368,7 @@ class _Intake:
             rows_kept=kept,
             dropped=self.dropped,
             filled=self.filled,
-            idle=self.idle,
+            idle={name: self._count(gaps) for name, gaps in self.idle.items()},
             unavailable=self.unavailable,
             refused=self.refused,
             unknown=self.unknown,

@@ -16,6 +16,7 @@ from typing import Any
 import lazy_loader
 import numpy as np
 
+from kerneltrail.data.marks import advice, mark_between, not_utf8, with_delimiter
 from kerneltrail.errors import DataError
 from kerneltrail.names import nearest, shortened
 
@@ -68,9 +69,9 @@ class Table:
             raise DataError(f"{self.source} has no column {name!r}; {self._hint(name, taken)}") from None
 
     def _hint(self, name: str, taken: Collection[str]) -> str:
-        other = _other_delimiter(self.names)
+        other = mark_between(self.names, name)
         if other is not None:
-            return _with_delimiter(other)
+            return with_delimiter(len(self.names), other)
         free = [each for each in self.names if each not in taken]
         if len(free) == len(self.names):
             return nearest(name, free)
@@ -186,36 +187,30 @@ def _read_csv(path: Path, delimiter: str) -> Table:
                     wrong = (
                         f"{path.name}, line {reader.line_num}: {len(cells)} cells, but the header names {len(header)}"
                     )
-                    raise DataError(f"{wrong}{_cell_hint(header, cells, delimiter)}")
+                    raise DataError(f"{wrong}{_cell_hint(path, delimiter, len(cells), len(header))}")
                 lines.append(reader.line_num)
                 for values, cell in zip(columns, cells, strict=True):
                     text = cell.strip()
                     values.append(None if text.lower() in MISSING else text)
-    except (csv.Error, UnicodeDecodeError, OSError) as problem:
-        raise DataError(f"{path.name} cannot be read as text in UTF-8, separated by {delimiter!r}: {problem}") from None
+    except UnicodeDecodeError:
+        raise DataError(not_utf8(path)) from None
+    except csv.Error as problem:
+        wrong = f"{path.name}, line {reader.line_num}: cannot be read as text separated by {delimiter!r}, {problem}"
+        other = advice(path, delimiter)
+        raise DataError(f"{wrong}; {other}" if other else wrong) from None
+    except OSError as problem:
+        raise DataError(f"{path.name} cannot be read as text: {problem}") from None
     if not header:
         raise DataError(f"{path.name} is empty")
     _once(header, path.name)
     return Table(dict(zip(header, columns, strict=True)), path.name, lines)
 
 
-def _other_delimiter(header: Sequence[str]) -> str | None:
-    """What seems to separate the columns of a file whose header is a single name."""
-    return next((mark for mark in (";", "\t", "|", ",") if mark in header[0]), None) if len(header) == 1 else None
-
-
-def _with_delimiter(mark: str, more: str = "") -> str:
-    word = "tab" if mark == "\t" else f"'{mark}'"
-    how = f"read the table with --delimiter {word}{more} (delimiter= in Python)"
-    return f"its header is one name with {mark!r} in it: {how}"
-
-
-def _cell_hint(header: Sequence[str], cells: Sequence[str], delimiter: str) -> str:
-    """What may be the matter with a line of too many cells."""
-    other = _other_delimiter(header)
-    if other is not None:  # 36,6 is two cells where columns are taken to be separated by commas
-        return f"; {_with_delimiter(other, ' --decimal ,' if delimiter == ',' else '')}"
-    if delimiter == "," and len(cells) > len(header):
+def _cell_hint(path: Path, delimiter: str, cells: int, names: int) -> str:
+    """What may be the matter with a line of another number of cells than the header has."""
+    if other := advice(path, delimiter):
+        return f"; {other}"
+    if delimiter == "," and cells > names:
         return (
             "; numbers with decimal commas have to stand in quotes, or the columns have to be separated by semicolons"
         )

@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kerneltrail.data import Batching, Cohort, IntakeReport, Schema, UnlabelledRows, User, read_unlabelled
+from kerneltrail.data import Batching, Cohort, Finding, IntakeReport, Schema, UnlabelledRows, User, read_unlabelled
 from kerneltrail.data.assignment import Assignment
+from kerneltrail.data.checks import against_pilot, rows_against_pilot
 from kerneltrail.data.columns import text_of
 from kerneltrail.data.frames import frame_like
 from kerneltrail.data.intake_report import counted, listed, row_count
@@ -55,6 +56,7 @@ class Forecast:
         reports: what happened to the rows of each table, by the table's name.
         notes: what else is worth knowing, a sentence each.
         left_out: users who were left out, a sentence each.
+        odd: what is odd about the tables beside the pilot users, such as a column in another unit.
         given: the caller's frame, if it was one.
     """
 
@@ -66,6 +68,7 @@ class Forecast:
     reports: Mapping[str, IntakeReport]
     notes: tuple[str, ...] = ()
     left_out: tuple[str, ...] = ()
+    odd: tuple[Finding, ...] = ()
     given: Any = field(default=None, compare=False, repr=False)
 
     def __len__(self) -> int:
@@ -134,10 +137,12 @@ def forecast(
     past: dict[str, User] | None = None
     strangers = False
     unusable: dict[str, str] = {}
+    odd: tuple[Finding, ...] = ()
     if history is not None:
         before = read_table(history, delimiter=schema.delimiter, decimal=schema.decimal)
         cohort = Cohort.from_schema(schema, before, batching=batching, skip_refused=skip_refused)
         past = {user.name: user for user in cohort.raw}
+        odd = against_pilot(cohort, model.pilot)
         strangers = not saved and _names(schema, table).isdisjoint(_names(schema, before))
         unusable = {name: cohort.report.why(name) for name in cohort.report.refused}
         label = before.source if before.source != table.source else f"{before.source} (so far)"
@@ -168,7 +173,10 @@ def forecast(
     if strangers:
         notes.append(f"suspicious, nobody in {table.source} has rows so far: are users named alike in both tables?")
     notes += _notes(model, past, predicted)
-    return _gathered(keys, predicted, reports, notes, refused, future)
+    told = {name for finding in odd for name in finding.columns}
+    ahead = rows_against_pilot(schema, rows, model.pilot, table.source)
+    odd += tuple(finding for finding in ahead if told.isdisjoint(finding.columns))
+    return _gathered(keys, predicted, reports, notes, refused, odd, future)
 
 
 @dataclass(frozen=True)
@@ -276,6 +284,7 @@ def _gathered(
     reports: Mapping[str, IntakeReport],
     notes: Sequence[str],
     refused: Sequence[str],
+    odd: tuple[Finding, ...],
     future: Any,
 ) -> Forecast:
     """All users' predictions in the table's order."""
@@ -293,6 +302,7 @@ def _gathered(
         reports,
         tuple(notes),
         tuple(refused),
+        odd,
         None if isinstance(future, str | os.PathLike | Table) else future,
     )
 

@@ -3,42 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from importlib.metadata import version
-from typing import ClassVar
 
-from kerneltrail.data import DataCheck, Finding
+from kerneltrail.data import DataCheck
 from kerneltrail.data.checks import ColumnSummary
-from kerneltrail.data.checks.page import cells, level_shares, opening, sentence
+from kerneltrail.data.checks.page import cells, level_shares, opening
 from kerneltrail.kernels.phrases import number
 from kerneltrail.report import figures
+from kerneltrail.report.findings import HEADINGS, Findings
 from kerneltrail.report.page import Block, Paragraph, Picture, Section, Table, page
 
-HEADINGS = {"error": "What cannot be used", "warning": "What is probably a mistake", "note": "What is worth knowing"}
 PER_PICTURE = 12
 """Histograms in one picture: taller ones break badly on paper."""
 _LONG = 26
 """Letters of a column's name above its histogram."""
-
-
-@dataclass(frozen=True)
-class Findings(Block):
-    """Findings of one severity: what was seen, and below it what to do."""
-
-    template: ClassVar[str] = "findings.html.jinja"
-    severity: str
-    findings: Sequence[Finding]
-
-    @property
-    def heading(self) -> str:
-        """What they have in common."""
-        return HEADINGS[self.severity]
-
-    @staticmethod
-    def sentence(finding: Finding) -> str:
-        """What was seen, as a sentence that begins like one."""
-        text = sentence(finding.message)
-        return text[:1].upper() + text[1:]
 
 
 def data_page(check: DataCheck, title: str | None = None) -> str:

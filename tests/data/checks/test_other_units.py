@@ -5,7 +5,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from kerneltrail.data.checks.people import _of_another_size, _sizes
+from kerneltrail.data.checks.other_units import _beyond, _Bulk, _elsewhere, _fitting, _of_another_size, _sizes
+from kerneltrail.kernels import Array
 
 from .study import ROWS, USERS, look, one, study
 from .test_mistakes import only
@@ -109,3 +110,94 @@ def test_users_who_differ_much_are_not_in_another_unit() -> None:
     rng = np.random.default_rng(0)
     steps = [float(np.exp(5.0 + 0.8 * (i // ROWS) + rng.standard_normal())) for i in range(480)]
     assert not [found for found in look({**CLEAN, "temp": steps}).findings if found.code == "other-unit"]
+
+
+def mixed(usual: Array, convert: Any) -> dict[str, list[Any]]:
+    """The clean table with these temperatures, the first user's converted."""
+    return {**CLEAN, "temp": [float(convert(v)) if i < ROWS else float(v) for i, v in enumerate(usual)]}
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("one_in", ["°F", "°C"])
+def test_a_thermometer_in_another_unit_is_found_though_the_ranges_nearly_touch(one_in: str, seed: int) -> None:
+    celsius = np.random.default_rng(seed).normal(14.0, 5.0, USERS * ROWS)
+    assert look(mixed(celsius, lambda x: x)).findings == ()
+    usual, convert = (
+        (celsius, lambda x: 1.8 * x + 32.0) if one_in == "°F" else (1.8 * celsius + 32.0, lambda x: (x - 32.0) / 1.8)
+    )
+    check = look(mixed(usual, convert))
+    found = only(check, "other-unit", "warning")
+    assert (found.columns, found.users) == (("temp",), ("user-1",))
+    other = "°C" if one_in == "°F" else "°F"
+    assert f"They would fit if these were {one_in} and the others' were {other}" in found.advice
+    assert "users in another unit" not in check.fine
+
+
+@pytest.mark.parametrize("users", [5, 8])
+def test_the_message_has_both_bulks(users: int) -> None:
+    rows = {
+        name: values[: users * ROWS]
+        for name, values in mixed(np.array(CLEAN["temp"]) + 15.0, lambda x: 1.8 * x + 32).items()
+    }
+    found = one(look(rows), "other-unit")
+    low, middle, high = np.quantile(rows["temp"][:ROWS], (0.1, 0.5, 0.9))
+    assert (
+        f"covariate 'temp' of user 'user-1' lies mostly between {low:.3g} and {high:.3g} (median {middle:.3g})"
+        in found.message
+    )
+    others = [np.quantile(rows["temp"][i * ROWS : (i + 1) * ROWS], (0.1, 0.5, 0.9)) for i in range(1, users)]
+    bottom, top = min(each[0] for each in others), max(each[2] for each in others)
+    assert f"that of all others between {bottom:.3g} and {top:.3g} (medians " in found.message
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize(
+    ("times", "said"),
+    [
+        (10.0, "ten times as large, as on a scale to 100 in place of 10"),
+        (0.1, "a tenth as large, as on a scale to 1 in place of 10"),
+    ],
+)
+def test_a_rating_on_another_scale_is_found(times: float, said: str, seed: int) -> None:
+    ratings = np.clip(np.round(np.random.default_rng(seed).normal(6.0, 1.3, USERS * ROWS)), 2.0, 10.0)
+    assert look(mixed(ratings, lambda x: x)).findings == ()
+    found = only(look(mixed(ratings, lambda x: times * x)), "other-unit", "warning")
+    assert found.users == ("user-1",)
+    assert f"They would fit if these were {said}" in found.advice
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_people_who_differ_are_in_no_other_unit(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    person = np.repeat(np.arange(USERS), ROWS)
+    noise = rng.standard_normal(USERS * ROWS)
+    weights = np.array([138.0, 61.0, 74.0, 83.0, 58.0, 92.0, 70.0, 66.0])[person] + 0.4 * noise
+    hearts = np.array([128.0, 62.0, 71.0, 80.0, 66.0, 74.0, 58.0, 69.0])[person] + 4.0 * noise
+    homes = np.array([9.0, 21.0, 20.0, 22.5, 19.0, 21.5, 23.0, 20.5])[person] + 0.7 * noise
+    grumpy = np.clip(np.round(np.where(person == 0, 6.6, 4.0) + 0.6 * noise), 1.0, 7.0)
+    for column in (weights, hearts, homes, grumpy):
+        rows = {**CLEAN, "temp": column.tolist()}
+        assert look(rows).findings == ()
+        few = {name: values[: 4 * ROWS] for name, values in rows.items()}
+        assert [found.code for found in look(few).findings] == ["few-users"]
+
+
+@pytest.mark.parametrize("users", [4, 7, 15])
+@pytest.mark.parametrize("logarithms", [False, True])
+@pytest.mark.parametrize("within", [0.02, 0.4])
+def test_people_who_differ_by_chance_are_seldom_far_out(users: int, logarithms: bool, within: float) -> None:
+    """In 0.2 % of columns at most, of six rows a user: 4 of 2000, and 10 with three standard errors.
+
+    By the difference of ranges alone it was 46 % among 4 users who hardly vary, and 9 % among 7.
+    """
+    rng = np.random.default_rng(users)
+    suspected = 0
+    for _ in range(2000):
+        drawn = rng.standard_normal((users, 1)) + within * rng.standard_normal((users, 6))
+        groups = {str(i): values for i, values in enumerate(np.exp(drawn) if logarithms else drawn)}
+        bulks = {user: _Bulk.of(values) for user, values in groups.items()}
+        ranges = {user: (float(values.min()), float(values.max())) for user, values in groups.items()}
+        suspected += any(
+            _beyond(user, ranges, bulks) or (_elsewhere(user, bulks) and _fitting(user, groups)) for user in groups
+        )
+    assert suspected <= 10

@@ -8,7 +8,7 @@ import pytest
 
 from kerneltrail.data import Cohort, PilotSummary, check_table
 from kerneltrail.data.checks import against_pilot, quantiles_of_columns
-from kerneltrail.data.checks.pilot import CONVERSIONS
+from kerneltrail.data.checks.conversions import CONVERSIONS
 from kerneltrail.kernels import Array
 
 from .study import ROLES, one, put, study

@@ -1,4 +1,4 @@
-from .check import against_pilot, check, check_table
+from .check import against_pilot, check, check_table, rows_against_pilot
 from .data_check import DataCheck
 from .findings import ColumnSummary, Finding, Histogram, TimeSummary
 from .page import brief
@@ -16,4 +16,5 @@ __all__ = [
     "check",
     "check_table",
     "quantiles_of_columns",
+    "rows_against_pilot",
 ]

@@ -8,14 +8,14 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from kerneltrail.data.checks import clock, pairs, people, pilot, texts, values
+from kerneltrail.data.checks import clock, other_units, pairs, people, pilot, probabilities, texts, values
 from kerneltrail.data.checks.data_check import DataCheck
 from kerneltrail.data.checks.findings import SEVERITIES, Finding
 from kerneltrail.data.checks.inspection import Check, Inspection
 from kerneltrail.data.checks.pilot_summary import PilotSummary
 from kerneltrail.data.checks.rows import Rows
 from kerneltrail.data.checks.summaries import summaries
-from kerneltrail.data.intake import dropping_levels, read_users
+from kerneltrail.data.intake import UnlabelledRows, dropping_levels, read_users
 from kerneltrail.data.intake_report import IntakeReport
 from kerneltrail.data.schema import Schema
 from kerneltrail.data.table import read_table
@@ -23,7 +23,8 @@ from kerneltrail.data.user import User
 from kerneltrail.errors import DataError
 
 CHECKS: tuple[Check, ...] = (
-    *people.CHECKS, *texts.CHECKS, *values.CHECKS, *pairs.CHECKS, *clock.CHECKS,
+    *people.CHECKS, *other_units.CHECKS, *probabilities.CHECKS, *texts.CHECKS, *values.CHECKS, *pairs.CHECKS,
+    *clock.CHECKS,
 )  # fmt: skip
 """What is looked for in every table, in the order in which findings of one severity are told."""
 
@@ -93,6 +94,22 @@ def against_pilot(cohort: _Cohort, known: PilotSummary) -> tuple[Finding, ...]:
     rows = Rows.from_users(cohort.schema, cohort.raw)
     data = Inspection(cohort.schema, cohort.raw, cohort.report, rows, known)
     return tuple(finding for step in pilot.CHECKS for finding in step.run(data))
+
+
+_SAY_SOMETHING = 5
+"""Rows to predict of a user who has fewer are not compared: one hot day is no other unit."""
+
+
+def rows_against_pilot(
+    schema: Schema, rows: Sequence[UnlabelledRows], known: PilotSummary, source: str
+) -> tuple[Finding, ...]:
+    """Columns of a table of rows to predict, `source`, that lie elsewhere than those of the pilot users."""
+    compared = [each for each in rows if len(each.rows) >= _SAY_SOMETHING]
+    if not compared:
+        return ()
+    data = Inspection(schema, (), IntakeReport(), Rows.from_unlabelled(schema, compared), known)
+    found = pilot.ranges(data)
+    return tuple(replace(finding, message=f"in {source}, {finding.message}") for finding in found)
 
 
 def _checked(data: Inspection, source: str) -> DataCheck:

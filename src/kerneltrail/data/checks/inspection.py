@@ -109,6 +109,12 @@ class Inspection:
                 lacking |= np.isnan(self.rows.values[name])
         return ~lacking
 
+    @property
+    def available(self) -> NDArray[np.bool_]:
+        """Rows at which somebody could act."""
+        column = self.schema.availability
+        return np.ones(self.rows.count, np.bool_) if column is None else self.rows.values[column] != 0.0
+
     @cached_property
     def times(self) -> tuple[NDArray[np.generic], str] | None:
         """Times of the rows, and what the order column holds; None where it does not tell the time."""

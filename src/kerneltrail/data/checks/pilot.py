@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import numpy as np
 
+from kerneltrail.data.checks.conversions import MARGIN, fitting
 from kerneltrail.data.checks.findings import Finding
 from kerneltrail.data.checks.inspection import Check, Inspection
 from kerneltrail.data.checks.rows import who
@@ -13,26 +14,8 @@ from kerneltrail.data.checks.values import percent
 from kerneltrail.kernels import Array
 from kerneltrail.kernels.phrases import listing, number
 
-_MARGIN = 0.1
-"""How far outside the pilot users' range, in parts of it, a value still counts as within."""
 _MOST = 0.5
 """A user with a larger share of values outside is told."""
-
-CONVERSIONS: tuple[tuple[str, Callable[[Array], Array]], ...] = (
-    ("these were °F and the pilot users' were °C", lambda x: (x - 32.0) / 1.8),
-    ("these were °C and the pilot users' were °F", lambda x: 1.8 * x + 32.0),
-    ("these were per cent and the pilot users' were shares", lambda x: x / 100.0),
-    ("these were shares and the pilot users' were per cent", lambda x: 100.0 * x),
-    ("these were in thousandths of the pilot users' unit", lambda x: x / 1000.0),
-    ("these were in thousands of the pilot users' unit", lambda x: 1000.0 * x),
-    ("these were minutes and the pilot users' were hours", lambda x: x / 60.0),
-    ("these were hours and the pilot users' were minutes", lambda x: 60.0 * x),
-    ("these were pounds and the pilot users' were kilograms", lambda x: x / 2.20462),
-    ("these were kilograms and the pilot users' were pounds", lambda x: 2.20462 * x),
-    ("these were counts and the pilot users' were logarithms", lambda x: np.log(np.maximum(x, 0.0) + 0.5)),
-    ("these were logarithms and the pilot users' were counts", lambda x: np.exp(np.minimum(x, 100.0)) - 0.5),
-)
-"""What may have happened between two tables, and how it would be undone."""
 
 
 def ranges(data: Inspection) -> Iterator[Finding]:
@@ -47,7 +30,7 @@ def ranges(data: Inspection) -> Iterator[Finding]:
             continue
         # Of a model that keeps quantiles, one odd value of a pilot user does not widen the range.
         low, high = (known[1], known[-2]) if len(known) > 2 else known
-        margin = _MARGIN * (high - low) if high > low else _MARGIN * abs(high)
+        margin = MARGIN * (high - low) if high > low else MARGIN * abs(high)
         values = data.rows.values[name]
         outside = (values < low - margin) | (values > high + margin)
         groups = {
@@ -78,18 +61,10 @@ def ranges(data: Inspection) -> Iterator[Finding]:
 
 def _conversions(new: Array, known: tuple[float, ...]) -> list[str]:
     """Changes of unit that would bring new values to where the pilot users' are."""
-    if len(known) < 7 or known[4] <= known[2]:
+    if len(known) < 7:
         return []
     _, low, tenth, _, ninetieth, high, _ = known
-    margin, width = _MARGIN * (high - low), ninetieth - tenth
-    fitting = []
-    for words, convert in CONVERSIONS:
-        back = convert(new)
-        spread = float(np.quantile(back, 0.9) - np.quantile(back, 0.1))
-        inside = float(np.mean((back >= low - margin) & (back <= high + margin)))
-        if inside > 0.9 and tenth <= np.median(back) <= ninetieth and width / 3.0 < spread < 3.0 * width:
-            fitting.append(words)
-    return fitting
+    return fitting(new, (low, tenth, ninetieth, high), "the pilot users'")
 
 
 def names(data: Inspection) -> Iterator[Finding]:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 
-from kerneltrail.data.intake import read_columns
+from kerneltrail.data.intake import UnlabelledRows, read_columns
 from kerneltrail.data.schema import Schema
 from kerneltrail.data.table import Table
 from kerneltrail.data.user import User
@@ -30,6 +30,7 @@ class Rows:
         numbers: of each row, in the table, counted from 1.
         order: order values, or None where users have none, or of several kinds.
         table: where the rows come from, or None for users who were made otherwise.
+        idle: by column, which of them are empty in the table, and 0 here because nobody could act.
     """
 
     values: Mapping[str, Array]
@@ -37,6 +38,7 @@ class Rows:
     numbers: Index
     order: NDArray[np.generic] | None
     table: Table | None = None
+    idle: Mapping[str, NDArray[np.bool_]] = field(default_factory=dict)
 
     @classmethod
     def from_table(cls, schema: Schema, table: Table, *, drop_levels: Collection[str] = ()) -> Rows:
@@ -54,6 +56,7 @@ class Rows:
             wanted + 1,
             columns.order[wanted],
             table,
+            {name: gaps[wanted] for name, gaps in columns.idle.items()},
         )
 
     @classmethod
@@ -82,6 +85,19 @@ class Rows:
             {user.name: np.arange(a, b) for user, a, b in zip(users, ends[:-1], ends[1:], strict=True) if b > a},
             np.arange(1, int(ends[-1]) + 1),
             np.concatenate(orders) if alike else None,
+        )
+
+    @classmethod
+    def from_unlabelled(cls, schema: Schema, users: Sequence[UnlabelledRows]) -> Rows:
+        """Rows to predict, of which covariates are known and perhaps the target, with their numbers in the table."""
+        ends = np.cumsum([0, *(len(each.rows) for each in users)])
+        values = {name: np.concatenate([each.X[:, i] for each in users]) for i, name in enumerate(schema.covariates)}
+        outcomes = [np.full(len(each.rows), np.nan) if each.y is None else each.y for each in users]
+        return cls(
+            {**values, schema.target: np.concatenate(outcomes)},
+            {each.name: np.arange(a, b) for each, a, b in zip(users, ends[:-1], ends[1:], strict=True)},
+            np.concatenate([each.rows for each in users]) + 1,
+            None,
         )
 
     @property

@@ -15,7 +15,7 @@ _FEW = 40
 
 
 def summaries(data: Inspection) -> tuple[ColumnSummary, ...]:
-    """Every column: the target first, then the covariates, then the others."""
+    """Every column: the target first, then the covariates, then the others. What is empty in the table is missing."""
     schema = data.schema
     roles = {schema.target: "target", **dict.fromkeys(schema.covariates, "covariate")}
     for label in ("action", "availability", "probability"):
@@ -27,6 +27,8 @@ def summaries(data: Inspection) -> tuple[ColumnSummary, ...]:
 
 def _summary(data: Inspection, name: str, role: str) -> ColumnSummary:
     present = data.present(name)
+    if name in data.rows.idle:
+        present = present[~data.rows.idle[name][present]]
     values = data.rows.values[name][present]
     levels = data.schema.levels.get(name, ())
     counts = {level: int(np.sum(values == code)) for code, level in enumerate(levels)}

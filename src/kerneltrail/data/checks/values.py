@@ -78,6 +78,23 @@ def missing(data: Inspection) -> Iterator[Finding]:
             advice = f"{_handled(data, names)} Little is left there. Did the device or the form lack it?"
             yield Finding("note", "missing", tuple(names), users, (), message, advice)
     yield from _seldom_missing(data, sparse.get((), []))
+    yield from _not_drawn(data)
+
+
+def _not_drawn(data: Inspection) -> Iterator[Finding]:
+    """Actions and their probabilities that the table leaves empty where nobody could act."""
+    together: dict[bytes, list[str]] = {}
+    for name, gaps in data.rows.idle.items():
+        together.setdefault(gaps.tobytes(), []).append(name)
+    for names in together.values():
+        empty = np.flatnonzero(data.rows.idle[names[0]])
+        if len(empty):
+            which = f"column {names[0]!r} is" if len(names) == 1 else f"columns {listing(map(repr, names))} are"
+            share = percent(len(empty) / data.rows.count)
+            message = f"{which} missing in {rows_of(len(empty))} ({share}) at which the user was not available"
+            advice = "Nothing was drawn there, so that they are taken as 0."
+            users, numbers = data.rows.users_of(empty), data.rows.numbered(empty)
+            yield Finding("note", "missing", tuple(names), users, numbers, message, advice)
 
 
 def _seldom_missing(data: Inspection, names: list[str]) -> Iterator[Finding]:

@@ -6,8 +6,10 @@ from collections import Counter
 from collections.abc import Sequence
 from importlib.metadata import version
 
+from kerneltrail.data import Finding
 from kerneltrail.kernels.phrases import counted, listing
 from kerneltrail.report.explanation import besides_shared
+from kerneltrail.report.findings import Findings
 from kerneltrail.report.group_words import group_description
 from kerneltrail.report.model_page.axes import with_unit
 from kerneltrail.report.model_page.calibration import calibration
@@ -32,6 +34,7 @@ def trail_page(
     *,
     opening: Sequence[Section] = (),
     left_out: Sequence[str] = (),
+    odd: Sequence[Finding] = (),
     lead: str | None = None,
     footer: str | None = None,
 ) -> str:
@@ -48,11 +51,12 @@ def trail_page(
         sections: further ones, shown after those on users and methods; give them names to have them in the menu.
         opening: further sections, shown before all others.
         left_out: a sentence for each user who could not be followed: who, and why.
+        odd: what `against_pilot` found of the users' table; warnings stand at the top, before what is said of users.
         lead: below the heading.
         footer: at the end.
     """
     heading, about = _title_and_lead(model)
-    parts: list[Section] = [*opening]
+    parts: list[Section] = [*_cautions(odd), *opening]
     if model is not None:
         graph, one_by_one = _graph(model), _users(model, users, left_out)
         judged = (
@@ -85,6 +89,15 @@ def _title_and_lead(model: TrajectoryModel | None) -> tuple[str, str]:
         f"How {with_unit(schema.target, schema)} depends on {names}, and how what can be said of it changes as a "
         "user's rows come in: learnt from pilot users, to be used for new ones.",
     )
+
+
+def _cautions(odd: Sequence[Finding]) -> list[Section]:
+    """What has to be known before anything on the page is believed: the table is unlike the pilot users'."""
+    warnings = [finding for finding in odd if finding.severity != "note"]
+    if not warnings:
+        return []
+    doubt = Paragraph("Where the table is wrong, so is what is said of its users below, however sure it sounds.")
+    return [Section("Before you read on", [Findings("warning", warnings), doubt], "cautions")]
 
 
 def _graph(model: TrajectoryModel) -> Section:
