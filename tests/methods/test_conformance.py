@@ -330,6 +330,8 @@ def test_action(name):
         user.predict(NEXT)
     with pytest.raises(DataError, match="action"):
         user.predict(NEXT, action=[1.0])
+    with pytest.raises(DataError, match="action must be 0 or 1, is 2 in row 1 of 6"):
+        user.predict(NEXT, action=np.full(6, 2.0))
 
 
 @pytest.mark.parametrize("name", ALL)

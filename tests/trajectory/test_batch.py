@@ -150,3 +150,44 @@ def test_one_row_may_come_as_numbers_without_brackets():
     one.update(person.X[0], float(person.y[0]), action=1, probability=0.4, available=1)
     other.update(person.X, person.y, action=[1], probability=[0.4], available=[1])
     assert difference(one, other) is None
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"action": [0, 1, 2]}, "user 'ann': action must be 0 or 1, is 2 in row 3 of 3"),
+        ({"action": [0, np.nan, 1]}, "user 'ann': action must be 0 or 1, is nan in row 2 of 3"),
+        ({"action": [0, 1, 1], "probability": [0.5, 7, 0.5]}, r"user 'ann': probability must lie in \[0, 1\], is 7 in"),
+    ],
+)
+def test_predictions_refuse_what_updates_refuse_in_the_same_words(given, said):
+    user, person = drawn_model().new_user("ann"), rows("ann", 3, seed=9)
+    for ask in (
+        lambda **given: user.predict(person.X, **given),
+        lambda **given: user.update(person.X, person.y, **given),
+    ):
+        with pytest.raises(DataError, match=said):
+            ask(**given)
+
+
+def test_a_prediction_needs_an_action_for_every_row():
+    with pytest.raises(DataError, match="user 'ann': a prediction needs one action for each of 3 rows"):
+        drawn_model().new_user("ann").predict(rows("ann", 3, seed=9).X, action=[0, 1])
+
+
+def test_predictions_refuse_somebody_elses_rows_as_updates_do():
+    model, columns = drawn_model(), frame()
+    hers, theirs = columns | {"user": ["ann"] * 12}, columns | {"user": ["ann"] * 11 + ["bob"]}
+    bob = model.new_user("bob")
+    for ask in (bob.predict, bob.update):
+        with pytest.raises(DataError, match="user 'bob': row 1 is ann's, by its column 'user'"):
+            ask(hers)
+    with pytest.raises(DataError, match=r"are of several users.*; a prediction takes one user.s$"):
+        bob.predict(theirs)
+    # Of somebody unknown the same is said whoever the rows are of, and who has no name takes that of the rows.
+    nobody = model.new_user()
+    assert np.array_equal(nobody.predict(theirs).mean, nobody.predict(hers).mean)
+    nobody.update(columns)
+    assert np.array_equal(nobody.predict(hers).mean, nobody.predict(columns).mean)
+    with pytest.raises(DataError, match="are of several users"):
+        nobody.predict(theirs)

@@ -64,7 +64,7 @@ class NamedRows:
             columns.append(self._without_gaps(name, column, schema))
         return np.column_stack(columns) if columns else np.empty((self.table.rows, 0))
 
-    def user_of(self, column: str, name: str) -> str:
+    def user_of(self, column: str, name: str, asked: str = "an update") -> str:
         """The user's name, or that of the rows for who was given none. A cell without a name, blanks too, says none.
 
         Raises:
@@ -78,8 +78,8 @@ class NamedRows:
                 whose.setdefault(named, i)
         if len(whose) > 1:
             raise DataError(
-                f"user {name!r}: the rows are of several users ({column} is {shortened(list(whose))}); an update takes "
-                "one user's, `update_many` those of many"
+                f"user {name!r}: the rows are of several users ({column} is {shortened(list(whose))}); {asked} takes "
+                f"one user's{', `update_many` those of many' if asked == 'an update' else ''}"
             )
         for other, i in whose.items():
             if name == UNNAMED:

@@ -57,6 +57,22 @@ def read_batch(model: LearntGraph, name: str, X: Any, y: Any, assigned: Assigned
     return scaled if model.mean is None else model.mean.centred(scaled)
 
 
+def read_ahead(
+    model: LearntGraph, name: str, X: Any, assigned: Assigned, *, fresh: bool = False
+) -> tuple[NamedRows | None, Array, Assignment | None]:
+    """Rows to predict for the user of that name, as they came, scaled, and with what is assigned there.
+
+    Of somebody `fresh`, of whom neither a name nor a row is known, the same is said whoever the rows are of.
+    """
+    named, rows = covariate_rows(model, X)
+    if named is not None and not fresh:
+        named.user_of(model.schema.user, name, "a prediction")
+    assignment = filled(model, assignment_of(model, name, named, assigned, "predict"))
+    if assignment is not None:
+        assignment.valid(len(rows), f"user {name!r}", "a prediction")
+    return named, model.scaler.transform(rows), assignment
+
+
 def _warn_of_contradictions(name: str, assignment: Assignment, named: NamedRows | None) -> None:
     """Tell of rows that were logged wrongly; an app has no `kerneltrail check` that looks at its batches."""
     for rows, said, so in (

@@ -27,7 +27,7 @@ from kerneltrail.kernels.phrases import brief_chance, counted
 from kerneltrail.names import nearest
 from kerneltrail.store.atomic import write
 from kerneltrail.trajectory.advantage import Advantage
-from kerneltrail.trajectory.batch import assignment_of, covariate_rows, filled, read_batch
+from kerneltrail.trajectory.batch import covariate_rows, read_ahead, read_batch
 from kerneltrail.trajectory.effect_search import effects_of
 from kerneltrail.trajectory.effects import Effects
 from kerneltrail.trajectory.filtering import filtered
@@ -298,15 +298,15 @@ class NewUser:
     ) -> Prediction:
         """Mean and variance in the target's units, averaged over nodes by their probability at the next batch.
 
-        X, and with a reward model the action and its probability, are given as for `update`.
+        X, and with a reward model the action and its probability, are given as for `update`; rows of somebody else are
+        refused, unless neither a name nor a row of the user is known.
         """
-        named, rows = covariate_rows(self.model, X)
-        scaled = self._scaler.transform(rows)
-        given = (action, probability, None)
-        assignment = filled(self.model, assignment_of(self.model, self.name, named, given, "predict"))
-        prediction = self._ahead(self._state, scaled, assignment)
+        state, given = self._state, (action, probability, None)
+        fresh = state.name == UNNAMED and not state.rows
+        named, scaled, assignment = read_ahead(self.model, state.name, X, given, fresh=fresh)
+        prediction = self._ahead(state, scaled, assignment)
         return Prediction(
-            self._scaler.inverse_target(prediction.mean + self._state.shared(self.model, scaled, assignment)),
+            self._scaler.inverse_target(prediction.mean + state.shared(self.model, scaled, assignment)),
             self._scaler.inverse_variance(prediction.variance),
             float(self._scaler.inverse_variance(np.array([prediction.noise]))[0]),
             None if named is None else named.given,
