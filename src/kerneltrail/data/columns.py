@@ -43,6 +43,19 @@ def text_of(value: Any) -> str:
     return whole.group(1) if whole else text
 
 
+def name_of(value: Any) -> str:
+    """What a person is called, as a text: ids are often numbers, such as the keys of a pandas groupby.
+
+    >>> name_of(5), name_of(np.int64(5)), name_of("ann")
+    ('5', '5', 'ann')
+    """
+    missing = value is None or (isinstance(value, float | np.floating) and np.isnan(value))
+    name = "" if missing else str(value) if isinstance(value, str) else text_of(value)
+    if not name.strip() or isinstance(value, tuple | list | dict | np.ndarray):
+        raise DataError(f"a user needs a name: a text or a number, got {value!r}")
+    return name
+
+
 def refused(row: int, problem: str) -> None:
     """Raise an error for a cell that cannot be used: the rule where no list of such cells is kept."""
     raise DataError(problem)

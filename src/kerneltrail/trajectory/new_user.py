@@ -68,7 +68,7 @@ class NewUser:
         self._lock = threading.Lock()
 
     @classmethod
-    def start(cls, model: LearntGraph, name: str, **changes: Any) -> NewUser:
+    def start(cls, model: LearntGraph, name: object, **changes: Any) -> NewUser:
         """A user without rows, followed as the model's settings say unless `changes` do."""
         for change in changes:
             if change not in CHANGEABLE:

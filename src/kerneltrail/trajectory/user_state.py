@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from kerneltrail import gp
 from kerneltrail.data import User
 from kerneltrail.data.assignment import Assignment
+from kerneltrail.data.columns import name_of
 from kerneltrail.errors import ModelFileError
 from kerneltrail.kernels import NOTHING, Array, Composition, Hyperparameters, layout_of
 from kerneltrail.kernels.phrases import brief_chance, counted
@@ -111,10 +112,10 @@ class UserState:
     level: float = 0.0
 
     @classmethod
-    def start(cls, name: str, settings: Settings, fits: tuple[NodeFit, ...], prior: Array) -> UserState:
-        """Before any row."""
+    def start(cls, name: object, settings: Settings, fits: tuple[NodeFit, ...], prior: Array) -> UserState:
+        """Before any row; ids that are numbers become texts."""
         how = (settings.selection, settings.memory, settings.refine)
-        return cls(name, *how, 0, 0, (), fits, None, prior, prior, None, None, (0,) * len(fits))
+        return cls(name_of(name), *how, 0, 0, (), fits, None, prior, prior, None, None, (0,) * len(fits))
 
     def shared(self, model: LearntGraph, scaled: Array, assignment: Assignment | None) -> Array:
         """What the user varies around at scaled rows: the population mean, with what is said of the user's level."""
