@@ -225,6 +225,7 @@ def test_many_pieces_end_where_one_does(cuts):
         assert many.history[-1].log_evidence[composition] == pytest.approx(value, abs=0.3)
 
 
+@pytest.mark.filterwarnings("ignore:.*far outside those of the pilot users")
 @pytest.mark.parametrize("refine", [8, 400])
 def test_values_outside_the_pilots_range_are_taken_as_they_are(refine):
     model = small_model(settings=Settings())
@@ -239,6 +240,7 @@ def test_values_outside_the_pilots_range_are_taken_as_they_are(refine):
     assert (found.variance > 0).all()
 
 
+@pytest.mark.filterwarnings("ignore:.*far outside those of the pilot users")
 def test_a_value_absurdly_far_outside_is_taken_and_said_to_have_limited_the_update():
     user = small_model(settings=Settings()).new_user(refine=8)
     follow(user, rows("new", 12, seed=16))

@@ -14,6 +14,7 @@ from kerneltrail.data.frames import NamedRows, check_same_index, read_rows
 from kerneltrail.errors import DataError
 from kerneltrail.kernels import Array
 from kerneltrail.kernels.phrases import rounded
+from kerneltrail.trajectory.beyond import warn_of_values
 from kerneltrail.trajectory.graph import LearntGraph
 
 
@@ -51,8 +52,10 @@ def read_batch(model: LearntGraph, name: str, X: Any, y: Any, assigned: Assigned
             )
         columns = {"action": assignment.action, "probability": assignment.probability, "availability": available}
     batch = User(name, model.covariates, rows, target, (len(target),), **columns)
-    if logged is not None and not isinstance(assigned[0], Assignment):  # one that was read before was judged then
-        _warn_of_contradictions(name, logged.checked(len(target), f"user {name!r}: an update"), named)
+    if not isinstance(assigned[0], Assignment):  # what was read before was judged then
+        if logged is not None:
+            _warn_of_contradictions(name, logged.checked(len(target), f"user {name!r}: an update"), named)
+        warn_of_values(model, name, batch.X, batch.y)
     scaled = model.scaler.apply(batch)
     return scaled if model.mean is None else model.mean.centred(scaled)
 
@@ -70,7 +73,10 @@ def read_ahead(
     assignment = filled(model, assignment_of(model, name, named, assigned, "predict"))
     if assignment is not None:
         assignment.valid(len(rows), f"user {name!r}", "a prediction")
-    return named, model.scaler.transform(rows), assignment
+    scaled = model.scaler.transform(rows)
+    if not isinstance(assigned[0], Assignment):
+        warn_of_values(model, name, rows)
+    return named, scaled, assignment
 
 
 def _warn_of_contradictions(name: str, assignment: Assignment, named: NamedRows | None) -> None:
