@@ -229,6 +229,7 @@ def test_constant_target(made, value):
     sound(user.predict(NEXT), len(NEXT))
 
 
+@pytest.mark.filterwarnings("ignore:.*far outside those of the pilot users")
 def test_values_outside_the_range(made):
     user = followed(made, (X7, Y7))
     far = np.array([[-100.0, 5e3], [1e3, -1e4]])

@@ -10,12 +10,14 @@ import numpy as np
 from kerneltrail.data import User
 from kerneltrail.data.arrays import read_numbers
 from kerneltrail.data.assignment import IMPOSSIBLE, Assigned, Assignment
+from kerneltrail.data.columns import order_cells
 from kerneltrail.data.frames import NamedRows, check_same_index, read_rows
 from kerneltrail.errors import DataError
 from kerneltrail.kernels import Array
 from kerneltrail.kernels.phrases import rounded
 from kerneltrail.trajectory.beyond import warn_of_values
 from kerneltrail.trajectory.graph import LearntGraph
+from kerneltrail.trajectory.lateness import OrderCells
 
 
 def covariate_rows(model: LearntGraph, X: Any, updated: str | None = None) -> tuple[NamedRows | None, Array]:
@@ -23,15 +25,17 @@ def covariate_rows(model: LearntGraph, X: Any, updated: str | None = None) -> tu
     return read_rows(X, model.covariates, model.schema, updated)
 
 
-def read_batch(model: LearntGraph, name: str, X: Any, y: Any, assigned: Assigned) -> User:
-    """A batch of the user of that name, scaled and less the population mean.
+def read_batch(model: LearntGraph, name: str, X: Any, y: Any, assigned: Assigned) -> tuple[User, OrderCells | None]:
+    """A batch of the user of that name, scaled and less the population mean; and its times, where it came with some.
 
     Who was given no name takes that of the rows, so that nobody else's can come after them.
     """
     named, rows = covariate_rows(model, X, name)
-    schema = model.schema
+    schema, times = model.schema, None
     if named is not None:
         name = named.user_of(schema.user, name)
+        if schema.order in named.table:
+            times = order_cells(named.table, schema.order, schema.time_format)
     if y is None:
         if named is None:
             raise DataError(f"user {name!r}: rows without names need their outcomes beside them: update(X, y)")
@@ -57,7 +61,7 @@ def read_batch(model: LearntGraph, name: str, X: Any, y: Any, assigned: Assigned
             _warn_of_contradictions(name, logged.checked(len(target), f"user {name!r}: an update"), named)
         warn_of_values(model, name, batch.X, batch.y)
     scaled = model.scaler.apply(batch)
-    return scaled if model.mean is None else model.mean.centred(scaled)
+    return scaled if model.mean is None else model.mean.centred(scaled), times
 
 
 def read_ahead(

@@ -41,6 +41,8 @@ def warn_of_values(model: LearntGraph, name: str, X: Array, y: Array | None = No
     off = None if y is None else _off_scale(model, y)
     if (off is None and not beyond.any()) or _JUDGED.get():
         return
+    if not np.isfinite(X).all():  # which is refused
+        return
     columns = [(column, X[:, i], beyond[:, i]) for i, column in enumerate(model.covariates) if beyond[:, i].any()]
     rows: Mask = np.asarray(beyond.any(axis=1))
     if off is not None and y is not None:

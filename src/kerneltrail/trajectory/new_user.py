@@ -19,12 +19,11 @@ from numpy.typing import ArrayLike
 from kerneltrail.data import User
 from kerneltrail.data.assignment import Assignment
 from kerneltrail.data.frames import UNNAMED
-from kerneltrail.errors import DataError, ModelFileError, TrajectoryError
+from kerneltrail.errors import DataError, ModelFileError
 from kerneltrail.gp import LinearBlock, Prediction
 from kerneltrail.gp.prediction import averaged, rows_of
 from kerneltrail.kernels import Array, Composition, Hyperparameters
 from kerneltrail.kernels.phrases import brief_chance, counted
-from kerneltrail.names import nearest
 from kerneltrail.store.atomic import write
 from kerneltrail.trajectory.advantage import Advantage
 from kerneltrail.trajectory.batch import covariate_rows, read_ahead, read_batch
@@ -32,8 +31,9 @@ from kerneltrail.trajectory.effect_search import effects_of
 from kerneltrail.trajectory.effects import Effects
 from kerneltrail.trajectory.filtering import filtered
 from kerneltrail.trajectory.graph import LearntGraph
-from kerneltrail.trajectory.intake import taken_in
+from kerneltrail.trajectory.intake import taken_in, warn_of_old_rows
 from kerneltrail.trajectory.kernel_posterior import KernelPosterior
+from kerneltrail.trajectory.lateness import newest
 from kerneltrail.trajectory.level import posteriors, with_level
 from kerneltrail.trajectory.map_table import block_of
 from kerneltrail.trajectory.node_fit import BUDGET, NodeFit, NodePosterior, followed
@@ -45,10 +45,6 @@ from kerneltrail.views import show
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-
-
-CHANGEABLE = ("selection", "memory", "refine")
-"""Settings that one user may have otherwise than the model."""
 
 
 class NewUser:
@@ -70,11 +66,7 @@ class NewUser:
     @classmethod
     def start(cls, model: LearntGraph, name: object, **changes: Any) -> NewUser:
         """A user without rows, followed as the model's settings say unless `changes` do."""
-        for change in changes:
-            if change not in CHANGEABLE:
-                hint = nearest(change, CHANGEABLE, "these can:")
-                raise TrajectoryError(f"{change!r} cannot be changed for a new user; {hint}")
-        settings = replace(model.settings, **changes) if changes else model.settings
+        settings = model.settings.of_user(changes)
         fits = tuple(map(NodeFit.start, model.followed))
         state = UserState.start(name, settings, fits, model.transitions[0])
         return cls(model, state)
@@ -223,10 +215,12 @@ class NewUser:
             probability: with which the action was drawn, and `available`, 0 where nobody could act; if None, the
                 frame's columns of the model's schema, if it has them.
         """
-        batch = read_batch(self.model, self.name, X, y, (action, probability, available))
+        batch, times = read_batch(self.model, self.name, X, y, (action, probability, available))
         with self._lock:
-            self._state = self._after(self._state, batch)
-            return self._state.history[-1]
+            warn_of_old_rows(self.model, self._state, batch, times)
+            state = self._after(self._state, batch)
+            self._state = state if times is None else replace(state, latest=newest(times, state.latest))
+            return state.history[-1]
 
     def _after(self, state: UserState, batch: User) -> UserState:
         """The state after one batch more."""
