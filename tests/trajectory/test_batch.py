@@ -191,3 +191,48 @@ def test_predictions_refuse_somebody_elses_rows_as_updates_do():
     assert np.array_equal(nobody.predict(hers).mean, nobody.predict(columns).mean)
     with pytest.raises(DataError, match="are of several users"):
         nobody.predict(theirs)
+
+
+@pytest.mark.parametrize("outcomes", [[1.0, 2.0], np.ones((12, 2)), 1.0])
+def test_too_few_outcomes_are_what_is_blamed(outcomes):
+    person, user = rows("ann", seed=9), drawn_model().new_user("ann")
+    with pytest.raises(DataError, match="user 'ann': an update needs one outcome for each of 12 rows, got "):
+        user.update(person.X, outcomes, action=person.action)
+
+
+def test_a_frame_without_the_column_of_availability_is_taken_with_a_warning():
+    columns, user = frame(), drawn_model().new_user("ann")
+    del columns["free"]
+    with pytest.warns(UserWarning, match="user 'ann'") as caught:
+        user.update(columns)
+    assert [str(each.message) for each in caught] == [
+        "user 'ann': the rows have no column 'free', with which the model was learnt, so the user is taken to have "
+        "been available in all of them; give the column, or available="
+    ]
+    user.update(columns | {"mood": [4.0] * 12}, available=np.ones(12))
+    user.predict(columns)  # which is asked of somebody available
+    assert user.rows == 24
+
+
+@pytest.mark.parametrize("column", ["sent", "p_sent"])
+def test_where_nothing_was_drawn_the_missing_column_of_availability_is_named(column):
+    columns = frame(**{column: [(5, None)]})
+    del columns["free"]
+    said = f"column '{column}' is missing in row 6, .*; leave those rows out, or give the column 'free'"
+    with pytest.raises(DataError, match=said):
+        drawn_model().new_user("ann").update(columns)
+
+
+def test_a_misspelt_column_of_the_action_is_answered_with_the_nearest():
+    columns = frame()
+    columns["snet"] = columns.pop("sent")
+    user = drawn_model().new_user("ann")
+    for ask, what in ((user.update, "update"), (user.predict, "predict")):
+        said = f"this model has a reward model, so {what} needs action=, or its column: .* has no column 'sent'; "
+        with pytest.raises(DataError, match=f"^user 'ann': {said}did you mean 'snet'"):
+            ask(columns)
+
+
+def test_nobody_is_told_to_fill_in_outcomes():
+    with pytest.raises(DataError, match=r"'mood' is missing in row 3, and in 1 of 12 rows .*; leave those rows out$"):
+        drawn_model().new_user("ann").update(frame(mood=[(2, None)]))

@@ -43,6 +43,8 @@ def read_batch(model: LearntGraph, name: str, X: Any, y: Any, assigned: Assigned
     else:
         check_same_index(X, y)
     target = np.array(read_numbers(y, "rows"), ndmin=1)
+    if target.shape != (len(rows),):
+        raise DataError(f"user {name!r}: an update needs one outcome for each of {len(rows)} rows, got {target.shape}")
     logged = assignment_of(model, name, named, assigned, "update")
     assignment = filled(model, logged)
     columns: dict[str, Array | None] = {}
@@ -117,16 +119,30 @@ def assignment_of(
         assigned = named.assigned(schema, assigned)
     assignment = Assignment.read(*assigned)
     if assignment is None:
-        raise DataError(f"user {name!r}: this model has a reward model, so {asked} needs action=")
+        needs = f"user {name!r}: this model has a reward model, so {asked} needs action="
+        if named is None or schema.action is None:
+            raise DataError(needs)
+        try:
+            named.table.column(schema.action, schema.roles)
+        except DataError as lack:
+            raise DataError(f"{needs}, or its column: {lack}") from None
+    assert assignment is not None
     typical = reward.typical
-    lacks = named is not None and assignment is not assigned[0] and assignment.probability is None
-    if lacks and typical is not None and schema.probability and asked == "update":
-        warnings.warn(
-            f"user {name!r}: the rows have no column {schema.probability!r}, with which the model was learnt, so the "
-            f"action is taken to have its usual probability, {rounded(typical, min(typical, 1.0 - typical))}; give the "
-            "column, or probability=",
-            stacklevel=4,
-        )
+    if named is not None and assignment is not assigned[0] and asked == "update":
+        lacks = f"user {name!r}: the rows have no column {{!r}}, with which the model was learnt, so "
+        if assignment.probability is None and typical is not None and schema.probability:
+            usual = rounded(typical, min(typical, 1.0 - typical))
+            warnings.warn(
+                f"{lacks.format(schema.probability)}the action is taken to have its usual probability, {usual}; give "
+                "the column, or probability=",
+                stacklevel=4,
+            )
+        if assignment.available is None and schema.availability:
+            warnings.warn(
+                f"{lacks.format(schema.availability)}the user is taken to have been available in all of them; give the "
+                "column, or available=",
+                stacklevel=4,
+            )
     return assignment.settled()
 
 
