@@ -290,7 +290,7 @@ def test_a_reward_models_user_freezes_like_any_other():
     [
         ([[1.0]], [1.0], "need 2 columns, in the order hour, steps"),
         ([1.0, 2.0, 3.0], [1.0, 2.0, 3.0], "need 2 columns, in the order hour, steps"),
-        ([[1.0, 2.0]], [1.0, 2.0], "target must have shape"),
+        ([[1.0, 2.0]], [1.0, 2.0], "an update needs one outcome for each of 1 rows, got shape"),
         ([[1.0, np.nan]], [1.0], "'steps' is nan"),
         ([[1.0, 2.0]], [np.inf], "target is inf"),
         (np.zeros((0, 2)), [], "user 'ann': no rows were given; an update needs at least one"),

@@ -44,7 +44,9 @@ def read_batch(model: LearntGraph, name: str, X: Any, y: Any, assigned: Assigned
         check_same_index(X, y)
     target = np.array(read_numbers(y, "rows"), ndmin=1)
     if target.shape != (len(rows),):
-        raise DataError(f"user {name!r}: an update needs one outcome for each of {len(rows)} rows, got {target.shape}")
+        raise DataError(
+            f"user {name!r}: an update needs one outcome for each of {len(rows)} rows, got shape {target.shape}"
+        )
     logged = assignment_of(model, name, named, assigned, "update")
     assignment = filled(model, logged)
     columns: dict[str, Array | None] = {}
