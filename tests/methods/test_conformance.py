@@ -229,6 +229,7 @@ def test_constant_target(made, value):
     sound(user.predict(NEXT), len(NEXT))
 
 
+@pytest.mark.filterwarnings("ignore:.*far outside those of the pilot users")
 def test_values_outside_the_range(made):
     user = followed(made, (X7, Y7))
     far = np.array([[-100.0, 5e3], [1e3, -1e4]])
@@ -330,6 +331,8 @@ def test_action(name):
         user.predict(NEXT)
     with pytest.raises(DataError, match="action"):
         user.predict(NEXT, action=[1.0])
+    with pytest.raises(DataError, match="action must be 0 or 1, is 2 in row 1 of 6"):
+        user.predict(NEXT, action=np.full(6, 2.0))
 
 
 @pytest.mark.parametrize("name", ALL)

@@ -150,3 +150,89 @@ def test_one_row_may_come_as_numbers_without_brackets():
     one.update(person.X[0], float(person.y[0]), action=1, probability=0.4, available=1)
     other.update(person.X, person.y, action=[1], probability=[0.4], available=[1])
     assert difference(one, other) is None
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"action": [0, 1, 2]}, "user 'ann': action must be 0 or 1, is 2 in row 3 of 3"),
+        ({"action": [0, np.nan, 1]}, "user 'ann': action must be 0 or 1, is nan in row 2 of 3"),
+        ({"action": [0, 1, 1], "probability": [0.5, 7, 0.5]}, r"user 'ann': probability must lie in \[0, 1\], is 7 in"),
+    ],
+)
+def test_predictions_refuse_what_updates_refuse_in_the_same_words(given, said):
+    user, person = drawn_model().new_user("ann"), rows("ann", 3, seed=9)
+    for ask in (
+        lambda **given: user.predict(person.X, **given),
+        lambda **given: user.update(person.X, person.y, **given),
+    ):
+        with pytest.raises(DataError, match=said):
+            ask(**given)
+
+
+def test_a_prediction_needs_an_action_for_every_row():
+    with pytest.raises(DataError, match="user 'ann': a prediction needs one action for each of 3 rows"):
+        drawn_model().new_user("ann").predict(rows("ann", 3, seed=9).X, action=[0, 1])
+
+
+def test_predictions_refuse_somebody_elses_rows_as_updates_do():
+    model, columns = drawn_model(), frame()
+    hers, theirs = columns | {"user": ["ann"] * 12}, columns | {"user": ["ann"] * 11 + ["bob"]}
+    bob = model.new_user("bob")
+    for ask in (bob.predict, bob.update):
+        with pytest.raises(DataError, match="user 'bob': row 1 is ann's, by its column 'user'"):
+            ask(hers)
+    with pytest.raises(DataError, match=r"are of several users.*; a prediction takes one user.s$"):
+        bob.predict(theirs)
+    # Of somebody unknown the same is said whoever the rows are of, and who has no name takes that of the rows.
+    nobody = model.new_user()
+    assert np.array_equal(nobody.predict(theirs).mean, nobody.predict(hers).mean)
+    nobody.update(columns)
+    assert np.array_equal(nobody.predict(hers).mean, nobody.predict(columns).mean)
+    with pytest.raises(DataError, match="are of several users"):
+        nobody.predict(theirs)
+
+
+@pytest.mark.parametrize("outcomes", [[1.0, 2.0], np.ones((12, 2)), 1.0])
+def test_too_few_outcomes_are_what_is_blamed(outcomes):
+    person, user = rows("ann", seed=9), drawn_model().new_user("ann")
+    with pytest.raises(DataError, match="user 'ann': an update needs one outcome for each of 12 rows, got "):
+        user.update(person.X, outcomes, action=person.action)
+
+
+def test_a_frame_without_the_column_of_availability_is_taken_with_a_warning():
+    columns, user = frame(), drawn_model().new_user("ann")
+    del columns["free"]
+    with pytest.warns(UserWarning, match="user 'ann'") as caught:
+        user.update(columns)
+    assert [str(each.message) for each in caught] == [
+        "user 'ann': the rows have no column 'free', with which the model was learnt, so the user is taken to have "
+        "been available in all of them; give the column, or available="
+    ]
+    user.update(columns | {"mood": [4.0] * 12}, available=np.ones(12))
+    user.predict(columns)  # which is asked of somebody available
+    assert user.rows == 24
+
+
+@pytest.mark.parametrize("column", ["sent", "p_sent"])
+def test_where_nothing_was_drawn_the_missing_column_of_availability_is_named(column):
+    columns = frame(**{column: [(5, None)]})
+    del columns["free"]
+    said = f"column '{column}' is missing in row 6, .*; leave those rows out, or give the column 'free'"
+    with pytest.raises(DataError, match=said):
+        drawn_model().new_user("ann").update(columns)
+
+
+def test_a_misspelt_column_of_the_action_is_answered_with_the_nearest():
+    columns = frame()
+    columns["snet"] = columns.pop("sent")
+    user = drawn_model().new_user("ann")
+    for ask, what in ((user.update, "update"), (user.predict, "predict")):
+        said = f"this model has a reward model, so {what} needs action=, or its column: .* has no column 'sent'; "
+        with pytest.raises(DataError, match=f"^user 'ann': {said}did you mean 'snet'"):
+            ask(columns)
+
+
+def test_nobody_is_told_to_fill_in_outcomes():
+    with pytest.raises(DataError, match=r"'mood' is missing in row 3, and in 1 of 12 rows .*; leave those rows out$"):
+        drawn_model().new_user("ann").update(frame(mood=[(2, None)]))

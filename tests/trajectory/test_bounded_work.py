@@ -15,6 +15,8 @@ from kerneltrail.trajectory.node_fit import NodeFit, dense_cost, feature_cost
 
 from .small import follow, rows, small_model
 
+pytestmark = pytest.mark.filterwarnings("ignore:.*far outside those of the pilot users")
+
 
 def scaled(model, person):
     return model.scaler.apply(person)

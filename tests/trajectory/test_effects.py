@@ -1,5 +1,6 @@
 """Effects of a followed user: signs, sizes, permutations, mixtures, and what holds before any row."""
 
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -256,3 +257,23 @@ def test_an_interval_that_is_widened_holds_the_one_it_widens():
         assert high <= wide[1] + 1e-12
         assert replace(plain, stretch=1.0).interval() == (low, high)
     assert low == pytest.approx(0.0, abs=1e-12)
+
+
+def test_an_unknown_covariate_is_answered_with_the_nearest_and_a_label_with_its_column():
+    plain = small_model()
+    labelled = replace(plain, schema=replace(plain.schema, labels={"steps": "steps so far"}))
+    effects = follow_all(labelled).effects()
+    assert effects["steps"].covariate == "steps"
+    for key, said in (
+        ("steps so far", "there is no effect of 'steps so far'; did you mean 'steps'?"),
+        ("huor", "there is no effect of 'huor'; did you mean 'hour'?"),
+        ("zzz", "there is no effect of 'zzz'; known are "),
+    ):
+        with pytest.raises(KeyError, match=re.escape(said)):
+            effects[key]
+
+
+def follow_all(model):
+    user = model.new_user("ann")
+    follow(user, rows("ann", 12, seed=9))
+    return user

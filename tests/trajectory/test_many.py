@@ -184,3 +184,12 @@ def test_who_has_no_name_takes_that_of_the_key_and_nobody_elses_after_it():
         users["ann"].update(of_bob)
     with pytest.warns(UserWarning, match="user 'ann': the 12 rows of this batch are the same"):
         model.update_many(users, {"ann": columns(persons["ann"].batch(1))})
+
+
+def test_users_may_be_kept_under_the_ids_that_a_table_has():
+    model, person = small_model(), rows("5", 12, seed=40)
+    users = {5: model.new_user(5), np.int64(7): model.new_user(np.int64(7))}
+    table = columns(person) | {model.schema.user: [5] * 6 + [7] * 6}
+    assert not model.update_many(users, table).failures
+    assert [(user.name, user.rows) for user in users.values()] == [("5", 6), ("7", 6)]
+    assert model.update_many(users, {5: pair(person), 8: pair(person)}).failures.keys() == {"8"}

@@ -225,6 +225,7 @@ def test_many_pieces_end_where_one_does(cuts):
         assert many.history[-1].log_evidence[composition] == pytest.approx(value, abs=0.3)
 
 
+@pytest.mark.filterwarnings("ignore:.*far outside those of the pilot users")
 @pytest.mark.parametrize("refine", [8, 400])
 def test_values_outside_the_pilots_range_are_taken_as_they_are(refine):
     model = small_model(settings=Settings())
@@ -239,6 +240,7 @@ def test_values_outside_the_pilots_range_are_taken_as_they_are(refine):
     assert (found.variance > 0).all()
 
 
+@pytest.mark.filterwarnings("ignore:.*far outside those of the pilot users")
 def test_a_value_absurdly_far_outside_is_taken_and_said_to_have_limited_the_update():
     user = small_model(settings=Settings()).new_user(refine=8)
     follow(user, rows("new", 12, seed=16))
@@ -288,7 +290,7 @@ def test_a_reward_models_user_freezes_like_any_other():
     [
         ([[1.0]], [1.0], "need 2 columns, in the order hour, steps"),
         ([1.0, 2.0, 3.0], [1.0, 2.0, 3.0], "need 2 columns, in the order hour, steps"),
-        ([[1.0, 2.0]], [1.0, 2.0], "target must have shape"),
+        ([[1.0, 2.0]], [1.0, 2.0], "an update needs one outcome for each of 1 rows, got shape"),
         ([[1.0, np.nan]], [1.0], "'steps' is nan"),
         ([[1.0, 2.0]], [np.inf], "target is inf"),
         (np.zeros((0, 2)), [], "user 'ann': no rows were given; an update needs at least one"),

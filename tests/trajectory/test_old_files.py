@@ -33,6 +33,7 @@ def test_the_model_is_what_it_was_to_the_bit(model):
     assert difference(from_bytes(to_bytes(model)), model) is None
 
 
+@pytest.mark.filterwarnings("ignore:.*far outside those of the pilot users")
 def test_the_user_goes_on_to_the_same_numbers(user):
     """To rounding: sums depend on the machine in their last bits."""
     step = user.update(THEN["batch"]["X"], THEN["batch"]["y"], action=THEN["batch"]["action"])

@@ -215,3 +215,17 @@ def test_a_root_of_another_prior_is_refused():
     wrong = {name: 1.1 * value if name == "judges.0.root" else value for name, value in arrays.items()}
     with pytest.raises(ModelFileError, match=r"judges\.0\.root is no root"):
         NewUser.from_bytes(pack("user", content, wrong), user.model)
+
+
+@pytest.mark.parametrize(("given", "name"), [(5, "5"), (np.int64(5), "5"), (5.0, "5"), ("ann", "ann"), (" b ", " b ")])
+def test_an_id_becomes_a_text_at_the_door_so_that_its_file_can_be_read_before_any_row(given, name):
+    model = small_model()
+    user = model.new_user(given)
+    assert user.name == name
+    assert NewUser.from_bytes(user.to_bytes(), model).name == name
+
+
+@pytest.mark.parametrize("given", [None, "", "  ", np.nan, ("ann",)])
+def test_nobody_is_no_user(given):
+    with pytest.raises(DataError, match="a user needs a name: a text or a number, got "):
+        small_model().new_user(given)

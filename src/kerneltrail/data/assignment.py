@@ -21,6 +21,19 @@ IMPOSSIBLE = "action 1 although the user was not available"
 """What people are told of rows that are `impossible`."""
 
 
+def check_shares(column: Array, who: str, what: str) -> None:
+    """Refuse what no action, availability (0 or 1) or probability (from 0 to 1) can be, missing ones too, by its row.
+
+    Users, updates and predictions are all checked by this rule.
+    """
+    share = what == "probability"
+    allowed = (column >= 0.0) & (column <= 1.0) if share else (column == 0.0) | (column == 1.0)
+    if not allowed.all():
+        row = int(np.flatnonzero(~allowed)[0])
+        rule = "lie in [0, 1]" if share else "be 0 or 1"
+        raise DataError(f"{who}: {what} must {rule}, is {column[row]:g} in row {row + 1} of {len(column)}")
+
+
 def impossible(action: Array, available: Array) -> Mask:
     """Rows with an action although nobody could act."""
     return (available == 0.0) & (action == 1.0)
@@ -106,6 +119,15 @@ class Assignment:
             column = getattr(self, name)
             if column is not None and column.shape != (rows,):
                 raise DataError(f"{what} needs one {name} for each of {rows} rows, got shape {column.shape}")
+        return self
+
+    def valid(self, rows: int, who: str, asked: str) -> Assignment:
+        """Itself, if it is `checked` and all its values are possible; else refused in the name of who asked for it."""
+        self.checked(rows, f"{who}: {asked}")
+        named = (("action", self.action), ("probability", self.probability), ("availability", self.available))
+        for what, column in named:
+            if column is not None:
+                check_shares(column, who, what)
         return self
 
     def coded(self, typical: float | None) -> tuple[Array, ...]:

@@ -44,6 +44,19 @@ def text_of(value: Any) -> str:
     return whole.group(1) if whole else text
 
 
+def name_of(value: Any) -> str:
+    """What a person is called, as a text: ids are often numbers, such as the keys of a pandas groupby.
+
+    >>> name_of(5), name_of(np.int64(5)), name_of("ann")
+    ('5', '5', 'ann')
+    """
+    missing = value is None or (isinstance(value, float | np.floating) and np.isnan(value))
+    name = "" if missing else str(value) if isinstance(value, str) else text_of(value)
+    if not name.strip() or isinstance(value, tuple | list | dict | np.ndarray):
+        raise DataError(f"a user needs a name: a text or a number, got {value!r}")
+    return name
+
+
 def refused(row: int, problem: str) -> None:
     """Raise an error for a cell that cannot be used: the rule where no list of such cells is kept."""
     raise DataError(problem)
@@ -206,12 +219,20 @@ def labels(table: Table, name: str, what: str) -> list[str]:
 
 
 def order_values(table: Table, name: str, written: str | None = None) -> NDArray[Any]:
-    """The column that orders a user's rows: integers, floats, or times at microseconds (zones turned into UTC).
+    """`order_cells` as an array, with times at microseconds."""
+    cells = order_cells(table, name, written)
+    return cells if isinstance(cells, np.ndarray) else np.array(cells, dtype="datetime64[us]")
+
+
+def order_cells(table: Table, name: str, written: str | None = None) -> NDArray[Any] | list[datetime]:
+    """The column that orders a user's rows: an array of integers or floats, or times (zones turned into UTC).
 
     Texts are read by the format in which times are `written`; without one as numbers if all of them are, else as
     ISO 8601 dates and times.
     """
     values = table.column(name)
+    if written is None and (times := _iso_times(values)) is not None:
+        return times
     for row, value in enumerate(values):
         if value is None:
             raise DataError(f"order column {name!r} of {table.source} is missing in {table.place(row)}")
@@ -272,7 +293,7 @@ def _whole(value: Any) -> int:
     return int(value)
 
 
-def _times(table: Table, name: str, values: list[Any], written: str | None) -> NDArray[Any]:
+def _times(table: Table, name: str, values: list[Any], written: str | None) -> list[datetime]:
     times: list[datetime] = []
     zoned: bool | None = None
     for row, value in enumerate(values):
@@ -292,7 +313,18 @@ def _times(table: Table, name: str, values: list[Any], written: str | None) -> N
             )
         zoned = time.tzinfo is not None
         times.append(time.astimezone(UTC).replace(tzinfo=None) if zoned else time)
-    return np.array(times, dtype="datetime64[us]")
+    return times
+
+
+def _iso_times(values: list[Any]) -> list[datetime] | None:
+    """Texts in ISO 8601 without zones as times; None for anything else. An update must not wait for its times."""
+    if not values or not isinstance(values[0], str) or "-" not in values[0]:  # without dashes it may be a number
+        return None
+    try:
+        times = [datetime.fromisoformat(value) for value in values]
+    except (TypeError, ValueError):
+        return None
+    return None if any(time.tzinfo is not None for time in times) else times
 
 
 def _shown(value: Any) -> str:

@@ -26,6 +26,9 @@ from kerneltrail.names import shortened
 nw = lazy_loader.load("narwhals")
 UNNAMED = "new"
 """What somebody is called who was given no name."""
+LEAVE_OUT = "leave those rows out"
+FILL_IN = f"{LEAVE_OUT}, or fill them in"
+"""What to do about missing values: outcomes that nobody saw cannot be filled in."""
 KINDS = ("pandas", "polars", "pyarrow")
 """Libraries of frames; the first that is installed is used where a caller had none."""
 
@@ -64,7 +67,7 @@ class NamedRows:
             columns.append(self._without_gaps(name, column, schema))
         return np.column_stack(columns) if columns else np.empty((self.table.rows, 0))
 
-    def user_of(self, column: str, name: str) -> str:
+    def user_of(self, column: str, name: str, asked: str = "an update") -> str:
         """The user's name, or that of the rows for who was given none. A cell without a name, blanks too, says none.
 
         Raises:
@@ -78,8 +81,8 @@ class NamedRows:
                 whose.setdefault(named, i)
         if len(whose) > 1:
             raise DataError(
-                f"user {name!r}: the rows are of several users ({column} is {shortened(list(whose))}); an update takes "
-                "one user's, `update_many` those of many"
+                f"user {name!r}: the rows are of several users ({column} is {shortened(list(whose))}); {asked} takes "
+                f"one user's{', `update_many` those of many' if asked == 'an update' else ''}"
             )
         for other, i in whose.items():
             if name == UNNAMED:
@@ -90,7 +93,7 @@ class NamedRows:
 
     def target(self, name: str) -> Array:
         """The column of outcomes."""
-        return self._without_gaps(name, numbers(self.table, name), None)
+        return self._without_gaps(name, numbers(self.table, name), None, LEAVE_OUT)
 
     def availability(self, schema: Schema) -> Array | None:
         """Whether somebody could act, 0 or 1; None if that column is not named or not there, as of the next two."""
@@ -98,14 +101,14 @@ class NamedRows:
 
     def action(self, schema: Schema, available: Any) -> Array | None:
         """The action, 0 or 1. Where nobody was `available` a missing one is 0."""
-        return self._flags(schema.action, "action", available)
+        return self._flags(schema.action, "action", available, self._drawn_advice(schema, available))
 
     def probability(self, schema: Schema, available: Any) -> Array | None:
         """With which the action was drawn. Where nobody was `available` a missing one is 0."""
         name = schema.probability
         if name is None or name not in self.table:
             return None
-        return self._drawn(name, shares(self.table, name), available)
+        return self._drawn(name, shares(self.table, name), available, self._drawn_advice(schema, available))
 
     def assigned(self, schema: Schema, given: Assigned) -> Assigned:
         """Action, its probability and availability as they were given, else as the columns say."""
@@ -116,16 +119,22 @@ class NamedRows:
         action = self.action(schema, available) if action is None else action
         return action, self.probability(schema, available) if probability is None else probability, available
 
-    def _flags(self, name: str | None, what: str, available: Any) -> Array | None:
+    def _drawn_advice(self, schema: Schema, available: Any) -> str:
+        """What to do about rows without an action or its probability."""
+        if available is not None or schema.availability is None:
+            return FILL_IN
+        return f"{LEAVE_OUT}, or give the column {schema.availability!r}, which says where nobody could act"
+
+    def _flags(self, name: str | None, what: str, available: Any, advice: str = FILL_IN) -> Array | None:
         if name is None or name not in self.table:
             return None
-        return self._drawn(name, flags(self.table, name, what), available)
+        return self._drawn(name, flags(self.table, name, what), available, advice)
 
-    def _drawn(self, name: str, column: Array, available: Any) -> Array:
+    def _drawn(self, name: str, column: Array, available: Any, advice: str) -> Array:
         could = None if available is None else np.atleast_1d(real_numbers(available, "the availability"))
-        return self._without_gaps(name, settled(column, could), None)
+        return self._without_gaps(name, settled(column, could), None, advice)
 
-    def _without_gaps(self, name: str, column: Array, schema: Schema | None) -> Array:
+    def _without_gaps(self, name: str, column: Array, schema: Schema | None, advice: str = FILL_IN) -> Array:
         gaps = np.flatnonzero(np.isnan(column))
         if not len(gaps):
             return column
@@ -134,7 +143,7 @@ class NamedRows:
             of = f"{self.table.rows} rows" if self.table.taken is None else f"the user's {self.table.rows} rows"
             raise DataError(
                 f"column {name!r} is missing in {self.table.place(int(gaps[0]))}, and in {len(gaps)} of {of} "
-                "altogether; leave those rows out, or fill them in"
+                f"altogether; {advice}"
             )
         column = column.copy()
         column[gaps] = schema.levels[name].index(str(policy)) if name in schema.levels else float(policy)

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from kerneltrail.data.arrays import check_size, read_numbers, usable
-from kerneltrail.data.assignment import Assignment
+from kerneltrail.data.assignment import Assignment, check_shares
 from kerneltrail.errors import DataError
 from kerneltrail.kernels import Array
 from kerneltrail.names import index_of, unique
@@ -84,12 +84,8 @@ class User:
         rows = len(self.X)
         put(self, "y", _target(y, rows, who))
         put(self, "ends", _checked_ends(ends, rows, who))
-        for label, column, rule in (
-            ("action", action, "be 0 or 1"),
-            ("availability", availability, "be 0 or 1"),
-            ("probability", probability, "lie in [0, 1]"),
-        ):
-            put(self, label, None if column is None else _shares(column, rows, who, label, rule))
+        for label, column in (("action", action), ("availability", availability), ("probability", probability)):
+            put(self, label, None if column is None else _shares(column, rows, who, label))
         put(self, "order", None if order is None else _ordered(order, rows, who))
         put(self, "index", None if index is None else _indices(index, rows, who))
 
@@ -327,12 +323,9 @@ def _column(values: ArrayLike, rows: int, who: str, what: str) -> Array:
     return column
 
 
-def _shares(values: ArrayLike, rows: int, who: str, what: str, rule: str) -> Array:
+def _shares(values: ArrayLike, rows: int, who: str, what: str) -> Array:
     column = _column(values, rows, who, what)
-    allowed = (column >= 0.0) & (column <= 1.0) if what == "probability" else (column == 0.0) | (column == 1.0)
-    if not allowed.all():
-        bad = int(np.flatnonzero(~allowed)[0])
-        raise DataError(f"{who}: {what} must {rule}, is {column[bad]:g} in row {bad + 1} of {rows}")
+    check_shares(column, who, what)
     return _sealed(column)
 
 

@@ -20,6 +20,7 @@ from kerneltrail.kernels import Composition
 from kerneltrail.methods.protocol import FollowedUser, Method, hyperparameter_count, probabilities_of
 from kerneltrail.store.cache import Format, json_format
 from kerneltrail.store.validate import conform
+from kerneltrail.trajectory.beyond import judged
 
 T = TypeVar("T")
 NAN = float("nan")
@@ -188,6 +189,7 @@ FOLLOWED: Format[Followed] = json_format(Followed.to_json, Followed.from_json)
 """How the store keeps a followed user."""
 
 
+@judged()
 def follow(
     method: Method,
     user: User,

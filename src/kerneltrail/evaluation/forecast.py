@@ -35,6 +35,7 @@ from kerneltrail.evaluation.predicted import (
 from kerneltrail.kernels import Array
 from kerneltrail.methods.trajectory import TrajectoryMethod
 from kerneltrail.names import nearest, unused
+from kerneltrail.trajectory.beyond import judged
 from kerneltrail.trajectory.model import TrajectoryModel
 from kerneltrail.trajectory.new_user import NewUser
 
@@ -248,6 +249,7 @@ def _followed(
     return states[-1]
 
 
+@judged()
 def _predict(model: TrajectoryModel, user: NewUser, rows: UnlabelledRows) -> _Predicted:
     numbers: dict[str, Array] = {}
     undrawn = 0

@@ -113,8 +113,8 @@ class RefittedUser:
         named, given = read_rows(X, self.learner.covariates, self._schema)
         rows = rows_of(given, self.learner.covariates)
         chosen = self._action(action, named)
-        if chosen is not None and chosen.shape != (len(rows),):
-            raise DataError(f"predictions at {len(rows)} rows need as many actions, got shape {chosen.shape}")
+        if chosen is not None:
+            Assignment(chosen).valid(len(rows), f"user {self.name!r}", "a prediction")
         prediction = self.fit.predict(rows, chosen).shaped(self.shape)
         return prediction if named is None else replace(prediction, given=named.given)
 

@@ -10,11 +10,14 @@ import numpy as np
 from kerneltrail.data import User
 from kerneltrail.data.arrays import read_numbers
 from kerneltrail.data.assignment import IMPOSSIBLE, Assigned, Assignment
+from kerneltrail.data.columns import order_cells
 from kerneltrail.data.frames import NamedRows, check_same_index, read_rows
 from kerneltrail.errors import DataError
 from kerneltrail.kernels import Array
 from kerneltrail.kernels.phrases import rounded
+from kerneltrail.trajectory.beyond import warn_of_values
 from kerneltrail.trajectory.graph import LearntGraph
+from kerneltrail.trajectory.lateness import OrderCells
 
 
 def covariate_rows(model: LearntGraph, X: Any, updated: str | None = None) -> tuple[NamedRows | None, Array]:
@@ -22,15 +25,17 @@ def covariate_rows(model: LearntGraph, X: Any, updated: str | None = None) -> tu
     return read_rows(X, model.covariates, model.schema, updated)
 
 
-def read_batch(model: LearntGraph, name: str, X: Any, y: Any, assigned: Assigned) -> User:
-    """A batch of the user of that name, scaled and less the population mean.
+def read_batch(model: LearntGraph, name: str, X: Any, y: Any, assigned: Assigned) -> tuple[User, OrderCells | None]:
+    """A batch of the user of that name, scaled and less the population mean; and its times, where it came with some.
 
     Who was given no name takes that of the rows, so that nobody else's can come after them.
     """
     named, rows = covariate_rows(model, X, name)
-    schema = model.schema
+    schema, times = model.schema, None
     if named is not None:
         name = named.user_of(schema.user, name)
+        if schema.order in named.table:
+            times = order_cells(named.table, schema.order, schema.time_format)
     if y is None:
         if named is None:
             raise DataError(f"user {name!r}: rows without names need their outcomes beside them: update(X, y)")
@@ -38,6 +43,10 @@ def read_batch(model: LearntGraph, name: str, X: Any, y: Any, assigned: Assigned
     else:
         check_same_index(X, y)
     target = np.array(read_numbers(y, "rows"), ndmin=1)
+    if target.shape != (len(rows),):
+        raise DataError(
+            f"user {name!r}: an update needs one outcome for each of {len(rows)} rows, got shape {target.shape}"
+        )
     logged = assignment_of(model, name, named, assigned, "update")
     assignment = filled(model, logged)
     columns: dict[str, Array | None] = {}
@@ -51,10 +60,31 @@ def read_batch(model: LearntGraph, name: str, X: Any, y: Any, assigned: Assigned
             )
         columns = {"action": assignment.action, "probability": assignment.probability, "availability": available}
     batch = User(name, model.covariates, rows, target, (len(target),), **columns)
-    if logged is not None and not isinstance(assigned[0], Assignment):  # one that was read before was judged then
-        _warn_of_contradictions(name, logged.checked(len(target), f"user {name!r}: an update"), named)
+    if not isinstance(assigned[0], Assignment):  # what was read before was judged then
+        if logged is not None:
+            _warn_of_contradictions(name, logged.checked(len(target), f"user {name!r}: an update"), named)
+        warn_of_values(model, name, batch.X, batch.y)
     scaled = model.scaler.apply(batch)
-    return scaled if model.mean is None else model.mean.centred(scaled)
+    return scaled if model.mean is None else model.mean.centred(scaled), times
+
+
+def read_ahead(
+    model: LearntGraph, name: str, X: Any, assigned: Assigned, *, fresh: bool = False
+) -> tuple[NamedRows | None, Array, Assignment | None]:
+    """Rows to predict for the user of that name, as they came, scaled, and with what is assigned there.
+
+    Of somebody `fresh`, of whom neither a name nor a row is known, the same is said whoever the rows are of.
+    """
+    named, rows = covariate_rows(model, X)
+    if named is not None and not fresh:
+        named.user_of(model.schema.user, name, "a prediction")
+    assignment = filled(model, assignment_of(model, name, named, assigned, "predict"))
+    if assignment is not None:
+        assignment.valid(len(rows), f"user {name!r}", "a prediction")
+    scaled = model.scaler.transform(rows)
+    if not isinstance(assigned[0], Assignment):
+        warn_of_values(model, name, rows)
+    return named, scaled, assignment
 
 
 def _warn_of_contradictions(name: str, assignment: Assignment, named: NamedRows | None) -> None:
@@ -91,16 +121,30 @@ def assignment_of(
         assigned = named.assigned(schema, assigned)
     assignment = Assignment.read(*assigned)
     if assignment is None:
-        raise DataError(f"user {name!r}: this model has a reward model, so {asked} needs action=")
+        needs = f"user {name!r}: this model has a reward model, so {asked} needs action="
+        if named is None or schema.action is None:
+            raise DataError(needs)
+        try:
+            named.table.column(schema.action, schema.roles)
+        except DataError as lack:
+            raise DataError(f"{needs}, or its column: {lack}") from None
+    assert assignment is not None
     typical = reward.typical
-    lacks = named is not None and assignment is not assigned[0] and assignment.probability is None
-    if lacks and typical is not None and schema.probability and asked == "update":
-        warnings.warn(
-            f"user {name!r}: the rows have no column {schema.probability!r}, with which the model was learnt, so the "
-            f"action is taken to have its usual probability, {rounded(typical, min(typical, 1.0 - typical))}; give the "
-            "column, or probability=",
-            stacklevel=4,
-        )
+    if named is not None and assignment is not assigned[0] and asked == "update":
+        lacks = f"user {name!r}: the rows have no column {{!r}}, with which the model was learnt, so "
+        if assignment.probability is None and typical is not None and schema.probability:
+            usual = rounded(typical, min(typical, 1.0 - typical))
+            warnings.warn(
+                f"{lacks.format(schema.probability)}the action is taken to have its usual probability, {usual}; give "
+                "the column, or probability=",
+                stacklevel=4,
+            )
+        if assignment.available is None and schema.availability:
+            warnings.warn(
+                f"{lacks.format(schema.availability)}the user is taken to have been available in all of them; give the "
+                "column, or available=",
+                stacklevel=4,
+            )
     return assignment.settled()
 
 

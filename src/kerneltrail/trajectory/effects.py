@@ -17,6 +17,7 @@ from kerneltrail.data.frames import frame_like
 from kerneltrail.gp.mixture import NormalMixture
 from kerneltrail.kernels import Array
 from kerneltrail.kernels.phrases import aligned, brief_chance, counted, rounded
+from kerneltrail.names import nearest
 from kerneltrail.views import show
 
 if TYPE_CHECKING:
@@ -200,7 +201,13 @@ class Effects(Sequence[Effect]):
         return {effect.covariate: effect for effect in self.effects}
 
     def __getitem__(self, key: Any) -> Any:
-        return self._by_name[key] if isinstance(key, str) else self.effects[key]
+        if not isinstance(key, str):
+            return self.effects[key]
+        if key not in self._by_name:
+            labels = {} if self.schema is None else {self.schema.label(name): name for name in self._by_name}
+            hint = f"did you mean {labels[key]!r}?" if key in labels else nearest(key, self._by_name)
+            raise KeyError(f"there is no effect of {key!r}; {hint}")
+        return self._by_name[key]
 
     def __len__(self) -> int:
         return len(self.effects)

@@ -19,6 +19,7 @@ from kerneltrail.gp import Prediction
 from kerneltrail.kernels import Array
 from kerneltrail.trajectory.drawing import drawn_rows
 from kerneltrail.trajectory.graph import LearntGraph
+from kerneltrail.trajectory.lateness import OrderCells, lateness
 from kerneltrail.trajectory.map_table import block_of
 from kerneltrail.trajectory.repeated import repeated
 from kerneltrail.trajectory.user_state import CONTEXTS, UserState
@@ -44,14 +45,20 @@ class Intake(NamedTuple):
     level: float
 
 
-def taken_in(model: LearntGraph, state: UserState, batch: User, ahead: Ahead) -> Intake:
-    """A batch, scaled and centred, around the user's level and with outcomes drawn in as the model says."""
+def warn_of_old_rows(model: LearntGraph, state: UserState, batch: User, times: OrderCells | None) -> None:
+    """Tell of rows that may be known already: the same as the newest ones, or else not later than they are."""
     if repeated(state, batch, drawn=model.drawing is not None):
         warnings.warn(
             f"user {batch.name!r}: the {batch.rows} rows of this batch are the same as the newest rows; they are taken "
             "as further ones, and if they were sent twice, intervals are too narrow now",
-            stacklevel=4,
+            stacklevel=3,
         )
+    elif times is not None and (said := lateness(model.schema.order, times, state.latest)):
+        warnings.warn(f"user {batch.name!r}: {said}", stacklevel=3)
+
+
+def taken_in(model: LearntGraph, state: UserState, batch: User, ahead: Ahead) -> Intake:
+    """A batch, scaled and centred, around the user's level and with outcomes drawn in as the model says."""
     state, batch = levelled(model, state, batch)
     drawing, outcomes = model.drawing, None
     if drawing is not None and state.rows <= state.refine:

@@ -35,7 +35,7 @@ class Updates:
         return f"Updates: {counted(len(self.steps), 'user')} updated{failed}"
 
 
-def update_many(model: LearntGraph, users: Mapping[str, NewUser], rows: Any) -> Updates:
+def update_many(model: LearntGraph, users: Mapping[Any, NewUser], rows: Any) -> Updates:
     """One batch more for each user who has rows, the same to the bit as `NewUser.update` one by one.
 
     Args:
@@ -48,6 +48,7 @@ def update_many(model: LearntGraph, users: Mapping[str, NewUser], rows: Any) -> 
         DataError: if the long table cannot be read or does not say whose a row is; nobody is updated then.
     """
     batches = _by_user(model, rows)
+    users = {text_of(name): user for name, user in users.items()}  # as the names of rows are read
     gp.compilation.ensure_compiled()  # once, before the first user
     steps: dict[str, SelectionStep] = {}
     failures: dict[str, Exception] = {}

@@ -23,11 +23,14 @@ if TYPE_CHECKING:
 class TrajectoryModel(LearntGraph):
     """What was learnt from pilot users; immutable. Make one with `fit`, keep it with `save`, use it with `new_user`."""
 
-    def new_user(self, name: str = UNNAMED, **changes: Any) -> NewUser:
-        """Somebody whose rows are yet to come; `changes` override the settings of selection."""
+    def new_user(self, name: object = UNNAMED, **changes: Any) -> NewUser:
+        """Somebody whose rows are yet to come; `changes` override the settings of selection.
+
+        An id that is a number becomes a text; nothing, or an empty text, is refused.
+        """
         return NewUser.start(self, name, **changes)
 
-    def update_many(self, users: Mapping[str, NewUser], rows: Any) -> Updates:
+    def update_many(self, users: Mapping[Any, NewUser], rows: Any) -> Updates:
         """One batch more for each user who has rows.
 
         One user's bad rows fail that user alone: `failures` says why, by name, and nobody else's state depends on it.

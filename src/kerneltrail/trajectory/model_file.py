@@ -48,6 +48,7 @@ _LATER = (
     ("paths", "overlapping"),
     ("structure", "chosen"),
     ("candidates", CANDIDATES),
+    ("negligible", 0.0),
 )
 """Keys, with the values that change nothing, which files of before do not have."""
 

@@ -19,21 +19,21 @@ from numpy.typing import ArrayLike
 from kerneltrail.data import User
 from kerneltrail.data.assignment import Assignment
 from kerneltrail.data.frames import UNNAMED
-from kerneltrail.errors import DataError, ModelFileError, TrajectoryError
+from kerneltrail.errors import DataError, ModelFileError
 from kerneltrail.gp import LinearBlock, Prediction
 from kerneltrail.gp.prediction import averaged, rows_of
 from kerneltrail.kernels import Array, Composition, Hyperparameters
 from kerneltrail.kernels.phrases import brief_chance, counted
-from kerneltrail.names import nearest
 from kerneltrail.store.atomic import write
 from kerneltrail.trajectory.advantage import Advantage
-from kerneltrail.trajectory.batch import assignment_of, covariate_rows, filled, read_batch
+from kerneltrail.trajectory.batch import covariate_rows, read_ahead, read_batch
 from kerneltrail.trajectory.effect_search import effects_of
 from kerneltrail.trajectory.effects import Effects
 from kerneltrail.trajectory.filtering import filtered
 from kerneltrail.trajectory.graph import LearntGraph
-from kerneltrail.trajectory.intake import taken_in
+from kerneltrail.trajectory.intake import taken_in, warn_of_old_rows
 from kerneltrail.trajectory.kernel_posterior import KernelPosterior
+from kerneltrail.trajectory.lateness import newest
 from kerneltrail.trajectory.level import posteriors, with_level
 from kerneltrail.trajectory.map_table import block_of
 from kerneltrail.trajectory.node_fit import BUDGET, NodeFit, NodePosterior, followed
@@ -45,10 +45,6 @@ from kerneltrail.views import show
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-
-
-CHANGEABLE = ("selection", "memory", "refine")
-"""Settings that one user may have otherwise than the model."""
 
 
 class NewUser:
@@ -68,13 +64,9 @@ class NewUser:
         self._lock = threading.Lock()
 
     @classmethod
-    def start(cls, model: LearntGraph, name: str, **changes: Any) -> NewUser:
+    def start(cls, model: LearntGraph, name: object, **changes: Any) -> NewUser:
         """A user without rows, followed as the model's settings say unless `changes` do."""
-        for change in changes:
-            if change not in CHANGEABLE:
-                hint = nearest(change, CHANGEABLE, "these can:")
-                raise TrajectoryError(f"{change!r} cannot be changed for a new user; {hint}")
-        settings = replace(model.settings, **changes) if changes else model.settings
+        settings = model.settings.of_user(changes)
         fits = tuple(map(NodeFit.start, model.followed))
         state = UserState.start(name, settings, fits, model.transitions[0])
         return cls(model, state)
@@ -223,10 +215,12 @@ class NewUser:
             probability: with which the action was drawn, and `available`, 0 where nobody could act; if None, the
                 frame's columns of the model's schema, if it has them.
         """
-        batch = read_batch(self.model, self.name, X, y, (action, probability, available))
+        batch, times = read_batch(self.model, self.name, X, y, (action, probability, available))
         with self._lock:
-            self._state = self._after(self._state, batch)
-            return self._state.history[-1]
+            warn_of_old_rows(self.model, self._state, batch, times)
+            state = self._after(self._state, batch)
+            self._state = state if times is None else replace(state, latest=newest(times, state.latest))
+            return state.history[-1]
 
     def _after(self, state: UserState, batch: User) -> UserState:
         """The state after one batch more."""
@@ -298,15 +292,15 @@ class NewUser:
     ) -> Prediction:
         """Mean and variance in the target's units, averaged over nodes by their probability at the next batch.
 
-        X, and with a reward model the action and its probability, are given as for `update`.
+        X, and with a reward model the action and its probability, are given as for `update`; rows of somebody else are
+        refused, unless neither a name nor a row of the user is known.
         """
-        named, rows = covariate_rows(self.model, X)
-        scaled = self._scaler.transform(rows)
-        given = (action, probability, None)
-        assignment = filled(self.model, assignment_of(self.model, self.name, named, given, "predict"))
-        prediction = self._ahead(self._state, scaled, assignment)
+        state, given = self._state, (action, probability, None)
+        fresh = state.name == UNNAMED and not state.rows
+        named, scaled, assignment = read_ahead(self.model, state.name, X, given, fresh=fresh)
+        prediction = self._ahead(state, scaled, assignment)
         return Prediction(
-            self._scaler.inverse_target(prediction.mean + self._state.shared(self.model, scaled, assignment)),
+            self._scaler.inverse_target(prediction.mean + state.shared(self.model, scaled, assignment)),
             self._scaler.inverse_variance(prediction.variance),
             float(self._scaler.inverse_variance(np.array([prediction.noise]))[0]),
             None if named is None else named.given,

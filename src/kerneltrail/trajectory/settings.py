@@ -8,7 +8,7 @@ from typing import Any, Literal, get_args, get_type_hints
 
 from kerneltrail.data.frozen_dict import FrozenDict
 from kerneltrail.errors import TrajectoryError
-from kerneltrail.names import only_known
+from kerneltrail.names import nearest, only_known
 from kerneltrail.trajectory.candidates import Scope
 from kerneltrail.trajectory.evidence import EVIDENCES
 from kerneltrail.trajectory.map_table import MapSettings
@@ -37,6 +37,10 @@ CANDIDATES = 128
 CONSTANT = 1.0
 """Prior variance of a user's own constant where nobody states one, for a standardised target: users do not differ by
 more than rows do. Around a population mean its spread is learnt, whatever is stated here."""
+
+
+CHANGEABLE = ("selection", "memory", "refine")
+"""Settings that one user may have otherwise than the model."""
 
 
 @dataclass(frozen=True)
@@ -235,6 +239,14 @@ class Settings:
     def changed(self, changes: Mapping[str, Any]) -> Settings:
         """With single settings changed, by name; one that there is not is refused with the nearest."""
         return replace(self, **changes)
+
+    def of_user(self, changes: Mapping[str, Any]) -> Settings:
+        """These settings for one user, who may have some of them otherwise than the model."""
+        for change in changes:
+            if change not in CHANGEABLE:
+                hint = nearest(change, CHANGEABLE, "these can:")
+                raise TrajectoryError(f"{change!r} cannot be changed for a new user; {hint}")
+        return replace(self, **changes) if changes else self
 
     def to_json(self) -> dict[str, Any]:
         """As plain values."""

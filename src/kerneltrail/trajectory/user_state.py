@@ -16,12 +16,14 @@ from numpy.typing import NDArray
 from kerneltrail import gp
 from kerneltrail.data import User
 from kerneltrail.data.assignment import Assignment
+from kerneltrail.data.columns import name_of
 from kerneltrail.errors import ModelFileError
 from kerneltrail.kernels import NOTHING, Array, Composition, Hyperparameters, layout_of
 from kerneltrail.kernels.phrases import brief_chance, counted
 from kerneltrail.store.container import Arrays, pack, unpack
 from kerneltrail.store.validate import Malformed, array, conform, reading
 from kerneltrail.trajectory.graph import LearntGraph, Node
+from kerneltrail.trajectory.lateness import Time, decoded, encoded
 from kerneltrail.trajectory.model_file import fingerprint
 from kerneltrail.trajectory.node_fit import NodeFit
 from kerneltrail.trajectory.settings import Memory, Selection, Settings
@@ -90,6 +92,7 @@ class UserState:
         recent: the newest rows, at most `CONTEXTS`, scaled and less the population mean; None before any batch.
         outcomes: of the rows that are kept, as they are, (n,), where fits read them drawn in; None where they do not.
         level: what the covariates of the rows say of how high these lie, which is subtracted from all of them.
+        latest: the newest time of the rows that came with one, by the model's order column; None where none did.
     """
 
     name: str
@@ -109,12 +112,13 @@ class UserState:
     recent: User | None = None
     outcomes: Array | None = None
     level: float = 0.0
+    latest: Time | None = None
 
     @classmethod
-    def start(cls, name: str, settings: Settings, fits: tuple[NodeFit, ...], prior: Array) -> UserState:
-        """Before any row."""
+    def start(cls, name: object, settings: Settings, fits: tuple[NodeFit, ...], prior: Array) -> UserState:
+        """Before any row; ids that are numbers become texts."""
         how = (settings.selection, settings.memory, settings.refine)
-        return cls(name, *how, 0, 0, (), fits, None, prior, prior, None, None, (0,) * len(fits))
+        return cls(name_of(name), *how, 0, 0, (), fits, None, prior, prior, None, None, (0,) * len(fits))
 
     def shared(self, model: LearntGraph, scaled: Array, assignment: Assignment | None) -> Array:
         """What the user varies around at scaled rows: the population mean, with what is said of the user's level."""
@@ -146,6 +150,8 @@ class UserState:
             arrays["outcomes"] = self.outcomes
         if self.level:
             content["level"] = self.level
+        if self.latest is not None:
+            content["latest"] = encoded(self.latest)
         return pack("user", content, arrays)
 
     @classmethod
@@ -179,6 +185,7 @@ class UserState:
                 recent=recent,
                 outcomes=None if kept is None or model.drawing is None else array(arrays, "outcomes", (kept.rows,)),
                 level=_level(content.get("level", 0.0)),
+                latest=decoded(content.get("latest")),
             )
 
 

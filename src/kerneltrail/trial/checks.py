@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from kerneltrail.data.assignment import Assignment
 from kerneltrail.errors import KerneltrailError
 from kerneltrail.kernels import Array
 from kerneltrail.trajectory.new_user import NewUser
@@ -42,7 +43,8 @@ def believed(protocol: Protocol, participant: str, new: NewUser, contexts: Array
     try:
         weights = np.array(list(new.probabilities.values()))
         parts = new.advantage(contexts)
-        prediction = new.predict(contexts, action=np.zeros(len(contexts)), probability=np.full(len(contexts), 0.5))
+        nothing = Assignment(np.zeros(len(contexts)), np.full(len(contexts), 0.5))
+        prediction = new.predict(contexts, action=nothing)
     except (KerneltrailError, ArithmeticError, ValueError, np.linalg.LinAlgError) as problem:
         return [Check("finite", False, f"the advantage of {name} cannot be computed: {problem}", name)]
     numbers = (weights, parts.weights, parts.means, parts.variances, prediction.mean, prediction.variance)

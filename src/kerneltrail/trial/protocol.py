@@ -15,10 +15,9 @@ from typing import Any, Literal
 import numpy as np
 from pydantic import Field, ValidationError, model_validator
 
-from kerneltrail.data import Schema
+from kerneltrail.data.assignment import Assignment
 from kerneltrail.errors import ConfigError
 from kerneltrail.gp import Reward
-from kerneltrail.kernels.phrases import singular
 from kerneltrail.names import nearest, shortened
 from kerneltrail.store.canonical import canonical, sha256_of
 from kerneltrail.store.document import Language, explain, parse_text, read_text
@@ -197,7 +196,7 @@ class Protocol(Section):
                 "intercept": reward.intercept,
                 "coding": "centred" if reward.centred else "plain",
             },
-            "covariates": {name: _covariate(schema, name) for name in model.covariates},
+            "covariates": {name: _covariate(model, name) for name in model.covariates},
             "decisions": {"decision": {}},
             "allocation": {"rule": parameters.pop("rule"), "parameters": parameters, "noise_sd": noise_sd(model)},
             "limits": limits,
@@ -252,14 +251,10 @@ def read_protocol(path: str | os.PathLike[str]) -> Protocol:
     return Protocol.parse(text, format=language, source=os.fspath(path))
 
 
-HOURS = ("hour", "hours", "hour_of_day", "hourofday", "time_of_day")
-"""Names of covariates that are hours of the day where the table says no unit."""
-
-
 def noise_sd(model: LearntGraph) -> float:
     """The noise's standard deviation in a new user's prediction, in the target's units."""
     middle = model.scaler.inverse(np.full((1, len(model.covariates)), 0.5))
-    return sqrt(NewUser.start(model, "new").predict(middle, action=[0.0], probability=[0.5]).noise)
+    return sqrt(NewUser.start(model, "new").predict(middle, action=Assignment(np.zeros(1), np.full(1, 0.5))).noise)
 
 
 def _reward_of(model: LearntGraph) -> Reward:
@@ -272,19 +267,13 @@ def _reward_of(model: LearntGraph) -> Reward:
     return model.reward
 
 
-def _covariate(schema: Schema, name: str) -> dict[str, Any]:
+def _covariate(model: LearntGraph, name: str) -> dict[str, Any]:
     """How a covariate arrives, as far as the pilot users' table says it."""
+    schema = model.schema
     section: dict[str, Any] = {"unit": schema.unit(name)}
     if name in schema.levels:
         return {**section, "levels": list(schema.levels[name])}
-    if schema.scaler is not None and schema.knows_ranges:
-        index = schema.covariates.index(name)
-        low, high = schema.scaler.low[index], schema.scaler.high[index]
-        unit = singular(schema.unit(name)) or ("hour" if name.lower() in HOURS else "")
-        if unit == "hour" and low >= 0.0 and high <= 24.0:  # of a day
-            return {**section, "low": 0.0, "high": 24.0}
-        room = 0.5 * (high - low)  # new people may be somewhat unlike the pilot users
-        if room > 0.0:
-            below = max(low - room, 0.0) if low >= 0.0 else low - room
-            section |= {"low": float(f"{below:.3g}"), "high": float(f"{high + room:.3g}")}
+    plausible = model.pilot.plausible(name) if schema.knows_ranges else None
+    if plausible is not None:
+        section |= {key: float(f"{end:.3g}") for key, end in zip(("low", "high"), plausible, strict=True)}
     return section

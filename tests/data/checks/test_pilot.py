@@ -188,3 +188,19 @@ def test_a_level_that_the_model_does_not_know_is_named_and_its_rows_are_left_out
     )
     as_pilot = check_table(schema, new)  # a fit refuses a level that was not declared
     assert [finding.users for finding in as_pilot.of("error")] == [("new-1",), ("new-2",)]
+
+
+def test_what_is_plausible_of_new_people_lies_around_what_pilot_users_had() -> None:
+    pilot = known()
+    assert pilot.plausible("temp") == pilot.plausible("temp", positive=False) == (-4.0 - 15.2, 26.4 + 15.2)
+    summer = replace(pilot, quantiles={"temp": (5.0, 25.0)})
+    assert (summer.plausible("temp"), summer.plausible("temp", positive=False)) == ((0.0, 35.0), (-5.0, 35.0))
+    assert pilot.plausible("hour") == pilot.plausible("hour", positive=False) == (0.0, 24.0)
+    counts = replace(pilot, quantiles={"temp": (0.0, 10.0), "hour": (3.0, 3.0)})
+    assert counts.plausible("temp", positive=False) == (0.0, 15.0)
+    assert counts.plausible("hour") is None
+    at = {name: i for i, name in enumerate(PILOT.schema.covariates)}
+    assert (counts.bounds[0][at["temp"]], counts.bounds[1][at["temp"]]) == (0.0, 15.0)
+    assert (counts.bounds[0][at["hour"]], counts.bounds[1][at["hour"]]) == (-np.inf, np.inf)
+    levels = replace(pilot, schema=replace(PILOT.schema, levels={"hour": ("a", "b", "c")}))
+    assert levels.plausible("hour") == (0.0, 2.0)

@@ -48,18 +48,22 @@ def ranges(data: Inspection) -> Iterator[Finding]:
             f"(median {number(float(np.median(new)))}), that of the pilot users between {number(known[0])} and "
             f"{number(known[-1])}; {share} of the rows lie outside of what is usual there"
         )
-        guesses = _conversions(new, known)
-        fits = f" They would fit if {listing(guesses[:2], 'or')}." if guesses else ""
         advice = (
-            f"Is it the same unit?{fits} If the values are right, predictions there say little: they fall back to the "
-            "prior, with its uncertainty."
+            f"Is it the same unit?{would_fit(new, known)} If the values are right, predictions there say little: they "
+            "fall back to the prior, with its uncertainty."
         )
         yield Finding(
             "warning", "pilot-range", (name,), users, data.rows.numbered(index[outside[index]]), message, advice
         )
 
 
-def _conversions(new: Array, known: tuple[float, ...]) -> list[str]:
+def would_fit(new: Array, known: tuple[float, ...]) -> str:
+    """A sentence on changes of unit that would bring new values to where the pilot users' are; empty for none."""
+    guesses = conversions(new, known)
+    return f" They would fit if {listing(guesses[:2], 'or')}." if guesses else ""
+
+
+def conversions(new: Array, known: tuple[float, ...]) -> list[str]:
     """Changes of unit that would bring new values to where the pilot users' are."""
     if len(known) < 7:
         return []

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,14 @@ from kerneltrail.data.checks.findings import QUANTILES
 from kerneltrail.data.frozen_dict import FrozenDict
 from kerneltrail.data.schema import Schema
 from kerneltrail.data.user import User
+from kerneltrail.kernels import Array
+from kerneltrail.kernels.phrases import singular
+
+HOURS = ("hour", "hours", "hour_of_day", "hourofday", "time_of_day")
+"""Names of covariates that are hours of the day where the table says no unit."""
+
+ROOM = 0.5
+"""How far outside the pilot users' range, in parts of it, a value is plausible: new people may be somewhat unlike."""
 
 
 def quantiles_of_columns(schema: Schema, users: Sequence[User]) -> dict[str, list[float] | dict[str, int]]:
@@ -83,6 +92,42 @@ class PilotSummary:
         """Smallest and largest value of the pilot users."""
         values = self.quantiles.get(column)
         return None if values is None else (values[0], values[-1])
+
+    def plausible(self, column: str, *, positive: bool = True) -> tuple[float, float] | None:
+        """Between which values those of new people lie; None where that is not known.
+
+        Half the pilot users' range is allowed on either side of it. Hours of a day lie between 0 and 24; of a
+        categorical column there are no other codes than those of its levels. A trial refuses to decide on other values.
+
+        Args:
+            column: covariate or target.
+            positive: whether nothing is plausible below 0 where no pilot user was; else only where somebody was at 0,
+                as counts are: a temperature that was above 0 in summer falls below.
+        """
+        if column in self.schema.levels:
+            return 0.0, len(self.schema.levels[column]) - 1.0
+        known = self.range(column)
+        if known is None or not known[1] > known[0]:
+            return None
+        low, high = known
+        unit = singular(self.schema.unit(column)) or ("hour" if column.lower() in HOURS else "")
+        if unit == "hour" and low >= 0.0 and high <= 24.0:  # of a day
+            return 0.0, 24.0
+        room = ROOM * (high - low)
+        ends_at_0 = low >= 0.0 if positive else low == 0.0
+        return max(low - room, 0.0) if ends_at_0 else low - room, high + room
+
+    @cached_property
+    def bounds(self) -> tuple[Array, Array]:
+        """What is plausible of all covariates, (d,) each, infinite where it is not known: others are told."""
+        pairs = [self.plausible(name, positive=False) or (-np.inf, np.inf) for name in self.schema.covariates]
+        low, high = np.array(pairs).T
+        return low, high
+
+    @cached_property
+    def plausible_target(self) -> tuple[float, float] | None:
+        """`plausible` of the target."""
+        return self.plausible(self.schema.target)
 
     def usual(self, column: str) -> float:
         """What is usual among the pilot users, in data units.

@@ -13,6 +13,7 @@ from kerneltrail.data import Cohort, User
 from kerneltrail.engines import one_blas_thread
 from kerneltrail.kernels import Pool, parse
 from kerneltrail.studies.bench.benchmark import Benchmark, Row, Tick, number, silent, text
+from kerneltrail.trajectory.beyond import judged
 from kerneltrail.trajectory.fit import fit
 from kerneltrail.trajectory.graph import Node
 from kerneltrail.trajectory.map_table import group_of
@@ -105,7 +106,7 @@ class HostileBenchmark(Benchmark):
     def _followed(self, model: TrajectoryModel, user: User, case: str) -> Iterator[Row]:
         followed = model.new_user(user.name)
         times: dict[int, list[tuple[float, float, int]]] = {}
-        with one_blas_thread(), np.errstate(all="ignore"):
+        with one_blas_thread(), judged(), np.errstate(all="ignore"):
             for t in range(1, user.batches + 1):
                 batch = user.batch(t)
                 began = time.process_time()
