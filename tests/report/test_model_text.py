@@ -1,6 +1,7 @@
 """A model as text: its graph in DOT."""
 
 import re
+from dataclasses import replace
 
 from kerneltrail.kernels import Pool
 from kerneltrail.report import model_text
@@ -35,3 +36,14 @@ def test_dot_keeps_names_that_hold_quotes(monkeypatch):
 def test_the_empty_composition_has_a_name():
     lines = model_text.graph_lines(Pool.of("LIN[x]", "SE[x]"), ((0, 1), (2, 2)))
     assert "├─ 1/2 (noise alone)" in lines
+
+
+def test_a_limit_that_binds_is_said_and_only_then():
+    model = small_model()
+    assert [path[-1].bit_count() for path in model.paths] == [2, 2, 2]
+    told = {n: model_text.limit_text(replace(model, settings=replace(model.settings, largest=n))) for n in (2, 3)}
+    assert told[2].startswith(
+        "Most pilot users end at kernels of 2 products, the most that the setting `largest` allows."
+    )
+    assert told[3] == ""
+    assert len(model.pool) > 3

@@ -141,7 +141,7 @@ def _with_reward(config: Config, features: str | None, action: str | None) -> Co
 
 def chain_lines(model: TrajectoryModel) -> list[str]:
     """How the chains did, in a few lines."""
-    from kerneltrail.report.model_text import NOTHING, advancing_text
+    from kerneltrail.report.model_text import NOTHING, advancing_text, limit_text
 
     diagnostics = model.diagnostics
     rhat = ", ".join(f"{name.replace('_', ' ')} {value:.3f}" for name, value in diagnostics.rhat.items())
@@ -153,8 +153,7 @@ def chain_lines(model: TrajectoryModel) -> list[str]:
             f"{diagnostics.cut['kernels']:.0f} further kernels were promising for somebody and left out, since at most "
             f"{model.settings.candidates} are considered; they had {diagnostics.cut['share']:.1%} of the probability."
         )
-    if diagnostics.advancing is not None:
-        lines.append(advancing_text(model))
+    lines += [text for text in (limit_text(model), advancing_text(model)) if text]
     if model.averaged is not None:
         further = ", ".join(node.composition.text or NOTHING for node in model.averaged.nodes) or "none"
         lines.append(

@@ -49,6 +49,18 @@ def advancing_text(model: TrajectoryModel) -> str:
     )
 
 
+def limit_text(model: TrajectoryModel) -> str:
+    """That most pilot users end at kernels with as many products as the settings allow; empty where they do not."""
+    largest = model.settings.largest
+    ends = [path[-1].bit_count() for path in model.paths if path]
+    if largest >= len(model.pool) or 2 * sum(size == largest for size in ends) <= len(ends):
+        return ""
+    return (
+        f"Most pilot users end at kernels of {counted(largest, 'product')}, the most that the setting `largest` allows. "
+        "What does not fit into them may be put down to another covariate: allow more."
+    )
+
+
 def name_of(pool: Pool, mask: int) -> str:
     """A composition in text."""
     return pool.composition(mask).text or NOTHING

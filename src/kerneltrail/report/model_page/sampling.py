@@ -14,7 +14,7 @@ from kerneltrail.report import figures
 from kerneltrail.report.figures import FAINT, INK, TICKS
 from kerneltrail.report.graph import COLOURS, Graph, colour_of, draw, name_of
 from kerneltrail.report.model_page.numbers import fixed, percent, signed
-from kerneltrail.report.model_text import advancing_text
+from kerneltrail.report.model_text import advancing_text, limit_text
 from kerneltrail.report.page import Beside, Block, Expert, Paragraph, Picture, Section, Table
 from kerneltrail.trajectory.model import TrajectoryModel
 from kerneltrail.trajectory.sampler.joint import Structure
@@ -80,7 +80,7 @@ def _agreeing(model: TrajectoryModel) -> str:
 def alternatives(model: TrajectoryModel) -> Section:
     """The section on alternative structures."""
     chosen, *others = model.structures
-    judged: list[Block] = [Paragraph(text)] if (text := advancing_text(model)) else []
+    judged: list[Block] = [Paragraph(text) for text in (limit_text(model), advancing_text(model)) if text]
     if not others:
         none = Paragraph("None: every sample that the chains kept has these arrows.")
         return Section("Which other graphs are near?", [none, *judged], "alternatives")
