@@ -69,7 +69,7 @@ class Desk:
     foresight: Foresight = field(default_factory=Foresight)
     points: KeptPoints = field(default_factory=KeptPoints)
     today: KeptPage = field(default_factory=KeptPage)
-    removed: set[str] | None = None
+    removed: frozenset[str] = frozenset()
 
     def key(self, session: Session | None) -> Key | None:
         """The key of a session, if it still opens anything."""
@@ -83,14 +83,37 @@ class Desk:
         """What time it is."""
         return self.served.now()
 
-    def forget_removed(self, removed: set[str]) -> None:
+    def made(self, make: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+        """What a page shows; it is made anew if somebody's data were removed meanwhile.
+
+        So nothing that was made of them is shown once they are removed, or stays in memory. What is in memory is
+        dropped between two makings, never within one: a page that is being made may hold a lock.
+        """
+        before = self._removed()
+        self._forget(before - self.removed)
+        while True:
+            try:
+                values = make()
+            finally:
+                meanwhile = self._removed() - before
+                self._forget(meanwhile)  # also if another page did: this one may have kept something since
+            if not meanwhile:
+                return values
+            before |= meanwhile
+
+    def _removed(self) -> frozenset[str]:
+        """Those whose data were removed by now."""
+        with self.served.trial.reading() as state:
+            return frozenset(name for name, each in state.participants.items() if each.removed is not None)
+
+    def _forget(self, removed: frozenset[str]) -> None:
         """Drop what is in memory of participants whose data were removed."""
-        if self.removed is not None and removed - self.removed:
+        if removed:
             self.foresight.forget(removed)
             self.points.forget(removed)
             self.today.forget()
             GALLERY.forget()
-        self.removed = removed
+            self.removed |= removed
 
 
 def needs(*scopes: str) -> dict[str, Any]:
@@ -221,11 +244,12 @@ async def shown(
 
     Decisions wait for the server's own thread, so nothing is done there; and a page's thread takes short turns.
     """
-    served = desk_of(request).served
+    desk = desk_of(request)
+    served = desk.served
 
     def made() -> Response:
         with short_turns():
-            return page(request, template, title, **values, **make())
+            return page(request, template, title, **values, **desk.made(make))
 
     return await (served.work(made) if long else served.read(made))
 

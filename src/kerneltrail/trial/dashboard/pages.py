@@ -61,9 +61,7 @@ class Seen:
 def seen(desk: Desk) -> Seen:
     """The trial as it is now."""
     trial = desk.served.trial
-    protocol, state = trial.protocol, trial.snapshot()
-    desk.forget_removed({name for name, each in state.participants.items() if each.removed is not None})
-    return Seen(desk, state, protocol, desk.now())
+    return Seen(desk, trial.snapshot(), trial.protocol, desk.now())
 
 
 def done(request: Request) -> str:
