@@ -125,3 +125,28 @@ def expected_points(
                 point = at(first + timedelta(days=offset), clock, zone)
                 if start < point <= end and point >= enrolled and person.status(point) == "active":
                     yield kind, point
+
+
+def own_point(protocol: Protocol, kind: str, decided_at: datetime, zone: ZoneInfo) -> datetime | None:
+    """The protocol's time to which a call belongs: the nearest one, be the call early or late; None without times."""
+    section, day = protocol.decisions.get(kind), decided_at.astimezone(zone).date()
+    if section is None:
+        return None
+    days = [day + timedelta(days=offset) for offset in (-1, 0, 1)]
+    points = (at(each, clock, zone) for each in days for clock in section.times)
+    return min(points, key=lambda point: abs(point - decided_at), default=None)
+
+
+def missed_points(protocol: Protocol, person: Participant, start: datetime, end: datetime) -> list[datetime]:
+    """Decision points after `start` and up to `end` that the app did not ask for, nor before their time."""
+    points = list(expected_points(protocol, person, start, end))
+    if not points:
+        return []
+    zone, first = ZoneInfo((person.enrolled or {})["timezone"]), (points[0][1] - timedelta(days=2)).date().isoformat()
+    calls = (each.payload for each in person.decisions.values() if each.payload is not None)
+    asked = {
+        (call["kind"], own_point(protocol, call["kind"], instant(call["decided_at"]), zone))
+        for call in calls
+        if call["decided_at"] >= first
+    }
+    return [point for kind, point in points if (kind, point) not in asked]

@@ -16,7 +16,7 @@ from kerneltrail.trial.ledger.entries import instant
 from kerneltrail.trial.ledger.folds import State
 from kerneltrail.trial.ledger.participant import Participant
 from kerneltrail.trial.protocol import Protocol
-from kerneltrail.trial.rhythm import expected_points, takes_part
+from kerneltrail.trial.rhythm import missed_points, takes_part
 
 ROW = 5
 """Decisions one after the other without an outcome, or messages without a delivery, that are worth a call."""
@@ -86,7 +86,7 @@ def _silent(person: Participant, protocol: Protocol, now: datetime) -> Iterator[
     zone = (person.enrolled or {})["timezone"]
     last, since = last_call(person), last_sign(person, now)
     free = not any(section.times for section in protocol.decisions.values())
-    missed = 0 if free else sum(1 for _ in expected_points(protocol, person, since, now - GRACE))
+    missed = len(missed_points(protocol, person, since, now - GRACE))
     times = f" It should have asked {counted(missed, 'time')} since." if missed else ""
     if last is None:
         words = f"The app has never asked for a decision, since {moment(since, zone)} ({age(now - since)}).{times}"
