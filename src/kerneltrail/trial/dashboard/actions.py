@@ -23,11 +23,20 @@ PATIENCE = 2.0
 """Seconds that a page waits for what a button began, before it says that it is running."""
 
 
-def _field(request: Request, name: str, words: str, *, longest: int = 500) -> str:
-    """A field of the form that must be filled in."""
+def _field(request: Request, name: str, words: str, *, longest: int = 500, empty: bool = False) -> str:
+    """A line that somebody typed into the form; it may be left out if it may be `empty`."""
+    return _checked(request, name, f"{words} (one line, {longest} characters at most)", longest, empty=empty)
+
+
+def _choice(request: Request, name: str, words: str) -> str:
+    """A field of the form that nobody types: it is chosen, or the page filled it in."""
+    return _checked(request, name, words, 1000)
+
+
+def _checked(request: Request, name: str, words: str, longest: int, *, empty: bool = False) -> str:
     value = str(request.state.fields.get(name, ""))
-    if not value or not value.isprintable() or len(value) > longest:
-        raise refused(f"{words} (one line, {longest} characters at most)")
+    if not (value or empty) or (value and not value.isprintable()) or len(value) > longest:
+        raise refused(words)
     return value
 
 
@@ -40,9 +49,9 @@ def signed(request: Request, name: str) -> str:
 async def acknowledge(request: Request) -> Response:
     """Record that somebody has seen an incident."""
     served = desk_of(request).served
-    incident = _field(request, "incident", "the form does not say which incident", longest=1000)
+    incident = _choice(request, "incident", "the form does not say which incident")
     by = signed(request, _field(request, "by", "write your name", longest=100))
-    note = str(request.state.fields.get("note", ""))
+    note = _field(request, "note", "write in short what was found or done, or nothing", empty=True)
     await served.read(served.trial.acknowledge, incident, by=by, note=note)
     return RedirectResponse("/desk/incidents?done=acknowledged", 303)
 
@@ -51,8 +60,8 @@ async def acknowledge(request: Request) -> Response:
 async def activate(request: Request) -> Response:
     """Let another version serve, if the one that the page showed still does."""
     served = desk_of(request).served
-    version = _field(request, "version", "choose a version")
-    expected = _field(request, "serving", "the form does not say which version serves")
+    version = _choice(request, "version", "choose a version")
+    expected = _choice(request, "serving", "the form does not say which version serves")
     reason = _field(request, "reason", "write why another policy should serve")
     by = signed(request, _field(request, "by", "write your name", longest=100))
     answer = await served.read(served.trial.activate, version, reason=reason, expected=expected, by=by)
@@ -89,7 +98,7 @@ async def table(request: Request, table: Table, format: Format) -> Response:
 @router.post("/desk/data/table", **needs(ANALYST))
 async def table_by_action(request: Request) -> Response:
     """A table that shows outcomes by action: recorded first, then sent."""
-    name = _field(request, "table", "choose a table")
+    name = _choice(request, "table", "choose a table")
     if name not in BY_ACTION or request.state.fields.get("format") not in FORMATS:
         raise refused("choose one of the tables and formats of this form")
     reason = _check_unblinded(request, f"the table {name}")
