@@ -13,6 +13,8 @@ from kerneltrail.trial.ledger.participant import Outcome, Participant
 from kerneltrail.trial.protocol import Protocol
 from kerneltrail.trial.sections import DAYS
 
+NOT_BEGUN = "not begun"
+"""What somebody is who was enrolled, but takes part only from a later day on."""
 UNDONE = ("failed", "killed", "superseded")
 """States of an update that did not do what was due."""
 
@@ -104,6 +106,15 @@ def takes_part(person: Participant, now: datetime) -> bool:
         return False
     day = now.astimezone(ZoneInfo(facts["timezone"])).date().isoformat()
     return bool(facts["starts_on"] <= day and (facts["ends_on"] is None or day <= facts["ends_on"]))
+
+
+def status_at(person: Participant, now: datetime) -> str:
+    """What a participant is at a time, in a word: as the events have it, but `NOT_BEGUN` until their first day."""
+    status, facts = person.status(now), person.enrolled
+    if status != "active" or facts is None:
+        return status
+    today = now.astimezone(ZoneInfo(facts["timezone"])).date().isoformat()
+    return NOT_BEGUN if today < facts["starts_on"] else status
 
 
 def expected_points(

@@ -14,7 +14,7 @@ from kerneltrail.trial.ledger.entries import instant
 from kerneltrail.trial.ledger.folds import State
 from kerneltrail.trial.protocol import Protocol
 from kerneltrail.trial.results import Status
-from kerneltrail.trial.rhythm import due
+from kerneltrail.trial.rhythm import due, status_at
 from kerneltrail.trial.versions import Versions
 
 
@@ -39,7 +39,7 @@ def status(state: State, protocol: Protocol, now: datetime) -> Status:
         trial=state.trial,
         title=protocol.title,
         light="red" if "error" in severities else "yellow" if "warning" in severities else "green",
-        participants=dict(Counter(person.status() for person in state.participants.values())),
+        participants=dict(Counter(status_at(person, now) for person in state.participants.values())),
         expected=sum(each[0] for each in expected),
         received=sum(each[1] for each in expected),
         decisions=dict(Counter(record["rung"] for record in made)),

@@ -30,6 +30,7 @@ from kerneltrail.trial.export import BY_ACTION
 from kerneltrail.trial.ledger.folds import State
 from kerneltrail.trial.ledger.participant import Participant
 from kerneltrail.trial.protocol import Protocol
+from kerneltrail.trial.rhythm import status_at
 from kerneltrail.trial.rows import Row, rows_of, usable
 from kerneltrail.trial.service.guard import ANALYST, OPERATOR
 from kerneltrail.trial.versions import Versions
@@ -155,7 +156,7 @@ def _person(desk: Desk, participant: str, *, by_action: bool) -> dict[str, Any]:
     status = known.status(look.now)
     change = next((each for each in reversed(known.changes) if each.reason and each.status == status), None)
     listed = [
-        ("Status", status + (f" ({change.reason})" if change is not None else "")),
+        ("Status", status_at(known, look.now) + (f" ({change.reason})" if change is not None else "")),
         ("Takes part", f"from {facts['starts_on']}{f' to {end}' if (end := facts['ends_on']) else ', no end set'}"),
         ("Clock", f"{zone}; it is {look.now.astimezone(ZoneInfo(zone)):%H:%M} there"),
         ("Enrolled", moment(known.enrolled_at, zone)),

@@ -18,6 +18,7 @@ from kerneltrail.trial.decided import points_of
 from kerneltrail.trial.ledger.folds import State
 from kerneltrail.trial.ledger.participant import Participant
 from kerneltrail.trial.protocol import Protocol
+from kerneltrail.trial.rhythm import status_at
 
 LONG_AGO = datetime.min.replace(tzinfo=UTC)
 
@@ -28,7 +29,7 @@ class PersonRow:
 
     Attributes:
         id: of the participant.
-        status: active, paused, withdrawn, removed.
+        status: not begun, active, paused, withdrawn, removed.
         last: when the newest decision was recorded.
         decisions: that were made, those drawn ahead for a later time apart.
         available: share of them at which somebody could act.
@@ -67,7 +68,7 @@ def row_of(person: Participant, protocol: Protocol, now: datetime, points_up_to:
     due = [each for each in able if each.is_due(now)]
     return PersonRow(
         id=person.id,
-        status=person.status(now),
+        status=status_at(person, now),
         last=last_call(person),
         decisions=len(points),
         available=len(able) / len(points) if points else None,
@@ -104,7 +105,7 @@ COLUMNS: Mapping[str, Column] = {
     column.name: column
     for column in (
         Column("participant", "Participant", "study id", lambda row: row.id, lambda row, now: row.id),
-        Column("status", "Status", "active, paused, withdrawn or removed", lambda row: row.status,
+        Column("status", "Status", "not begun, active, paused, withdrawn or removed", lambda row: row.status,
                lambda row, now: row.status, words=True),
         Column("call", "Needs a call", "how soon somebody should ring them up, and why", lambda row: row.urgency,
                lambda row, now: NONE if row.contact is None else _call(row.contact), words=True),
