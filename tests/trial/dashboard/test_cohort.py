@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+from kerneltrail.report.page import Table
 from kerneltrail.trial.dashboard import cohort
 from kerneltrail.trial.decided import points_of, present, updates_at
 
@@ -20,3 +21,14 @@ def test_messages_of_the_last_day_are_among_all_who_had_a_decision(life, state):
     assert "1 message was sent among 1 participant with a decision: 1.00 each. It is known to have arrived." in alone
     none = cohort._doses(replace(view, points=[points[-1]])).blocks[0].text
     assert "0 messages were sent among 1 participant with a decision: 0.00 each. Over" in none
+
+
+def test_the_verdict_on_a_policy_stands_beside_its_name_on_any_screen(life, state):
+    trial, time = life
+    points = cohort.all_points([points_of(each) for each in present(state)])
+    view = cohort.CohortView(state, trial.protocol, points, updates_at(state), "Europe/Zurich", time.now)
+    table = next(block for block in cohort._ratio(view).blocks if isinstance(block, Table))
+    assert table.columns[:3] == ("decided by", "verdict", "decisions")
+    assert {len(row) for row in table.rows} == {len(table.columns)}
+    assert {row[1] for row in table.rows} == {"as drawn"}
+    assert table.names == 2  # words, so on the left

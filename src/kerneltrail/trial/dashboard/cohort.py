@@ -135,11 +135,11 @@ def _ratio(cohort: CohortView) -> Section:
         "intervals should touch the dashed line; one in twenty misses it by chance."
     )
     rows = [
-        (name, f"{r.decisions:,}", fixed(r.expected, 1), str(r.sent), f"{r.low} to {r.high}", f"{r.p:.3f}",
-         "more than chance" if flag else "as drawn")
+        (name, "more than chance" if flag else "as drawn", f"{r.decisions:,}", fixed(r.expected, 1), str(r.sent),
+         f"{r.low} to {r.high}", f"{r.p:.3f}")
         for (name, r), flag in zip(versions.items(), flags, strict=True)
     ]  # fmt: skip
-    columns = ("decided by", "decisions", "expected", "sent", "95 % by chance", "p", "verdict")
+    columns = ("decided by", "verdict", "decisions", "expected", "sent", "95 % by chance", "p")
     note = (
         f"Exact two-sided p of the number sent, given the probabilities. The verdict takes all lines together: a false "
         f"alarm in {1 / RARE:.0f} looks."
@@ -153,7 +153,7 @@ def _ratio(cohort: CohortView) -> Section:
     blocks: list[Block] = [
         Paragraph(words),
         GALLERY.picture(draw_realised, data, words, caption),
-        Table(note, columns, rows, marked=[i for i, flag in enumerate(flags) if flag]),
+        Table(note, columns, rows, marked=[i for i, flag in enumerate(flags) if flag], names=2),
         Expert("The numbers of the figure", [numbers]),
     ]
     return Section("Were messages sent as often as the probabilities say?", blocks, "ratio")
