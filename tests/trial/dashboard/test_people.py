@@ -1,14 +1,17 @@
 """The table of participants: what stands in it, and in which order."""
 
 from datetime import UTC, date, datetime
+from html import unescape
+from re import findall
+from urllib.parse import unquote
 
 import pytest
 
-from kerneltrail.trial.dashboard.people import listed, row_of
+from kerneltrail.trial.dashboard.people import COLUMNS, listed, row_of
 from kerneltrail.trial.service import create_app
 from kerneltrail.trial.standing import lines
 
-from ..running import Time, agreed, begun, enrol, walked
+from ..running import BEGIN, Time, agreed, asked, begun, enrol, walked
 from .conftest import LIMITS, TestClient
 from .living import Visitor
 from .test_pages import read
@@ -48,3 +51,59 @@ def test_they_begin_when_the_day_does_on_their_clock(own, hour, status):
     _, trial, _ = own
     now = datetime(2026, 3, 31, hour, tzinfo=UTC)  # two hours ahead in Zurich by then
     assert row_of(trial.snapshot().participants["later"], trial.protocol, now).status == status
+
+
+def options(html):
+    """The orders that the form offers, by their value, and the one that is chosen."""
+    found = findall(r'<option value="([^"]*)"( selected)?>([^<]*)</option>', html)
+    return {value: unescape(words) for value, _, words in found}, [value for value, chosen, _ in found if chosen]
+
+
+def order(html):
+    return [unquote(each) for each in findall(r'<th scope="row"><a href="/desk/participants/([^"]*)"', html)]
+
+
+@pytest.mark.parametrize("name", list(COLUMNS))
+def test_every_order_has_a_name_and_is_that_of_the_headings(team, name):
+    offered, _ = options(team.get("/desk/participants").text)
+    up, down = (team.get(f"/desk/participants?sort={name}.{each}").text for each in ("up", "down"))
+    assert offered[f"{name}.up"] != offered[f"{name}.down"]
+    assert [options(html)[1] for html in (up, down)] == [[f"{name}.up"], [f"{name}.down"]]
+    for each, html in (("up", up), ("down", down)):
+        linked = team.get(f"/desk/participants?sort={name}&order={each}").text
+        assert order(html) == order(linked)
+        assert options(linked)[1] == [f"{name}.{each}"]
+
+
+@pytest.mark.parametrize(
+    ("words", "first"),
+    [
+        ("Last call: longest ago first", ["late", "p01"]),
+        ("Last call: newest first", ["p01", "late"]),
+        ("Needs a call: most urgent first", ["late", "p01"]),
+        ("Needs a call: least urgent first", ["p01", "late"]),
+        ("Decisions: fewest first", ["late", "p01"]),
+        ("Decisions: most first", ["p01", "late"]),
+        ("Missing outcomes: highest share first", ["late", "p01"]),
+        ("Missing outcomes: lowest share first", ["p01", "late"]),
+        ("Participant: A to Z", ["late", "p01"]),
+    ],
+)
+def test_orders_are_what_they_are_called(own, words, first):
+    one, trial, time = own
+    enrol(trial, "late")
+    time.now = BEGIN
+    trial.decide(asked("late", 0, at=time.now))
+    walked(trial, "p01", range(4, 8), time)
+    offered, _ = options(one.get("/desk/participants").text)
+    value = next(value for value, called in offered.items() if called == words)
+    assert [each for each in order(one.get(f"/desk/participants?sort={value}").text) if each in first] == first
+
+
+def test_the_share_of_missing_outcomes_is_shown_by_which_rows_are_sorted(team, life, state):
+    trial, time = life
+    row = row_of(state.participants["p01"], trial.protocol, time.now)
+    assert row.missing
+    words = f"{row.missing} of {row.due} ({100 * row.missing / row.due:.0f} %)"
+    assert COLUMNS["missing"].text(row, time.now) == words
+    assert words in read(team, "/participants?q=p01")

@@ -101,9 +101,9 @@ def _quoted(name: str) -> str:
 async def show_people(request: Request) -> Response:
     """All participants with their headline numbers."""
     desk, asked = desk_of(request), request.query_params
-    sort = asked.get("sort", "participant")
+    sort, _, order = asked.get("sort", "participant").partition(".")  # the form has both in one field
     sort = sort if sort in people.COLUMNS else "participant"
-    down, search = asked.get("order") == "down", asked.get("q", "")[:100]
+    down, search = (order or asked.get("order")) == "down", asked.get("q", "")[:100]
 
     def made() -> dict[str, Any]:
         look = seen(desk)
