@@ -6,11 +6,13 @@ from collections import Counter
 from typing import Any
 
 from kerneltrail.kernels.phrases import counted, listing
+from kerneltrail.trial.alarms import DUE_WORDS
 from kerneltrail.trial.dashboard.texts import moment
 from kerneltrail.trial.export import COLUMNS, FORMATS
 from kerneltrail.trial.ledger.folds import State
 from kerneltrail.trial.protocol import Protocol
 from kerneltrail.trial.results import Check
+from kerneltrail.trial.rows import ALL_WORDS
 from kerneltrail.trial.updating import recorded
 from kerneltrail.trial.versions import Versions
 
@@ -75,7 +77,7 @@ def policy_values(state: State, zone: str) -> dict[str, Any]:
     versions = Versions(state).listed()
     removed = {name for name, each in state.participants.items() if each.removed is not None}
     updates = {each.version: each for each in map(recorded, state.updates.values()) if each.version}
-    listed = [
+    listed: list[dict[str, Any]] = [
         {
             "version": each.version,
             "base": each.base,
@@ -92,7 +94,7 @@ def policy_values(state: State, zone: str) -> dict[str, Any]:
         }
         for each in reversed(versions)
     ]
-    without = [
+    without: list[dict[str, Any]] = [
         {
             "id": each.id,
             "when": moment(each.finished_at or each.started_at, zone),
@@ -103,7 +105,15 @@ def policy_values(state: State, zone: str) -> dict[str, Any]:
         if (done := recorded(each)).version is None
     ]
     active = next((each.version for each in versions if each.active), "")
-    return {"policies": listed, "active": active, "without": without, "zone": zone}
+    counts_all = any(ALL_WORDS in each["words"] for each in (*listed, *without))
+    return {
+        "policies": listed,
+        "active": active,
+        "without": without,
+        "zone": zone,
+        "counts_all": counts_all,
+        "due_words": DUE_WORDS,
+    }
 
 
 def checks_words(checks: tuple[Check, ...], removed: set[str]) -> list[str]:
