@@ -246,10 +246,14 @@ async def shown(
     """
     desk = desk_of(request)
     served = desk.served
+    refused: Problem | None = getattr(request.state, "refused", None)  # a form of this page, which is shown again
+    again: dict[str, Any] = {"refused": refused, "typed": {}}
+    if refused is not None:
+        again |= {"typed": request.state.fields, "status": refused.status}
 
     def made() -> Response:
         with short_turns():
-            return page(request, template, title, **values, **desk.made(make))
+            return page(request, template, title, **again, **values, **desk.made(make))
 
     return await (served.work(made) if long else served.read(made))
 
@@ -261,7 +265,8 @@ def _is_here(request: Request, path: str) -> bool:
 
 def refusal(request: Request, problem: Problem) -> HTMLResponse:
     """A refusal as a page."""
-    values = {"detail": problem.detail, "heading": problem.title}
+    inside = [(name, HOME + path) for name, path in NAVIGATION if path and _is_here(request, path)]
+    values = {"detail": problem.detail, "heading": problem.title, "back": inside or [("the first page", HOME)]}
     response = page(request, "refusal.html.jinja", problem.title, status=problem.status, **values)
     for name, value in problem.headers.items():
         response.headers[name] = value
