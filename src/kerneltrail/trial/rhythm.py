@@ -19,6 +19,16 @@ UNDONE = ("failed", "killed", "superseded")
 """States of an update that did not do what was due."""
 
 
+def on_clock(when: datetime, zone: str = "UTC") -> str:
+    """A time as people read it, with the clock that it is on.
+
+    >>> on_clock(datetime(2026, 3, 3, 18, 30, tzinfo=UTC), "Europe/Zurich")
+    'Tue 3 Mar 2026, 19:30 (Europe/Zurich)'
+    """
+    local = when.astimezone(ZoneInfo(zone))
+    return f"{local:%a} {local.day} {local:%b %Y, %H:%M} ({zone})"
+
+
 def due(state: State, protocol: Protocol, now: datetime, dead: Update | None = None) -> str:
     """Why an update is due at a time, or nothing; one that is `dead` was begun and does not count."""
     done = [each for each in state.updates.values() if each is not dead]
@@ -62,7 +72,7 @@ def _by_clock(state: State, now: datetime, updates: list[Update]) -> str:
     planned = _planned(state, now)
     if planned is None or any(counts(update) and instant(update.started_at) >= planned for update in updates):
         return ""
-    return f"the protocol says an update at {planned:%Y-%m-%d %H:%M} ({planned.tzinfo})"
+    return f"the protocol says an update at {on_clock(planned, str(planned.tzinfo))}"
 
 
 def _planned(state: State, now: datetime) -> datetime | None:

@@ -62,7 +62,7 @@ def test_silence_is_called_after_two_days_and_mentioned_after_one(trial, time):
     time.now = last + timedelta(days=2, hours=4)
     assert found(trial, time)["p01"][0] == ("today", "silent")
     each = contacts(trial.snapshot(), trial.protocol, time.now)[0]
-    assert "2 days 4 hours ago, on Sun 1 Mar 2026, 21:00" in each.reasons[0].words  # on their clock
+    assert "2 days 4 hours ago, on Sun 1 Mar 2026, 21:00 (Europe/Zurich)." in each.reasons[0].words  # on their clock
     # Due at 09:00 and 17:30 on their clock: on the 2nd and the 3rd twice each; 17:30 on the 3rd is 16:30 UTC.
     assert "should have asked 4 times" in each.reasons[0].words
     assert each.local_time == "01:00"
@@ -89,7 +89,7 @@ def test_outcomes_that_do_not_come_are_asked_about(trial, time):
     words = contacts(trial.snapshot(), trial.protocol, time.now)[-1].reasons[0].words
     # Of seven without one, the last two are not older than a day.
     assert "The last 5 decisions have no outcome" in words
-    assert "Mon 02 Mar" in words
+    assert "The last one is of Mon 2 Mar 2026, 09:00 (Europe/Zurich)." in words
 
 
 def test_messages_that_do_not_arrive_are_asked_about(trial, time):
@@ -151,7 +151,7 @@ def test_who_has_just_come_back_from_a_pause_is_not_silent(trial, time):
     time.now = back + timedelta(days=2, hours=1)
     assert found(trial, time) == {"p01": [("today", "silent")]}
     words = contacts(trial.snapshot(), trial.protocol, time.now)[0].reasons[0].words
-    assert "since they came back on Tue 17 Mar 2026, 06:00 (2 days 1 hour)" in words
+    assert "since they came back on Tue 17 Mar 2026, 06:00 (Europe/Zurich) (2 days 1 hour)" in words
 
 
 def silent_since(trial, time, *calls):

@@ -39,7 +39,7 @@ def test_who_has_not_begun_is_shown_and_counted_so(own):
     assert "Participants 3 1 active, 1 not begun, 1 withdrawn" in read(one)
     assert "later not begun" in read(one, "/participants")
     assert "1 of 3 participants match “not begun”" in read(one, "/participants?q=not+begun")
-    assert "Status not begun Takes part from 2026-04-01" in read(one, "/participants/later")
+    assert "Status not begun Takes part from Wed 1 Apr 2026 to Mon 1 Jun 2026" in read(one, "/participants/later")
     assert "Status withdrawn (changed their mind)" in read(one, "/participants/gone")
     assert trial.status().participants == {"active": 1, "not begun": 1, "withdrawn": 1}
     assert "Participants: 1 active, 1 not begun and 1 withdrawn" in lines(trial.status())

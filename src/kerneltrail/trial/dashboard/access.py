@@ -25,7 +25,7 @@ from kerneltrail.trial.dashboard.jobs import Jobs
 from kerneltrail.trial.dashboard.kept import KeptPage, KeptPoints
 from kerneltrail.trial.dashboard.session import SESSION, Session, Sessions, person_clock
 from kerneltrail.trial.dashboard.templating import render
-from kerneltrail.trial.dashboard.texts import moment
+from kerneltrail.trial.dashboard.texts import dated
 from kerneltrail.trial.ledger.folds import Key
 from kerneltrail.trial.service.guard import ANALYST, MONITOR, OPERATOR, UNBLINDED, expired, scopes_of
 from kerneltrail.trial.service.limits import Buckets, too_many
@@ -224,7 +224,7 @@ def page(request: Request, template: str, title: str, *, status: int = 200, **va
         key=None if key is None else {"id": key.id, "note": key.payload.get("note", ""), "scopes": scopes_of(key)},
         token="" if session is None else desk.sessions.token(session.nonce),
         navigation=[(name, HOME + path, _is_here(request, path)) for name, path in NAVIGATION],
-        at=moment(desk.now()),
+        at=dated(desk.now()),
         home=HOME,
         **values,
     )

@@ -23,7 +23,7 @@ from kerneltrail.trial.dashboard.drawing import (
     places,
 )
 from kerneltrail.trial.dashboard.foresight import Foreseen
-from kerneltrail.trial.dashboard.texts import moment
+from kerneltrail.trial.dashboard.texts import dated, moment
 from kerneltrail.trial.decided import Point
 from kerneltrail.trial.protocol import Protocol
 
@@ -97,7 +97,7 @@ def last_decision(person: PersonView) -> Section:
     last = person.points[-1]
     blocks: list[Block] = []
     if not last.available:
-        why = f"{moment(last.at, person.zone)} ({person.zone}), nobody could act"
+        why = f"{dated(last.at, person.zone)}, nobody could act"
         blocks.append(Sentences(why, [str(last.record.get("words", ""))]))
         able = [each for each in person.points if each.available]
         if able:
@@ -119,7 +119,7 @@ def _explained(person: PersonView, last: Point) -> Sentences:
     sentences += _sureness(person, last)
     if last.action:
         sentences.append(FATES[mark_of(last)])
-    heading = f"{moment(last.at, person.zone)} ({person.zone}), decided by {RUNG_WORDS.get(last.rung, last.rung)}"
+    heading = f"{dated(last.at, person.zone)}, decided by {RUNG_WORDS.get(last.rung, last.rung)}"
     return Sentences(heading, sentences)
 
 
