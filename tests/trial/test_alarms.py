@@ -102,7 +102,7 @@ def test_missed_update(tmp_path, time):
     enrol(trial, "p01")
     goes(trial, time, 1)
     time.now = datetime(2026, 3, 2, 2, 30, tzinfo=UTC)  # half past three in Zurich
-    assert trial.due() == "the protocol says an update at 2026-03-02 03:00 (Europe/Zurich)"
+    assert trial.due() == "the protocol says an update at Mon 2 Mar 2026, 03:00 (Europe/Zurich)"
     assert "missed-update" not in kinds(trial)
     time.go(hours=2)
     assert "missed-update" in kinds(trial)
@@ -116,7 +116,7 @@ def test_an_update_with_nothing_to_learn_from_is_not_missed(tmp_path, time):
     trial = begun(tmp_path / "daily.db", time, protocol=agreed(updates={"daily": "03:00"}))
     enrol(trial, "p01")
     time.go(hours=6)
-    assert trial.due() == "the protocol says an update at 2026-03-01 03:00 (UTC)"
+    assert trial.due() == "the protocol says an update at Sun 1 Mar 2026, 03:00 (UTC)"
     assert "missed-update" not in kinds(trial)
     time.go(hours=2)
     answer = trial.decide(asked(at=time.now))
@@ -126,7 +126,7 @@ def test_an_update_with_nothing_to_learn_from_is_not_missed(tmp_path, time):
     assert "missed-update" in kinds(trial)
     trial.update(reason=trial.due())
     time.now = datetime(2026, 3, 4, 5, 1, tzinfo=UTC)
-    assert trial.due() == "the protocol says an update at 2026-03-04 03:00 (UTC)"
+    assert trial.due() == "the protocol says an update at Wed 4 Mar 2026, 03:00 (UTC)"
     assert "missed-update" not in kinds(trial)  # nothing came since
     trial.close()
 
@@ -143,9 +143,9 @@ def test_times_before_an_amendment_are_those_of_the_protocol_before_it(tmp_path,
     time.now = datetime(2026, 3, 3, 3, 30, tzinfo=UTC)
     assert trial.due() == ""
     time.go(hours=2)
-    assert trial.due() == "the protocol says an update at 2026-03-03 05:00 (UTC)"
+    assert trial.due() == "the protocol says an update at Tue 3 Mar 2026, 05:00 (UTC)"
     trial.freeze(agreed(updates={"daily": "12:00"}), reason="later still", by="ann")
-    assert trial.due() == "the protocol says an update at 2026-03-03 05:00 (UTC)"  # it has not been made
+    assert trial.due() == "the protocol says an update at Tue 3 Mar 2026, 05:00 (UTC)"  # it has not been made
     trial.close()
 
 
@@ -292,7 +292,7 @@ def test_a_silence_is_one_incident_until_the_participant_comes_back(trial, time)
         time.go(days=1)
         silences(trial)
     (first,) = silences(trial)
-    assert first.payload["words"].endswith("for more than 2 days, since 2026-03-01 16:30 UTC")
+    assert first.payload["words"].endswith("for more than 2 days, since Sun 1 Mar 2026, 16:30 (UTC)")
     trial.acknowledge(first.id, by="ann", note="rang them up")
     time.go(days=1)
     assert [each.is_open for each in silences(trial)] == [False]  # it goes on, and somebody knows

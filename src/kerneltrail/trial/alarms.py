@@ -21,7 +21,7 @@ from kerneltrail.trial.ledger.participant import Decision, Participant
 from kerneltrail.trial.past import slot_of
 from kerneltrail.trial.protocol import Protocol
 from kerneltrail.trial.results import Alert, Answer, Severity
-from kerneltrail.trial.rhythm import at, expected_points, overdue, takes_part
+from kerneltrail.trial.rhythm import at, expected_points, missed_points, on_clock, overdue, takes_part
 
 DAY = timedelta(days=1)
 GRACE = timedelta(hours=2)
@@ -169,10 +169,10 @@ def _silence(state: State, protocol: Protocol, now: datetime) -> Iterator[Alert]
         if person.status(now) != "active" or not takes_part(person, now):
             continue
         since = last_sign(person, now)
-        if since <= now - SILENCE and (free or any(expected_points(protocol, person, since, now - GRACE))):
+        if since <= now - SILENCE and (free or missed_points(protocol, person, since, now - GRACE)):
             words = (
                 f"the app of {person.id} has asked for nothing for more than {SILENCE.days} days, since "
-                f"{since.astimezone(UTC):%Y-%m-%d %H:%M} UTC"
+                f"{on_clock(since)}"
             )
             yield Alert("silence", "warning", person.id, words, person.id, since)
 

@@ -13,8 +13,20 @@ from kerneltrail.trial.ledger.participant import Outcome, Participant
 from kerneltrail.trial.protocol import Protocol
 from kerneltrail.trial.sections import DAYS
 
+NOT_BEGUN = "not begun"
+"""What somebody is who was enrolled, but takes part only from a later day on."""
 UNDONE = ("failed", "killed", "superseded")
 """States of an update that did not do what was due."""
+
+
+def on_clock(when: datetime, zone: str = "UTC") -> str:
+    """A time as people read it, with the clock that it is on.
+
+    >>> on_clock(datetime(2026, 3, 3, 18, 30, tzinfo=UTC), "Europe/Zurich")
+    'Tue 3 Mar 2026, 19:30 (Europe/Zurich)'
+    """
+    local = when.astimezone(ZoneInfo(zone))
+    return f"{local:%a} {local.day} {local:%b %Y, %H:%M} ({zone})"
 
 
 def due(state: State, protocol: Protocol, now: datetime, dead: Update | None = None) -> str:
@@ -60,7 +72,7 @@ def _by_clock(state: State, now: datetime, updates: list[Update]) -> str:
     planned = _planned(state, now)
     if planned is None or any(counts(update) and instant(update.started_at) >= planned for update in updates):
         return ""
-    return f"the protocol says an update at {planned:%Y-%m-%d %H:%M} ({planned.tzinfo})"
+    return f"the protocol says an update at {on_clock(planned, str(planned.tzinfo))}"
 
 
 def _planned(state: State, now: datetime) -> datetime | None:
@@ -106,6 +118,15 @@ def takes_part(person: Participant, now: datetime) -> bool:
     return bool(facts["starts_on"] <= day and (facts["ends_on"] is None or day <= facts["ends_on"]))
 
 
+def status_at(person: Participant, now: datetime) -> str:
+    """What a participant is at a time, in a word: as the events have it, but `NOT_BEGUN` until their first day."""
+    status, facts = person.status(now), person.enrolled
+    if status != "active" or facts is None:
+        return status
+    today = now.astimezone(ZoneInfo(facts["timezone"])).date().isoformat()
+    return NOT_BEGUN if today < facts["starts_on"] else status
+
+
 def expected_points(
     protocol: Protocol, person: Participant, start: datetime, end: datetime
 ) -> Iterator[tuple[str, datetime]]:
@@ -125,3 +146,28 @@ def expected_points(
                 point = at(first + timedelta(days=offset), clock, zone)
                 if start < point <= end and point >= enrolled and person.status(point) == "active":
                     yield kind, point
+
+
+def own_point(protocol: Protocol, kind: str, decided_at: datetime, zone: ZoneInfo) -> datetime | None:
+    """The protocol's time to which a call belongs: the nearest one, be the call early or late; None without times."""
+    section, day = protocol.decisions.get(kind), decided_at.astimezone(zone).date()
+    if section is None:
+        return None
+    days = [day + timedelta(days=offset) for offset in (-1, 0, 1)]
+    points = (at(each, clock, zone) for each in days for clock in section.times)
+    return min(points, key=lambda point: abs(point - decided_at), default=None)
+
+
+def missed_points(protocol: Protocol, person: Participant, start: datetime, end: datetime) -> list[datetime]:
+    """Decision points after `start` and up to `end` that the app did not ask for, nor before their time."""
+    points = list(expected_points(protocol, person, start, end))
+    if not points:
+        return []
+    zone, first = ZoneInfo((person.enrolled or {})["timezone"]), (points[0][1] - timedelta(days=2)).date().isoformat()
+    calls = (each.payload for each in person.decisions.values() if each.payload is not None)
+    asked = {
+        (call["kind"], own_point(protocol, call["kind"], instant(call["decided_at"]), zone))
+        for call in calls
+        if call["decided_at"] >= first
+    }
+    return [point for kind, point in points if (kind, point) not in asked]

@@ -48,6 +48,10 @@ SENTENCES = {
 """What each reason says of one entry, and of several: of a corrected outcome only the old value does not count."""
 
 
+ALL_WORDS = "In all so far"
+"""With which a sentence over all that was recorded begins: whatever its age, and whether or not somebody could act."""
+
+
 def reasons_in_words(counts: Mapping[str, int]) -> str:
     """How many entries are no rows, by the reason, as a sentence over all that was recorded.
 
@@ -55,7 +59,7 @@ def reasons_in_words(counts: Mapping[str, int]) -> str:
     'In all so far, 37 decisions have no outcome and 1 outcome was replaced by a later one.'
     """
     known = [(reason, counts[reason]) for reason in SENTENCES if counts.get(reason)]
-    return f"In all so far, {listing([counted(number, *SENTENCES[reason]) for reason, number in known])}."
+    return f"{ALL_WORDS}, {listing([counted(number, *SENTENCES[reason]) for reason, number in known])}."
 
 
 def until(person: Participant, sequence: int) -> Participant:

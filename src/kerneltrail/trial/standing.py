@@ -14,7 +14,7 @@ from kerneltrail.trial.ledger.entries import instant
 from kerneltrail.trial.ledger.folds import State
 from kerneltrail.trial.protocol import Protocol
 from kerneltrail.trial.results import Status
-from kerneltrail.trial.rhythm import due
+from kerneltrail.trial.rhythm import due, on_clock, status_at
 from kerneltrail.trial.versions import Versions
 
 
@@ -39,7 +39,7 @@ def status(state: State, protocol: Protocol, now: datetime) -> Status:
         trial=state.trial,
         title=protocol.title,
         light="red" if "error" in severities else "yellow" if "warning" in severities else "green",
-        participants=dict(Counter(person.status() for person in state.participants.values())),
+        participants=dict(Counter(status_at(person, now) for person in state.participants.values())),
         expected=sum(each[0] for each in expected),
         received=sum(each[1] for each in expected),
         decisions=dict(Counter(record["rung"] for record in made)),
@@ -80,8 +80,8 @@ def lines(standing: Status) -> list[str]:
     rungs = [f"{number} by {rung}" for rung, number in standing.decisions.items()]
     people, made = listing(statuses) if statuses else "nobody yet", listing(rungs) if rungs else "none"
     calls = f", {standing.received} of {standing.expected} that were due" if standing.expected else ""
-    last = "never" if standing.last_call is None else f"{standing.last_call:%Y-%m-%d %H:%M} UTC"
-    learnt = "" if standing.last_update is None else f", made {standing.last_update:%Y-%m-%d %H:%M} UTC"
+    last = "never" if standing.last_call is None else on_clock(standing.last_call)
+    learnt = "" if standing.last_update is None else f", made {on_clock(standing.last_update)}"
     times, fares = standing.latency_ms, standing.outcome
     text = [
         f"{standing.title} ({standing.trial}): {standing.light}",

@@ -199,7 +199,7 @@ def test_messages_a_day_are_over_days_of_participants(life, state):
     first, second = (replace(point(0.5, 0), participant=name) for name in ("a", "b"))
     later = replace(point(0.5, 1), at=first.at + timedelta(days=1), participant="a")
     words = cohort._doses(replace(view, points=[first, second, later, replace(later, sequence=9)])).blocks[0].text
-    assert "the last day, 2 messages went to 1 participant: 2.00 each" in words
+    assert "the last day, 2 messages were sent among 1 participant with a decision: 2.00 each" in words
     assert "Over 2 days it is 0.67 a day for each participant: 2 messages on 3 days of participants." in words
 
 

@@ -25,7 +25,7 @@ from kerneltrail.trial.dashboard.jobs import Jobs
 from kerneltrail.trial.dashboard.kept import KeptPage, KeptPoints
 from kerneltrail.trial.dashboard.session import SESSION, Session, Sessions, person_clock
 from kerneltrail.trial.dashboard.templating import render
-from kerneltrail.trial.dashboard.texts import moment
+from kerneltrail.trial.dashboard.texts import dated
 from kerneltrail.trial.ledger.folds import Key
 from kerneltrail.trial.service.guard import ANALYST, MONITOR, OPERATOR, UNBLINDED, expired, scopes_of
 from kerneltrail.trial.service.limits import Buckets, too_many
@@ -69,7 +69,7 @@ class Desk:
     foresight: Foresight = field(default_factory=Foresight)
     points: KeptPoints = field(default_factory=KeptPoints)
     today: KeptPage = field(default_factory=KeptPage)
-    removed: set[str] | None = None
+    removed: frozenset[str] = frozenset()
 
     def key(self, session: Session | None) -> Key | None:
         """The key of a session, if it still opens anything."""
@@ -83,14 +83,37 @@ class Desk:
         """What time it is."""
         return self.served.now()
 
-    def forget_removed(self, removed: set[str]) -> None:
+    def made(self, make: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+        """What a page shows; it is made anew if somebody's data were removed meanwhile.
+
+        So nothing that was made of them is shown once they are removed, or stays in memory. What is in memory is
+        dropped between two makings, never within one: a page that is being made may hold a lock.
+        """
+        before = self._removed()
+        self._forget(before - self.removed)
+        while True:
+            try:
+                values = make()
+            finally:
+                meanwhile = self._removed() - before
+                self._forget(meanwhile)  # also if another page did: this one may have kept something since
+            if not meanwhile:
+                return values
+            before |= meanwhile
+
+    def _removed(self) -> frozenset[str]:
+        """Those whose data were removed by now."""
+        with self.served.trial.reading() as state:
+            return frozenset(name for name, each in state.participants.items() if each.removed is not None)
+
+    def _forget(self, removed: frozenset[str]) -> None:
         """Drop what is in memory of participants whose data were removed."""
-        if self.removed is not None and removed - self.removed:
+        if removed:
             self.foresight.forget(removed)
             self.points.forget(removed)
             self.today.forget()
             GALLERY.forget()
-        self.removed = removed
+            self.removed |= removed
 
 
 def needs(*scopes: str) -> dict[str, Any]:
@@ -201,7 +224,7 @@ def page(request: Request, template: str, title: str, *, status: int = 200, **va
         key=None if key is None else {"id": key.id, "note": key.payload.get("note", ""), "scopes": scopes_of(key)},
         token="" if session is None else desk.sessions.token(session.nonce),
         navigation=[(name, HOME + path, _is_here(request, path)) for name, path in NAVIGATION],
-        at=moment(desk.now()),
+        at=dated(desk.now()),
         home=HOME,
         **values,
     )
@@ -221,11 +244,16 @@ async def shown(
 
     Decisions wait for the server's own thread, so nothing is done there; and a page's thread takes short turns.
     """
-    served = desk_of(request).served
+    desk = desk_of(request)
+    served = desk.served
+    refused: Problem | None = getattr(request.state, "refused", None)  # a form of this page, which is shown again
+    again: dict[str, Any] = {"refused": refused, "typed": {}}
+    if refused is not None:
+        again |= {"typed": request.state.fields, "status": refused.status}
 
     def made() -> Response:
         with short_turns():
-            return page(request, template, title, **values, **make())
+            return page(request, template, title, **again, **values, **desk.made(make))
 
     return await (served.work(made) if long else served.read(made))
 
@@ -237,7 +265,8 @@ def _is_here(request: Request, path: str) -> bool:
 
 def refusal(request: Request, problem: Problem) -> HTMLResponse:
     """A refusal as a page."""
-    values = {"detail": problem.detail, "heading": problem.title}
+    inside = [(name, HOME + path) for name, path in NAVIGATION if path and _is_here(request, path)]
+    values = {"detail": problem.detail, "heading": problem.title, "back": inside or [("the first page", HOME)]}
     response = page(request, "refusal.html.jinja", problem.title, status=problem.status, **values)
     for name, value in problem.headers.items():
         response.headers[name] = value

@@ -11,7 +11,17 @@ from fastapi.responses import RedirectResponse
 
 from kerneltrail.trial.dashboard.access import PEOPLE, Desk, DeskRoute, desk_of, needs, shown
 from kerneltrail.trial.dashboard.by_action import by_action_section
-from kerneltrail.trial.dashboard.pages import cohort_values, person_page, seen
+from kerneltrail.trial.dashboard.forms import again, field_refused
+from kerneltrail.trial.dashboard.pages import (
+    cohort_values,
+    person_page,
+    seen,
+    show_cohort,
+    show_data,
+    show_incidents,
+    show_person,
+    show_policies,
+)
 from kerneltrail.trial.decided import present
 from kerneltrail.trial.export import BY_ACTION, FORMATS, export
 from kerneltrail.trial.service.guard import ANALYST, OPERATOR, caller, scopes_of
@@ -23,11 +33,20 @@ PATIENCE = 2.0
 """Seconds that a page waits for what a button began, before it says that it is running."""
 
 
-def _field(request: Request, name: str, words: str, *, longest: int = 500) -> str:
-    """A field of the form that must be filled in."""
+def _field(request: Request, name: str, words: str, *, longest: int = 500, empty: bool = False) -> str:
+    """A line that somebody typed into the form; it may be left out if it may be `empty`."""
+    return _checked(request, name, f"{words} (one line, {longest} characters at most)", longest, empty=empty)
+
+
+def _choice(request: Request, name: str, words: str) -> str:
+    """A field of the form that nobody types: it is chosen, or the page filled it in."""
+    return _checked(request, name, words, 1000)
+
+
+def _checked(request: Request, name: str, words: str, longest: int, *, empty: bool = False) -> str:
     value = str(request.state.fields.get(name, ""))
-    if not value or not value.isprintable() or len(value) > longest:
-        raise refused(f"{words} (one line, {longest} characters at most)")
+    if not (value or empty) or (value and not value.isprintable()) or len(value) > longest:
+        raise field_refused(name, words)
     return value
 
 
@@ -37,22 +56,24 @@ def signed(request: Request, name: str) -> str:
 
 
 @router.post("/desk/incidents", **needs(OPERATOR))
+@again(show_incidents)
 async def acknowledge(request: Request) -> Response:
     """Record that somebody has seen an incident."""
     served = desk_of(request).served
-    incident = _field(request, "incident", "the form does not say which incident", longest=1000)
+    incident = _choice(request, "incident", "the form does not say which incident")
     by = signed(request, _field(request, "by", "write your name", longest=100))
-    note = str(request.state.fields.get("note", ""))
+    note = _field(request, "note", "write in short what was found or done, or nothing", empty=True)
     await served.read(served.trial.acknowledge, incident, by=by, note=note)
     return RedirectResponse("/desk/incidents?done=acknowledged", 303)
 
 
 @router.post("/desk/policies", **needs(OPERATOR))
+@again(show_policies)
 async def activate(request: Request) -> Response:
     """Let another version serve, if the one that the page showed still does."""
     served = desk_of(request).served
-    version = _field(request, "version", "choose a version")
-    expected = _field(request, "serving", "the form does not say which version serves")
+    version = _choice(request, "version", "choose a version")
+    expected = _choice(request, "serving", "the form does not say which version serves")
     reason = _field(request, "reason", "write why another policy should serve")
     by = signed(request, _field(request, "by", "write your name", longest=100))
     answer = await served.read(served.trial.activate, version, reason=reason, expected=expected, by=by)
@@ -87,11 +108,12 @@ async def table(request: Request, table: Table, format: Format) -> Response:
 
 
 @router.post("/desk/data/table", **needs(ANALYST))
+@again(show_data)
 async def table_by_action(request: Request) -> Response:
     """A table that shows outcomes by action: recorded first, then sent."""
-    name = _field(request, "table", "choose a table")
+    name = _choice(request, "table", "choose a table")
     if name not in BY_ACTION or request.state.fields.get("format") not in FORMATS:
-        raise refused("choose one of the tables and formats of this form")
+        raise field_refused("table", "choose one of the tables and formats of this form")
     reason = _check_unblinded(request, f"the table {name}")
     served = desk_of(request).served
     await served.read(served.trial.look, f"the table {name}", by=caller(request), reason=reason)
@@ -115,6 +137,7 @@ def _check_unblinded(request: Request, what: str) -> str:
 
 
 @router.post("/desk/participants/{participant}", **needs(*PEOPLE))
+@again(show_person)
 async def person_by_action(request: Request, participant: str) -> Response:
     """A participant with outcomes by action: recorded first, then shown."""
     reason, whom = _check_unblinded(request, "this page"), unquote(participant)
@@ -125,6 +148,7 @@ async def person_by_action(request: Request, participant: str) -> Response:
 
 
 @router.post("/desk/cohort", **needs(*PEOPLE))
+@again(show_cohort)
 async def cohort_by_action(request: Request) -> Response:
     """The cohort with outcomes by action: recorded first, then shown."""
     reason = _check_unblinded(request, "this page")

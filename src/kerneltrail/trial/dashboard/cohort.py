@@ -135,11 +135,11 @@ def _ratio(cohort: CohortView) -> Section:
         "intervals should touch the dashed line; one in twenty misses it by chance."
     )
     rows = [
-        (name, f"{r.decisions:,}", fixed(r.expected, 1), str(r.sent), f"{r.low} to {r.high}", f"{r.p:.3f}",
-         "more than chance" if flag else "as drawn")
+        (name, "more than chance" if flag else "as drawn", f"{r.decisions:,}", fixed(r.expected, 1), str(r.sent),
+         f"{r.low} to {r.high}", f"{r.p:.3f}")
         for (name, r), flag in zip(versions.items(), flags, strict=True)
     ]  # fmt: skip
-    columns = ("decided by", "decisions", "expected", "sent", "95 % by chance", "p", "verdict")
+    columns = ("decided by", "verdict", "decisions", "expected", "sent", "95 % by chance", "p")
     note = (
         f"Exact two-sided p of the number sent, given the probabilities. The verdict takes all lines together: a false "
         f"alarm in {1 / RARE:.0f} looks."
@@ -153,7 +153,7 @@ def _ratio(cohort: CohortView) -> Section:
     blocks: list[Block] = [
         Paragraph(words),
         GALLERY.picture(draw_realised, data, words, caption),
-        Table(note, columns, rows, marked=[i for i, flag in enumerate(flags) if flag]),
+        Table(note, columns, rows, marked=[i for i, flag in enumerate(flags) if flag], names=2),
         Expert("The numbers of the figure", [numbers]),
     ]
     return Section("Were messages sent as often as the probabilities say?", blocks, "ratio")
@@ -201,9 +201,10 @@ def _doses(cohort: CohortView) -> Section:
         total, person_days = total + sent, person_days + people
         rows.append((day_of(cohort.noon(day), cohort.zone), str(people), str(sent), str(arrived), fixed(per[-1])))
     words = (
-        f"On {rows[-1][0]}, the last day, {counted(sent, 'message')} went to {counted(people, 'participant')}: "
-        f"{per[-1]:.2f} each. Over {counted(len(days), 'day')} it is {total / person_days:.2f} a day for each "
-        f"participant: {counted(total, 'message')} on {counted(person_days, 'day')} of participants."
+        f"On {rows[-1][0]}, the last day, {counted(sent, 'message')} {'was' if sent == 1 else 'were'} sent among "
+        f"{counted(people, 'participant')} with a decision: {per[-1]:.2f} each. {_arrivals(sent, arrived)}Over "
+        f"{counted(len(days), 'day')} it is {total / person_days:.2f} a day for each participant: "
+        f"{counted(total, 'message')} on {counted(person_days, 'day')} of participants."
     )
     at = places([cohort.noon(day) for day in days], cohort.zone)
     data = Series(at, tuple(per), (), (), cohort.lines(), "messages a day\nper participant", "sent")
@@ -211,6 +212,19 @@ def _doses(cohort: CohortView) -> Section:
     table = Table("Messages a day", ("day", "participants", "sent", "known to have arrived", "sent each"), rows)
     blocks: list[Block] = [Paragraph(words), GALLERY.picture(draw_series, data, words, caption), _numbers(table)]
     return Section("Messages a day", blocks, "doses")
+
+
+def _arrivals(sent: int, arrived: int) -> str:
+    """How many of the messages of a day are known to have arrived.
+
+    >>> _arrivals(41, 38), _arrivals(3, 0), _arrivals(0, 0)
+    ('38 of them are known to have arrived. ', 'None of them is known to have arrived. ', '')
+    """
+    if not sent:
+        return ""
+    if sent == 1:
+        return "It is known to have arrived. " if arrived else "It is not known to have arrived. "
+    return f"{arrived or 'None'} of them {'is' if arrived < 2 else 'are'} known to have arrived. "
 
 
 def _numbers(table: Table) -> Expert:

@@ -10,13 +10,13 @@ from zoneinfo import ZoneInfo
 from kerneltrail.kernels.phrases import counted
 from kerneltrail.trial.alarms import GRACE, SILENCE, WAIT, last_call, last_sign
 from kerneltrail.trial.dashboard.kept import PointsOf
-from kerneltrail.trial.dashboard.texts import age, moment
+from kerneltrail.trial.dashboard.texts import age, dated
 from kerneltrail.trial.decided import Point, points_of, present
 from kerneltrail.trial.ledger.entries import instant
 from kerneltrail.trial.ledger.folds import State
 from kerneltrail.trial.ledger.participant import Participant
 from kerneltrail.trial.protocol import Protocol
-from kerneltrail.trial.rhythm import expected_points, takes_part
+from kerneltrail.trial.rhythm import missed_points, takes_part
 
 ROW = 5
 """Decisions one after the other without an outcome, or messages without a delivery, that are worth a call."""
@@ -77,7 +77,7 @@ def _reasons(person: Participant, points: list[Point], protocol: Protocol, now: 
     if status != "active" or not takes_part(person, now):
         return
     yield from _silent(person, protocol, now)
-    yield from _no_outcomes([each for each in points if each.available], now)
+    yield from _no_outcomes([each for each in points if each.available], (person.enrolled or {})["timezone"], now)
     yield from _not_delivered([each for each in points if each.action], person)
 
 
@@ -86,24 +86,24 @@ def _silent(person: Participant, protocol: Protocol, now: datetime) -> Iterator[
     zone = (person.enrolled or {})["timezone"]
     last, since = last_call(person), last_sign(person, now)
     free = not any(section.times for section in protocol.decisions.values())
-    missed = 0 if free else sum(1 for _ in expected_points(protocol, person, since, now - GRACE))
+    missed = len(missed_points(protocol, person, since, now - GRACE))
     times = f" It should have asked {counted(missed, 'time')} since." if missed else ""
     if last is None:
-        words = f"The app has never asked for a decision, since {moment(since, zone)} ({age(now - since)}).{times}"
+        words = f"The app has never asked for a decision, since {dated(since, zone)} ({age(now - since)}).{times}"
     elif since > last:
         words = (
-            f"The app has not asked for a decision since they came back on {moment(since, zone)} "
-            f"({age(now - since)}); it last did on {moment(last, zone)}.{times}"
+            f"The app has not asked for a decision since they came back on {dated(since, zone)} "
+            f"({age(now - since)}); it last did on {dated(last, zone)}.{times}"
         )
     else:
-        words = f"The app last asked for a decision {age(now - last)} ago, on {moment(last, zone)}.{times}"
+        words = f"The app last asked for a decision {age(now - last)} ago, on {dated(last, zone)}.{times}"
     if now - since >= SILENCE and (free or missed):
         yield Reason(NOW, "never started" if last is None else "silent", words)
     elif missed >= 2 and now - since >= timedelta(days=1):
         yield Reason(SOON, "not started yet" if last is None else "silent for a day", words)
 
 
-def _no_outcomes(points: list[Point], now: datetime) -> Iterator[Reason]:
+def _no_outcomes(points: list[Point], zone: str, now: datetime) -> Iterator[Reason]:
     """The newest decisions whose outcome should be there have none."""
     due = [each for each in points if not each.waits(now)]
     number = 0
@@ -112,7 +112,9 @@ def _no_outcomes(points: list[Point], now: datetime) -> Iterator[Reason]:
             break
         number += 1
     if number >= ROW:
-        last = f"The last one is of {due[-number - 1].at:%a %d %b}." if number < len(due) else "There was never one."
+        last = (
+            f"The last one is of {dated(due[-number - 1].at, zone)}." if number < len(due) else "There was never one."
+        )
         words = f"The last {number} decisions have no outcome, though each is older than {age(WAIT)}. {last}"
         yield Reason(SOON, "no outcomes", words)
 
@@ -135,5 +137,5 @@ def _paused(person: Participant, now: datetime) -> Reason:
     last = max(pauses, key=lambda each: instant(each.at))
     since = instant(last.at)
     reason = f" The reason given: {last.reason}." if last.reason else " No reason was given."
-    words = f"Paused since {moment(since, zone)} ({age(now - since)}).{reason}"
+    words = f"Paused since {dated(since, zone)} ({age(now - since)}).{reason}"
     return Reason(SOON if now - since >= LONG_PAUSE else LATER, "paused", words)

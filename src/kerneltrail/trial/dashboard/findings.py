@@ -108,7 +108,7 @@ def _table(user: NewUser, steps: Sequence[SelectionStep], made: Mapping[int, Ver
         for step in steps
     ]
     columns = ("policy", "made", "rows by then", "description", "kernel", "its probability")
-    return Table("The description selected at each update", columns, rows, words=True)
+    return Table(f"The description selected at each update, on the clock of {zone}", columns, rows, words=True)
 
 
 def _graph(user: NewUser, model: LearntGraph) -> Picture:

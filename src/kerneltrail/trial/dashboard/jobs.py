@@ -36,11 +36,12 @@ class Jobs:
 
     def start(self, kind: str, work: Callable[[], tuple[bool, str]], clock: Callable[[], datetime]) -> None:
         """Begin a run, unless one of the kind is running; `work` says whether all is well, and words."""
+        begins = Job(clock())
         with self._lock:
             running = self._jobs.get(kind)
             if running is not None and running.ended is None:
                 return
-            self._jobs[kind] = Job(clock())
+            self._jobs[kind] = begins
             thread = threading.Thread(target=self._run, args=(kind, work, clock), name=kind, daemon=True)
             self._threads[kind] = thread
         thread.start()
@@ -59,5 +60,6 @@ class Jobs:
         except Exception as error:
             note_failure({}, error)
             good, words = False, "it could not be done; the log says where it failed"
+        ended = clock()
         with self._lock:
-            self._jobs[kind] = replace(self._jobs[kind], ended=clock(), good=good, words=words)
+            self._jobs[kind] = replace(self._jobs[kind], ended=ended, good=good, words=words)

@@ -52,24 +52,33 @@ class KeptPage:
 
     def __init__(self) -> None:
         self._newest: tuple[tuple[Any, ...], dict[str, Any]] | None = None
-        self._lock = threading.Lock()
+        self._forgotten = 0
+        self._lock = threading.Lock()  # of what is kept; nothing is computed while it is held
+        self._turn = threading.Lock()  # of who computes; `forget` never waits for it
 
     def of(self, sequence: int, now: datetime, more: Any, make: Callable[[], dict[str, Any]]) -> dict[str, Any]:
-        """The values of the page.
+        """The values of the page; what was begun before `forget` was called is not kept.
 
         Args:
             sequence: of the newest entry.
             now: what time it is.
             more: on which they depend besides.
-            make: computes them; who asks meanwhile waits for it.
+            make: computes them; who asks meanwhile waits for it. It may call `forget`, but not this.
         """
         mark = (sequence, now.replace(second=0, microsecond=0), more)
-        with self._lock:
-            if self._newest is None or self._newest[0] != mark:
-                self._newest = (mark, make())
-            return self._newest[1]
+        with self._turn:
+            with self._lock:
+                newest, forgotten = self._newest, self._forgotten
+            if newest is not None and newest[0] == mark:
+                return newest[1]
+            values = make()
+            with self._lock:
+                if self._forgotten == forgotten:
+                    self._newest = (mark, values)
+            return values
 
     def forget(self) -> None:
-        """Drop it."""
+        """Drop it, and what is being computed."""
         with self._lock:
             self._newest = None
+            self._forgotten += 1

@@ -6,11 +6,13 @@ from collections import Counter
 from typing import Any
 
 from kerneltrail.kernels.phrases import counted, listing
-from kerneltrail.trial.dashboard.texts import moment
+from kerneltrail.trial.alarms import DUE_WORDS
+from kerneltrail.trial.dashboard.texts import dated
 from kerneltrail.trial.export import COLUMNS, FORMATS
 from kerneltrail.trial.ledger.folds import State
 from kerneltrail.trial.protocol import Protocol
 from kerneltrail.trial.results import Check
+from kerneltrail.trial.rows import ALL_WORDS
 from kerneltrail.trial.updating import recorded
 from kerneltrail.trial.versions import Versions
 
@@ -75,14 +77,14 @@ def policy_values(state: State, zone: str) -> dict[str, Any]:
     versions = Versions(state).listed()
     removed = {name for name, each in state.participants.items() if each.removed is not None}
     updates = {each.version: each for each in map(recorded, state.updates.values()) if each.version}
-    listed = [
+    listed: list[dict[str, Any]] = [
         {
             "version": each.version,
             "base": each.base,
-            "made": moment(each.made_at, zone),
+            "made": dated(each.made_at, zone),
             "active": each.active,
             "activated": [
-                (moment(one.received_at, zone), one.reason, one.payload.get("by", ""))
+                (dated(one.received_at, zone), one.reason, one.payload.get("by", ""))
                 for one in state.activations
                 if str(one.version) == each.version
             ],
@@ -92,10 +94,10 @@ def policy_values(state: State, zone: str) -> dict[str, Any]:
         }
         for each in reversed(versions)
     ]
-    without = [
+    without: list[dict[str, Any]] = [
         {
             "id": each.id,
-            "when": moment(each.finished_at or each.started_at, zone),
+            "when": dated(each.finished_at or each.started_at, zone),
             "state": done.state,
             "words": done.words,
         }
@@ -103,7 +105,15 @@ def policy_values(state: State, zone: str) -> dict[str, Any]:
         if (done := recorded(each)).version is None
     ]
     active = next((each.version for each in versions if each.active), "")
-    return {"policies": listed, "active": active, "without": without, "zone": zone}
+    counts_all = any(ALL_WORDS in each["words"] for each in (*listed, *without))
+    return {
+        "policies": listed,
+        "active": active,
+        "without": without,
+        "zone": zone,
+        "counts_all": counts_all,
+        "due_words": DUE_WORDS,
+    }
 
 
 def checks_words(checks: tuple[Check, ...], removed: set[str]) -> list[str]:
@@ -133,14 +143,14 @@ def incident_values(state: State, zone: str, *, open_only: bool = False) -> list
         {
             "id": each.id,
             "number": each.sequence,
-            "at": moment(each.received_at, zone),
+            "at": dated(each.received_at, zone),
             "open": each.is_open,
             "participant": each.participant,
             "kind": (each.payload or {}).get("kind", "removed"),
             "severity": (each.payload or {}).get("severity", "warning"),
             "words": (each.payload or {}).get("words", "The data of this participant were removed."),
             "acknowledged": [
-                (moment(at, zone), note.get("by") or "somebody", note.get("note") or "")
+                (dated(at, zone), note.get("by") or "somebody", note.get("note") or "")
                 for at, note in each.acknowledged
             ],
         }
@@ -163,7 +173,7 @@ def data_values(state: State, protocol: Protocol, zone: str) -> dict[str, Any]:
     ]
     looks = [
         (
-            moment(each.received_at, zone),
+            dated(each.received_at, zone),
             _named(state, each.by),
             each.payload.get("participant") or str(each.payload["what"]),
             each.payload.get("reason") or "",

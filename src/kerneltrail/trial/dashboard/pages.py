@@ -23,13 +23,14 @@ from kerneltrail.trial.dashboard.contact import contact_of
 from kerneltrail.trial.dashboard.descriptions import nouns
 from kerneltrail.trial.dashboard.outcomes import outcome_section
 from kerneltrail.trial.dashboard.overview import data_values, incident_values, policy_values
-from kerneltrail.trial.dashboard.texts import moment
+from kerneltrail.trial.dashboard.texts import dated, day_of
 from kerneltrail.trial.dashboard.today import today
 from kerneltrail.trial.decided import Point, present, updates_at
 from kerneltrail.trial.export import BY_ACTION
 from kerneltrail.trial.ledger.folds import State
 from kerneltrail.trial.ledger.participant import Participant
 from kerneltrail.trial.protocol import Protocol
+from kerneltrail.trial.rhythm import status_at
 from kerneltrail.trial.rows import Row, rows_of, usable
 from kerneltrail.trial.service.guard import ANALYST, OPERATOR
 from kerneltrail.trial.versions import Versions
@@ -61,9 +62,7 @@ class Seen:
 def seen(desk: Desk) -> Seen:
     """The trial as it is now."""
     trial = desk.served.trial
-    protocol, state = trial.protocol, trial.snapshot()
-    desk.forget_removed({name for name, each in state.participants.items() if each.removed is not None})
-    return Seen(desk, state, protocol, desk.now())
+    return Seen(desk, trial.snapshot(), trial.protocol, desk.now())
 
 
 def done(request: Request) -> str:
@@ -102,9 +101,9 @@ def _quoted(name: str) -> str:
 async def show_people(request: Request) -> Response:
     """All participants with their headline numbers."""
     desk, asked = desk_of(request), request.query_params
-    sort = asked.get("sort", "participant")
+    sort, _, order = asked.get("sort", "participant").partition(".")  # the form has both in one field
     sort = sort if sort in people.COLUMNS else "participant"
-    down, search = asked.get("order") == "down", asked.get("q", "")[:100]
+    down, search = (order or asked.get("order")) == "down", asked.get("q", "")[:100]
 
     def made() -> dict[str, Any]:
         look = seen(desk)
@@ -144,8 +143,7 @@ def _person(desk: Desk, participant: str, *, by_action: bool) -> dict[str, Any]:
     if known is None or (known.enrolled is None and known.removed is None):
         raise UnknownName(f"nobody is called {participant!r} in this trial")
     if known.removed is not None:
-        when = moment(known.changes[-1].at, look.zone)
-        removed = f"The data of this participant were removed on {when} ({look.zone})."
+        removed = f"The data of this participant were removed on {dated(known.changes[-1].at, look.zone)}."
         return {"removed": removed, "sections": [], "facts": [], "contact": None}
     facts = known.enrolled or {}
     zone = facts["timezone"]
@@ -157,10 +155,10 @@ def _person(desk: Desk, participant: str, *, by_action: bool) -> dict[str, Any]:
     status = known.status(look.now)
     change = next((each for each in reversed(known.changes) if each.reason and each.status == status), None)
     listed = [
-        ("Status", status + (f" ({change.reason})" if change is not None else "")),
-        ("Takes part", f"from {facts['starts_on']}{f' to {end}' if (end := facts['ends_on']) else ', no end set'}"),
+        ("Status", status_at(known, look.now) + (f" ({change.reason})" if change is not None else "")),
+        ("Takes part", _days(facts["starts_on"], facts["ends_on"])),
         ("Clock", f"{zone}; it is {look.now.astimezone(ZoneInfo(zone)):%H:%M} there"),
-        ("Enrolled", moment(known.enrolled_at, zone)),
+        ("Enrolled", dated(known.enrolled_at, zone)),
     ]
     if ahead := sum(each.payload is not None for each in known.decisions.values()) - len(points):
         words = f"{counted(ahead, 'decision')}, for a phone that may be offline; each is shown when its time has come"
@@ -175,6 +173,16 @@ def _person(desk: Desk, participant: str, *, by_action: bool) -> dict[str, Any]:
         *path,
     ]
     return {"removed": "", "sections": sections, "facts": listed, "contact": contact}
+
+
+def _days(first: str, last: str | None) -> str:
+    """From when to when somebody takes part, on their clock.
+
+    >>> _days("2026-03-01", None)
+    'from Sun 1 Mar 2026, no end set'
+    """
+    end = f" to {day_of(f'{last}T12:00:00+00:00')}" if last else ", no end set"
+    return f"from {day_of(f'{first}T12:00:00+00:00')}{end}"
 
 
 def _foreseen(look: Seen, known: Participant, points: Sequence[Point]) -> Any:
@@ -281,6 +289,6 @@ async def show_data(request: Request) -> Response:
 
     jobs = [(kind, desk.jobs.get(kind)) for kind in ("replay", "verify")]
     return await shown(
-        request, "data.html.jinja", "Data", made, jobs=jobs, may_export=may(request, ANALYST), moment=moment,
+        request, "data.html.jinja", "Data", made, jobs=jobs, may_export=may(request, ANALYST), dated=dated,
         may_look=unblinded(request), by_action=BY_ACTION,
     )  # fmt: skip

@@ -13,11 +13,12 @@ from kerneltrail.report.model_page.numbers import NONE, fixed, percent
 from kerneltrail.trial.alarms import DUE_WORDS, last_call
 from kerneltrail.trial.dashboard.contact import URGENCY, Contact, contact_of
 from kerneltrail.trial.dashboard.kept import PointsOf
-from kerneltrail.trial.dashboard.texts import age
+from kerneltrail.trial.dashboard.texts import age, share
 from kerneltrail.trial.decided import points_of
 from kerneltrail.trial.ledger.folds import State
 from kerneltrail.trial.ledger.participant import Participant
 from kerneltrail.trial.protocol import Protocol
+from kerneltrail.trial.rhythm import status_at
 
 LONG_AGO = datetime.min.replace(tzinfo=UTC)
 
@@ -28,7 +29,7 @@ class PersonRow:
 
     Attributes:
         id: of the participant.
-        status: active, paused, withdrawn, removed.
+        status: not begun, active, paused, withdrawn, removed.
         last: when the newest decision was recorded.
         decisions: that were made, those drawn ahead for a later time apart.
         available: share of them at which somebody could act.
@@ -67,7 +68,7 @@ def row_of(person: Participant, protocol: Protocol, now: datetime, points_up_to:
     due = [each for each in able if each.is_due(now)]
     return PersonRow(
         id=person.id,
-        status=person.status(now),
+        status=status_at(person, now),
         last=last_call(person),
         decisions=len(points),
         available=len(able) / len(points) if points else None,
@@ -90,41 +91,55 @@ def _call(contact: Contact) -> str:
 
 @dataclass(frozen=True)
 class Column:
-    """A column: its heading, what it means, how rows are sorted by it, how it is written, and whether in words."""
+    """A column of the table.
+
+    Attributes:
+        name: in addresses.
+        heading: as people see it.
+        meaning: in some words.
+        sort: what rows are sorted by.
+        orders: what that order is called, and what the other way round.
+        text: what stands in it.
+        words: whether that is words, not a number.
+    """
 
     name: str
     heading: str
     meaning: str
     sort: Callable[[PersonRow], Any]
+    orders: tuple[str, str]
     text: Callable[[PersonRow, datetime], str]
     words: bool = False
 
 
+LETTERS, SHARES = ("A to Z", "Z to A"), ("lowest share first", "highest share first")
 COLUMNS: Mapping[str, Column] = {
     column.name: column
     for column in (
-        Column("participant", "Participant", "study id", lambda row: row.id, lambda row, now: row.id),
-        Column("status", "Status", "active, paused, withdrawn or removed", lambda row: row.status,
+        Column("participant", "Participant", "study id", lambda row: row.id, LETTERS, lambda row, now: row.id),
+        Column("status", "Status", "not begun, active, paused, withdrawn or removed", lambda row: row.status, LETTERS,
                lambda row, now: row.status, words=True),
         Column("call", "Needs a call", "how soon somebody should ring them up, and why", lambda row: row.urgency,
+               ("most urgent first", "least urgent first"),
                lambda row, now: NONE if row.contact is None else _call(row.contact), words=True),
         Column("last", "Last call", "how long ago the app last asked for a decision",
-               lambda row: row.last or LONG_AGO,
+               lambda row: row.last or LONG_AGO, ("longest ago first", "newest first"),
                lambda row, now: "never" if row.last is None else f"{age(now - row.last, 1)} ago"),
-        Column("decisions", "Decisions", "that were made", lambda row: row.decisions,
+        Column("decisions", "Decisions", "that were made", lambda row: row.decisions, ("fewest first", "most first"),
                lambda row, now: f"{row.decisions:,}"),
         Column("available", "Could act", "share of decisions at which it was possible to act",
-               lambda row: -1.0 if row.available is None else row.available, lambda row, now: _share(row.available)),
+               lambda row: -1.0 if row.available is None else row.available, SHARES,
+               lambda row, now: _share(row.available)),
         Column("sent", "Sent", "share of those at which a message was sent",
-               lambda row: -1.0 if row.sent is None else row.sent, lambda row, now: _share(row.sent)),
+               lambda row: -1.0 if row.sent is None else row.sent, SHARES, lambda row, now: _share(row.sent)),
         Column("missing", "Missing outcomes", f"of those that should be there: {DUE_WORDS}",
-               lambda row: row.missing / row.due if row.due else -1.0,
-               lambda row, now: f"{row.missing} of {row.due}" if row.due else NONE),
+               lambda row: row.missing / row.due if row.due else -1.0, SHARES,
+               lambda row, now: share(row.missing, row.due)),
         Column("probability", "Mean probability", "of sending, where it was possible to act",
-               lambda row: -1.0 if row.probability is None else row.probability,
+               lambda row: -1.0 if row.probability is None else row.probability, ("lowest first", "highest first"),
                lambda row, now: NONE if row.probability is None else fixed(row.probability)),
         Column("policy", "By the policy", "share of decisions that the policy made itself, not a fallback",
-               lambda row: 2.0 if row.policy is None else row.policy, lambda row, now: _share(row.policy)),
+               lambda row: 2.0 if row.policy is None else row.policy, SHARES, lambda row, now: _share(row.policy)),
     )
 }  # fmt: skip
 """Of the table, by name, in their order."""

@@ -23,7 +23,7 @@ from kerneltrail.trial.dashboard.drawing import (
     places,
 )
 from kerneltrail.trial.dashboard.foresight import Foreseen
-from kerneltrail.trial.dashboard.texts import moment
+from kerneltrail.trial.dashboard.texts import dated, moment
 from kerneltrail.trial.decided import Point
 from kerneltrail.trial.protocol import Protocol
 
@@ -97,7 +97,7 @@ def last_decision(person: PersonView) -> Section:
     last = person.points[-1]
     blocks: list[Block] = []
     if not last.available:
-        why = f"{moment(last.at, person.zone)} ({person.zone}), nobody could act"
+        why = f"{dated(last.at, person.zone)}, nobody could act"
         blocks.append(Sentences(why, [str(last.record.get("words", ""))]))
         able = [each for each in person.points if each.available]
         if able:
@@ -119,7 +119,7 @@ def _explained(person: PersonView, last: Point) -> Sentences:
     sentences += _sureness(person, last)
     if last.action:
         sentences.append(FATES[mark_of(last)])
-    heading = f"{moment(last.at, person.zone)} ({person.zone}), decided by {RUNG_WORDS.get(last.rung, last.rung)}"
+    heading = f"{dated(last.at, person.zone)}, decided by {RUNG_WORDS.get(last.rung, last.rung)}"
     return Sentences(heading, sentences)
 
 
@@ -152,17 +152,8 @@ def decisions_section(person: PersonView) -> Section:
     marks = Counter(mark_of(each) for each in points)
     chances = [each.probability for each in points if each.available]
     at_limit = sum(each.clipped is not None for each in points if each.available)
-    sent = marks["arrived"] + marks["sent"] + marks["lost"]
     lower, upper = person.protocol.limits.lower, person.protocol.limits.upper
-    fates = [
-        words.format(marks[name])
-        for name, words in (("arrived", "{} arrived"), ("lost", "{} did not arrive"), ("sent", "of {} nobody reported"))
-        if marks[name]
-    ]
-    words = (
-        f"{counted(len(points), 'decision')}. At {counted(marks['nobody'], 'decision')} nobody could act. Of the other "
-        f"{len(chances)}, {sent} were sent{f': {listing(fates)}' if fates else ''}."
-    )
+    words = _counts(len(points), marks)
     blocks: list[Block] = []
     if chances:
         stood = f"stood at one of these {counted(at_limit, 'time')}" if at_limit else "never stood at either"
@@ -184,6 +175,41 @@ def decisions_section(person: PersonView) -> Section:
         )
         blocks = [GALLERY.picture(draw_chances, data, words, caption)]
     return Section("Decisions", [Paragraph(words), *blocks, _table(person)], "decisions")
+
+
+def _counts(made: int, marks: Mapping[str, int]) -> str:
+    """How many decisions there were, and what became of them; nothing is said of what there was none of.
+
+    >>> _counts(10, Counter({"nobody": 2, "not sent": 3, "arrived": 4, "sent": 1}))
+    '10 decisions. At 2 of them nobody could act. Of the other 8, 5 were sent: 4 arrived and of 1 nobody reported.'
+    >>> _counts(1, Counter(sent=1)), _counts(0, Counter())
+    ('1 decision. It was sent; nobody has reported whether it arrived.', 'No decision has been made yet.')
+    """
+    if not made:
+        return "No decision has been made yet."
+    nobody = marks["nobody"]
+    able, fates = made - nobody, [name for name in ("arrived", "lost", "sent") for _ in range(marks[name])]
+    words = [f"{counted(made, 'decision')}."]
+    if nobody:
+        where = ("it" if made == 1 else "all of them") if not able else f"{nobody} of them"
+        words.append(f"At {where} nobody could act.")
+    if able == 1:
+        words.append(f"{'The other one' if nobody else 'It'} was {'sent' if fates else 'not sent'}{_fates(fates)}.")
+    elif able:
+        number = f"{len(fates)} {'was' if len(fates) == 1 else 'were'} sent" if fates else "none was sent"
+        words.append(f"Of {f'the other {able}' if nobody else 'these'}, {number}{_fates(fates)}.")
+    return " ".join(words)
+
+
+def _fates(fates: Sequence[str]) -> str:
+    """What became of messages that were sent, to go on with a sentence."""
+    if len(fates) < 2:
+        return f"; {FATES[fates[0]][:1].lower()}{FATES[fates[0]][1:].rstrip('.')}" if fates else ""
+    numbers, words = (
+        Counter(fates),
+        {"arrived": "{} arrived", "lost": "{} did not arrive", "sent": "of {} nobody reported"},
+    )
+    return f": {listing([words[name].format(number) for name, number in numbers.items()])}"
 
 
 def _spread(chances: Sequence[float], limits: tuple[float, float]) -> str:

@@ -8,6 +8,7 @@ from zoneinfo import ZoneInfo
 from kerneltrail.kernels.phrases import counted
 from kerneltrail.report.model_page.numbers import NONE
 from kerneltrail.trial.ledger.entries import instant
+from kerneltrail.trial.rhythm import on_clock
 
 
 def moment(when: datetime | str | None, zone: str = "UTC") -> str:
@@ -22,14 +23,23 @@ def moment(when: datetime | str | None, zone: str = "UTC") -> str:
     return f"{local:%a} {local.day} {local:%b %Y, %H:%M}"
 
 
+def dated(when: datetime | str | None, zone: str = "UTC") -> str:
+    """A time with the clock that it is on, wherever that is not said once for several.
+
+    >>> dated("2026-03-03T18:30:00+00:00", "Europe/Zurich"), dated(None)
+    ('Tue 3 Mar 2026, 19:30 (Europe/Zurich)', '–')
+    """
+    return NONE if when is None else on_clock(instant(when) if isinstance(when, str) else when, zone)
+
+
 def day_of(when: datetime | str, zone: str = "UTC") -> str:
     """A day on a clock.
 
     >>> day_of("2026-03-03T23:30:00+00:00", "Europe/Zurich")
-    'Wed 4 Mar'
+    'Wed 4 Mar 2026'
     """
     local = (instant(when) if isinstance(when, str) else when).astimezone(ZoneInfo(zone))
-    return f"{local:%a} {local.day} {local:%b}"
+    return f"{local:%a} {local.day} {local:%b %Y}"
 
 
 def age(span: timedelta, units: int = 2) -> str:

@@ -12,7 +12,7 @@ from kerneltrail.trial.alarms import DUE_WORDS
 from kerneltrail.trial.dashboard.contact import Contact, contacts
 from kerneltrail.trial.dashboard.kept import PointsOf
 from kerneltrail.trial.dashboard.person import RUNG_WORDS
-from kerneltrail.trial.dashboard.texts import age, moment, share
+from kerneltrail.trial.dashboard.texts import age, dated, share
 from kerneltrail.trial.decided import points_of, present
 from kerneltrail.trial.ledger.folds import State
 from kerneltrail.trial.protocol import Protocol
@@ -97,7 +97,7 @@ def _numbers(status: Status, protocol: Protocol, ready: bool) -> list[tuple[str,
             if status.expected
             else _no_calls(protocol),
         ),
-        ("Last call of an app", last_call, moment(status.last_call, zone) if status.last_call else "never"),
+        ("Last call of an app", last_call, dated(status.last_call, zone) if status.last_call else "never"),
         ("Fallbacks, 24 hours", share(fallbacks, sum(able.values())), "decisions that the policy did not make itself"),
         (
             "Time to decide",
