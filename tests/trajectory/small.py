@@ -46,6 +46,7 @@ def small_model(*, reward=None, allow_empty=False, settings=None, scaling="group
         tails="normal",
         shape="none",
         advancing="kept",
+        negligible=0.0,
         alpha=0.7,
         keep=0.9,
         refine=100,

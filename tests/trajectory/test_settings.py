@@ -16,6 +16,7 @@ OTHER = Settings(
     largest=2,
     width=3,
     candidates=50,
+    negligible=0.1,
     scope="together",
     moves=("path", "plate"),
     options={"plate": {"steps": 3}},
