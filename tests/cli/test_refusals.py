@@ -83,7 +83,7 @@ def test_of_fit(folder):
             (fit("--config", folder / "pool.yaml"), "pool reads 'z', which is not known"),
             (fit("--config", folder / "kernel.yaml"), "SEE"),
             (fit("--features", "x"), "needs the column of the action"),
-            (fit("--sweeps", 5), "5 is not in the range x>=8"),
+            (fit("--sweeps", 5), "equal to 8"),
             (fit(out="m.trail/inside"), "cannot be written"),
         ]
     )
