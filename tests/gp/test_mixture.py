@@ -94,3 +94,10 @@ def test_what_is_no_mixture_is_refused():
             NormalMixture([1.0], [[1.0]], [[1.0]]).interval(level)
     with pytest.raises(DataError, match="between 0 and 1"):
         NormalMixture([1.0], [[1.0]], [[1.0]]).quantile(1.5)
+
+
+def test_a_quantile_where_the_density_is_next_to_nothing_is_found_without_a_warning():
+    """Newton's step there is beyond any number; the bracket is halved then."""
+    gap = NormalMixture([1.0, 1.0, 1.0], [[0.0], [1.25], [-1.875]], [[2.0**-12], [2.0**-8], [2.0**-12]])
+    low = float(gap.quantile(0.05)[0])
+    assert float(gap.above(np.array([low]))[0]) == pytest.approx(0.95, abs=1e-12)

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from kerneltrail.data import Schema
 from kerneltrail.data.batching import Batching
 from kerneltrail.gp.mixture import NormalMixture
+from kerneltrail.kernels.phrases import without_zero
 from kerneltrail.report.effect_words import (
     effect_sentence,
     effects_description,
@@ -186,7 +187,7 @@ def test_the_direction_in_words_is_the_sign_of_the_effect(change, shape, backwar
     upwards = (end - start) * found.size > 0  # the target is higher at 20 than at 8
     if not found.clear:
         low, high = found.interval()
-        probable = not low <= 0.0 <= high
+        probable = without_zero(low, high)
         assert (" probably " in said, said.startswith("No clear ")) == (probable, not probable)
         rising = (end - start) * ((low + high) if probable else found.size) > 0
         top, bottom = ("20", "8") if rising else ("8", "20")
@@ -311,3 +312,16 @@ def test_what_takes_off_is_not_said_to_add():
     text = said_of(TreatmentEffect(normal(-0.2, 0.1), (levels,), 40), SCHEMA)[1]
     assert "a prompt changes log_steps by −0.5 log steps" in text
     assert "where it is evening, by +0.02 log steps" in text
+
+
+def test_nothing_is_probable_where_most_kernels_have_no_effect_at_all():
+    """Nearly all of the probability is at 0, on which side of it is rounding."""
+    change = NormalMixture([0.94, 0.06], [[0.0], [-0.29]], [[0.0], [0.1**2]])
+    found = effect("hour", "line", 8.0, 20.0, change)
+    low, high = found.interval()
+    assert low < -0.15 < high < 0.0
+    assert effect_sentence(found, SCHEMA).startswith(
+        "No clear effect of hour: from 8 to 20 the change in log_steps lies"
+    )
+    treated = TreatmentEffect(change, (), 20)
+    assert said_of(treated, SCHEMA)[0].startswith("Whether a prompt raises or lowers log_steps is not certain")

@@ -67,7 +67,7 @@ class NormalMixture:
     def above(self, level: ArrayLike) -> Array:
         """Probability of being above a level at each place, (m,); one half for a known number that equals it."""
         gap = self.means - np.asarray(level, dtype=np.float64)
-        with np.errstate(divide="ignore", invalid="ignore"):
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             ratio = np.where(self.variances > 0, gap / np.sqrt(self.variances), np.inf * np.sign(gap))
         return self.weights @ np.asarray(scipy.special.ndtr(np.where(np.isnan(ratio), 0.0, ratio)))
 
@@ -91,7 +91,7 @@ class NormalMixture:
                 break
             beyond = self.above(at) - (1.0 - probability)
             low, high = np.where(beyond > 0, at, low), np.where(beyond > 0, high, at)
-            with np.errstate(divide="ignore", invalid="ignore"):
+            with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
                 tangent = at + beyond / self._density(at)
             # Newton's method, where it stays within the bracket and is not slower than halving the bracket would be.
             quick = (tangent >= low) & (tangent <= high) & (np.abs(tangent - at) <= 0.5 * moved)

@@ -92,6 +92,17 @@ def rounded(value: float, width: float) -> str:
     return _trim(f"{near + 0.0:.{max(decimals, 0)}f}").replace("-", "−")
 
 
+def without_zero(low: float, high: float) -> bool:
+    """Whether an interval leaves 0 out as it is printed: an end that reads as 0 does not.
+
+    Kernels that have no effect at all put an end within rounding error of 0, on either side.
+
+    >>> without_zero(0.2, 0.9), without_zero(-0.29, -1e-9), without_zero(-0.29, -0.004), without_zero(-1.0, 1.0)
+    (True, False, False, False)
+    """
+    return not low <= 0.0 <= high and "0" not in (rounded(low, high - low), rounded(high, high - low))
+
+
 def limit(value: float, width: float) -> str:
     """An end of an interval of that width, `rounded`; one that is not 0 never reads as 0: a verdict may hang on it.
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from kerneltrail.data import Schema
 from kerneltrail.gp.mixture import NormalMixture
-from kerneltrail.kernels.phrases import listing, quantity
+from kerneltrail.kernels.phrases import listing, quantity, without_zero
 from kerneltrail.report.description import Description, Sentence
 from kerneltrail.report.terms import CERTAIN, Terms, chance, sureness
 from kerneltrail.trajectory.effects import SURE, Effect, Effects, Interaction
@@ -179,7 +179,7 @@ def _unclear(effect: Effect, terms: Terms) -> str:
     name, column = terms.called(effect.covariate), effect.covariate
     low, high = effect.interval()
     # An average over kernels may have 0 outside its interval and its mean on the other side: the interval counts then.
-    outside, likely = not low <= 0.0 <= high, chance(max(effect.sign, 1.0 - effect.sign))
+    outside, likely = without_zero(low, high), chance(max(effect.sign, 1.0 - effect.sign))
     up = low > 0.0 if outside else effect.size > 0
     if effect.shape in ("line", "trend"):
         start, end, factor = _ordered(effect)
@@ -267,7 +267,7 @@ def _average(average: NormalMixture, terms: Terms) -> str:
     if sign < SURE:
         low, high = (float(end[0]) for end in average.interval())
         lies = f"the change lies between {terms.between(low, high)} (90 % interval"
-        if not low <= 0.0 <= high:
+        if without_zero(low, high):
             verb, likely = ("raises", positive) if low > 0.0 else ("lowers", 1.0 - positive)
             return (
                 f"On average over the recent rows, {terms.action} probably {verb} {terms.target}, but that is not "
