@@ -258,8 +258,8 @@ def processes(tmp_path):
         for _ in range(2):
             begin("worker", "--scheduler-file", str(file), "--nthreads", "1", "--no-nanny", "--no-dashboard")
         until = time.monotonic() + 30.0
-        while not file.exists() and time.monotonic() < until:
-            time.sleep(0.05)
+        while not (file.exists() and file.read_text().endswith("}")) and time.monotonic() < until:
+            time.sleep(0.05)  # it is there before all of it is written
         yield json.loads(file.read_text())["address"]
     finally:
         for process in reversed(begun):
