@@ -38,7 +38,9 @@ class States:
         self._shelf = shelf
         self._users: dict[str, OrderedDict[tuple[str, Batches], NewUser]] = {}
         self._running: dict[tuple[str, str, Batches], Future[NewUser]] = {}
+        self._removed: set[str] = set()
         self._lock = threading.RLock()
+        self._files = threading.Lock()  # apart, so that nobody who asks for a state in memory waits for a disk
         self._pool: ThreadPoolExecutor | None = None
 
     @property
@@ -56,8 +58,10 @@ class States:
             return known[model_id, batches]
 
     def put(self, model_id: str, participant: str, batches: Batches, user: NewUser) -> None:
-        """Keep one; the one that was not asked for longest goes."""
+        """Keep one, unless the participant's data were removed; the one that was not asked for longest goes."""
         with self._lock:
+            if participant in self._removed:  # while this was being computed
+                return
             known = self._users.setdefault(participant, OrderedDict())
             known[model_id, batches] = user
             known.move_to_end((model_id, batches))
@@ -65,19 +69,23 @@ class States:
                 known.popitem(last=False)
 
     def forget(self, participant: str | None = None) -> None:
-        """Drop what is kept of somebody, or of everybody."""
+        """Drop what is kept of somebody whose data were removed, for good; or what is in memory of everybody."""
         with self._lock:
             if participant is None:
                 self._users.clear()
+                self._removed.clear()  # another ledger, in which somebody may not have been removed
             else:
                 self._users.pop(participant, None)
+                self._removed.add(participant)
         if participant is not None and self._shelf is not None:
-            self._shelf.forget(participant)
+            with self._files:
+                self._shelf.forget(participant)
 
     def compute(self, model: LearntGraph, model_id: str, participant: str, batches: Batches, gather: Gather) -> NewUser:
         """One that is in memory, or computed: from the longest beginning of its batches that is in memory or in a file.
 
-        What is computed is kept in memory, and in a file where there is a folder for them.
+        What is computed is kept in memory, and in a file where there is a folder for them; but not of somebody whose
+        data were removed meanwhile.
         """
         known = self.get(model_id, participant, batches)
         if known is not None:
@@ -95,7 +103,9 @@ class States:
         user = followed(model, participant, gather(begin), start)
         self.put(model_id, participant, batches, user)
         if self._shelf is not None and begin < len(batches):
-            self._shelf.write(participant, names[-1], user)
+            with self._files:
+                if participant not in self._removed:
+                    self._shelf.write(participant, names[-1], user)
         return user
 
     def known(
