@@ -21,7 +21,7 @@ from kerneltrail.trial.ledger.participant import Decision, Participant
 from kerneltrail.trial.past import slot_of
 from kerneltrail.trial.protocol import Protocol
 from kerneltrail.trial.results import Alert, Answer, Severity
-from kerneltrail.trial.rhythm import at, expected_points, missed_points, on_clock, overdue, takes_part
+from kerneltrail.trial.rhythm import at, expected_points, missed_points, on_clock, overdue, status_at
 
 DAY = timedelta(days=1)
 GRACE = timedelta(hours=2)
@@ -166,7 +166,7 @@ def _calibration(state: State, protocol: Protocol, now: datetime) -> Iterator[Al
 def _silence(state: State, protocol: Protocol, now: datetime) -> Iterator[Alert]:
     free = not any(section.times for section in protocol.decisions.values())  # apps ask whenever they want
     for person in state.participants.values():
-        if person.status(now) != "active" or not takes_part(person, now):
+        if status_at(person, now) != "active":
             continue
         since = last_sign(person, now)
         if since <= now - SILENCE and (free or missed_points(protocol, person, since, now - GRACE)):

@@ -15,6 +15,8 @@ from kerneltrail.trial.sections import DAYS
 
 NOT_BEGUN = "not begun"
 """What somebody is who was enrolled, but takes part only from a later day on."""
+ENDED = "ended"
+"""What somebody is whose last day is over, and who did not withdraw before."""
 UNDONE = ("failed", "killed", "superseded")
 """States of an update that did not do what was due."""
 
@@ -119,12 +121,18 @@ def takes_part(person: Participant, now: datetime) -> bool:
 
 
 def status_at(person: Participant, now: datetime) -> str:
-    """What a participant is at a time, in a word: as the events have it, but `NOT_BEGUN` until their first day."""
+    """What a participant is at a time, in a word.
+
+    It is as the events have it, but `NOT_BEGUN` until the first day of somebody active, and `ENDED` after the last day
+    of somebody active or paused.
+    """
     status, facts = person.status(now), person.enrolled
-    if status != "active" or facts is None:
+    if status not in ("active", "paused") or facts is None:
         return status
     today = now.astimezone(ZoneInfo(facts["timezone"])).date().isoformat()
-    return NOT_BEGUN if today < facts["starts_on"] else status
+    if facts["ends_on"] is not None and today > facts["ends_on"]:
+        return ENDED
+    return NOT_BEGUN if status == "active" and today < facts["starts_on"] else status
 
 
 def expected_points(

@@ -53,6 +53,26 @@ def test_they_begin_when_the_day_does_on_their_clock(own, hour, status):
     assert row_of(trial.snapshot().participants["later"], trial.protocol, now).status == status
 
 
+@pytest.mark.parametrize("paused", [False, True])
+def test_after_their_last_day_they_have_ended_and_need_no_call(own, paused):
+    one, trial, time = own
+    if paused:
+        trial.event("p01", "pause", at=time.now, reason="on holiday")
+    during, after = datetime(2026, 6, 1, 21, tzinfo=UTC), datetime(2026, 6, 1, 22, tzinfo=UTC)  # midnight in Zurich
+    person = trial.snapshot().participants["p01"]
+    assert row_of(person, trial.protocol, during).status == ("paused" if paused else "active")
+    assert row_of(person, trial.protocol, after).status == "ended"
+    assert row_of(person, trial.protocol, during).contact is not None
+    assert row_of(person, trial.protocol, after).contact is None
+    gone = trial.snapshot().participants["gone"]
+    assert row_of(gone, trial.protocol, after).status == "withdrawn"
+    time.now = after
+    assert "Participants 3 2 ended, 1 withdrawn" in read(one)
+    assert "Nobody: nobody takes part now." in read(one)
+    assert "Status ended" in read(one, "/participants/p01")
+    assert "2 of 3 participants match “ended”" in read(one, "/participants?q=ended")
+
+
 def options(html):
     """The orders that the form offers, by their value, and the one that is chosen."""
     found = findall(r'<option value="([^"]*)"( selected)?>([^<]*)</option>', html)

@@ -16,7 +16,7 @@ from kerneltrail.trial.ledger.entries import instant
 from kerneltrail.trial.ledger.folds import State
 from kerneltrail.trial.ledger.participant import Participant
 from kerneltrail.trial.protocol import Protocol
-from kerneltrail.trial.rhythm import missed_points, takes_part
+from kerneltrail.trial.rhythm import missed_points, status_at
 
 ROW = 5
 """Decisions one after the other without an outcome, or messages without a delivery, that are worth a call."""
@@ -71,10 +71,10 @@ def contact_of(person: Participant, points: list[Point], protocol: Protocol, now
 
 
 def _reasons(person: Participant, points: list[Point], protocol: Protocol, now: datetime) -> Iterator[Reason]:
-    status = person.status(now)
+    status = status_at(person, now)
     if status == "paused":
         yield _paused(person, now)
-    if status != "active" or not takes_part(person, now):
+    if status != "active":
         return
     yield from _silent(person, protocol, now)
     yield from _no_outcomes([each for each in points if each.available], (person.enrolled or {})["timezone"], now)

@@ -29,7 +29,7 @@ class PersonRow:
 
     Attributes:
         id: of the participant.
-        status: not begun, active, paused, withdrawn, removed.
+        status: not begun, active, paused, ended, withdrawn, removed.
         last: when the newest decision was recorded.
         decisions: that were made, those drawn ahead for a later time apart.
         available: share of them at which somebody could act.
@@ -117,8 +117,8 @@ COLUMNS: Mapping[str, Column] = {
     column.name: column
     for column in (
         Column("participant", "Participant", "study id", lambda row: row.id, LETTERS, lambda row, now: row.id),
-        Column("status", "Status", "not begun, active, paused, withdrawn or removed", lambda row: row.status, LETTERS,
-               lambda row, now: row.status, words=True),
+        Column("status", "Status", "not begun, active, paused, ended, withdrawn or removed", lambda row: row.status,
+               LETTERS, lambda row, now: row.status, words=True),
         Column("call", "Needs a call", "how soon somebody should ring them up, and why", lambda row: row.urgency,
                ("most urgent first", "least urgent first"),
                lambda row, now: NONE if row.contact is None else _call(row.contact), words=True),

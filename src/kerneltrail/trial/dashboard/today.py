@@ -17,7 +17,7 @@ from kerneltrail.trial.decided import points_of, present
 from kerneltrail.trial.ledger.folds import State
 from kerneltrail.trial.protocol import Protocol
 from kerneltrail.trial.results import Status
-from kerneltrail.trial.rhythm import takes_part
+from kerneltrail.trial.rhythm import status_at
 from kerneltrail.trial.standing import status as stands
 
 LIGHTS = {
@@ -74,7 +74,7 @@ def _nobody(state: State, now: datetime) -> str:
     people = present(state)
     if not people:
         return "Nobody is enrolled yet."
-    if not any(each.status(now) == "active" and takes_part(each, now) for each in people):
+    if not any(status_at(each, now) == "active" for each in people):
         return "Nobody: nobody takes part now."
     return "Nobody: everybody's app asks for decisions, messages arrive, and outcomes come back."
 
