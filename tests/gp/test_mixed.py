@@ -5,7 +5,7 @@ import pytest
 import scipy
 
 from kerneltrail.errors import DataError
-from kerneltrail.gp.mixed import MixedModel, Sums, _careful, _plain, _Restricted
+from kerneltrail.gp.mixed import MixedModel, Sums, _careful, _plain, _Restricted, reach_of, turned
 
 BETA = np.array([0.5, 1.0, -1.0, 0.0])
 DEVIATIONS = np.array([0.4, 0.6, 0.0, 0.3])
@@ -203,3 +203,25 @@ def test_outcomes_without_any_noise_are_fitted(quick, size, own):
         if not own and users > 2 and seed % 2 == 0:
             shared = [features @ found.mean - y for features, y in blocks]
             assert max(np.abs(each).max() for each in shared) < 0.1 * np.sqrt(squares)
+
+
+@pytest.mark.parametrize("level", [0.0, 0.1, 2.0, 1e6 / 3.0])
+def test_a_covariate_that_does_not_vary_has_its_unit_as_its_reach(level):
+    assert reach_of(np.full(40, level)) == 1.0
+
+
+def test_turned_slopes_go_around_the_middle_over_two_standard_deviations():
+    rng = np.random.default_rng(8)
+    rows = np.column_stack([rng.normal(5.0, 3.0, 50), rng.uniform(size=50)])
+    features = np.column_stack([np.ones(50), rows, rng.normal(size=50)])
+    learnt = features @ turned(rows, 4, 1)
+    np.testing.assert_allclose(learnt[:, 0], 1.0)
+    np.testing.assert_allclose(learnt[:, 1:3], (rows - rows.mean(axis=0)) / (2.0 * rows.std(axis=0)))
+    np.testing.assert_array_equal(learnt[:, 3], features[:, 3])
+    plain = rows @ turned(rows, 2, 0, constant=False)
+    np.testing.assert_allclose(plain, rows / (2.0 * rows.std(axis=0)))
+
+
+def test_a_target_of_zeros_is_counted_in_the_scale():
+    fitted = MixedModel.fit(Sums.of([(np.ones((3, 1)), np.zeros(3))]), scale=2.0)
+    assert fitted.noise == pytest.approx(4e-9)  # the least that a noise may be, in units of the scale

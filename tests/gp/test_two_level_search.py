@@ -5,10 +5,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from kerneltrail.data import User
 from kerneltrail.errors import NumericalError
 from kerneltrail.gp import two_level_search
 from kerneltrail.gp.two_level import LevelRows, Levels, TwoLevelEvidence
-from kerneltrail.gp.two_level_search import factor_interval, learn, learn_from_some, level_variance, prior_of
+from kerneltrail.gp.two_level_search import Units, factor_interval, learn, learn_from_some, level_variance, prior_of
 
 
 def users(count=12, n=60, *, noises=None, seed=0):
@@ -96,3 +97,12 @@ def test_intervals_of_a_variance_hold_the_truth():
         assert low < 1.0 < high
         inside.append(low <= 0.36 / learnt.levels.user[1] <= high)
     assert np.mean(inside) >= 0.75
+
+
+@pytest.mark.parametrize("level", [0.0, 0.1, 1.0 / 3.0, 1e6 / 3.0])
+def test_a_covariate_that_does_not_vary_keeps_its_unit(level):
+    """The standard deviation of equal numbers is their rounding error, as a rule not 0."""
+    X = np.column_stack([np.linspace(0.0, 1.0, 30), np.full(30, level)])
+    units = Units.of([User("ann", ("x", "z"), X, np.linspace(1.0, 2.0, 30), (30,))])
+    assert units.scale[1] == 1.0
+    assert units.scale[0] == pytest.approx(X[:, 0].std())

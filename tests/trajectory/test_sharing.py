@@ -196,3 +196,13 @@ def test_it_is_in_files_and_learnt_anew_when_a_model_is_extended():
     )
     assert wider.reward.names == model.reward.names
     assert wider.reward.covariance != model.reward.covariance
+
+
+def test_the_slope_of_a_covariate_that_does_not_vary_stays_at_its_prior():
+    """It was counted over a rounding error, so that anybody elsewhere had a variance of 1e24."""
+    users = [somebody(m, slope=1.0) for m in range(8)]
+    same = [user.with_X(np.column_stack([user.X[:, 0], np.full(user.rows, 0.1)])) for user in users]
+    nothing = [Hyperparameters(parse(""), (2.0 * np.log(0.4),)) for _ in users]
+    start = PopulationMean(np.zeros(3), ("x", "z"), None, 1.0)
+    _, reward = learn_weights(same, nothing, start, Reward.constant(1.0))
+    assert 0.01 < reward.weight_variances[2] < 25.0

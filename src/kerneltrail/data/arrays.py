@@ -108,3 +108,14 @@ def check_size(column: Array, what: str, largest: float = LARGEST) -> None:
         row = int(np.flatnonzero(~fine)[0])
         wanted = f"at most {largest:g} in size" if np.isfinite(column[row]) else "a finite number"
         raise DataError(f"{what} is {column[row]} in row {row + 1} of {len(column)}; it must be {wanted}")
+
+
+def deviations(values: Array) -> Array:
+    """Standard deviation of each column, (d,), or of one column, (); 0 where it is the rounding error of equal numbers.
+
+    >>> equal = np.full(3, 0.1)
+    >>> float(np.std(equal)) > 0.0, float(deviations(equal)), deviations(np.array([[1.0, 0.1], [3.0, 0.1]])).tolist()
+    (True, 0.0, [1.0, 0.0])
+    """
+    found = np.asarray(values.std(axis=0))
+    return np.where(found > 1e-12 * np.abs(values).max(axis=0, initial=0.0), found, 0.0)

@@ -11,7 +11,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from kerneltrail.data.arrays import read_numbers
+from kerneltrail.data.arrays import deviations, read_numbers
 from kerneltrail.data.user import User
 from kerneltrail.errors import DataError
 from kerneltrail.kernels import Array
@@ -96,9 +96,7 @@ class Scaler:
         shift, scale = 0.0, 1.0
         if target == "standard":
             y = np.concatenate([user.y for user in group])
-            shift, scale = float(y.mean()), float(y.std())
-            # The deviation of equal numbers is rounding error of their size, not a scale.
-            scale = scale if scale > 1e-12 * max(abs(shift), 1e-300) else 1.0
+            shift, scale = float(y.mean()), float(deviations(y)) or 1.0
         return cls(names, tuple(b[0] for b in bounds), tuple(b[1] for b in bounds), shift, scale)
 
     @cached_property

@@ -13,6 +13,7 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
+from kerneltrail.data.arrays import deviations
 from kerneltrail.errors import DataError
 
 Array = NDArray[np.float64]
@@ -28,6 +29,36 @@ LOADED = 1e6
 
 GRID = 32
 """Values at which a standard deviation's posterior is computed."""
+
+
+def reach_of(values: Array) -> float:
+    """How far a covariate goes for most rows, two standard deviations: slopes over it compare with levels.
+
+    Of one that does not vary it is its unit: nobody knows its slope, which then has the prior's variance.
+    """
+    return 2.0 * float(deviations(values)) or 1.0
+
+
+def turned(rows: Array, q: int, first: int, *, constant: bool = True) -> Array:
+    """Features as slopes are learnt from them, by their weights in the given ones, (q, q).
+
+    Slopes turn around the middle of the rows, so that a user's level and slopes are told apart, and are over their
+    `reach_of`, so that units do not matter. Over the whole range, which a few rows far out decide, a usual slope would
+    be larger than its prior allows.
+
+    Args:
+        rows: the covariates, (n, d).
+        q: how many features there are.
+        first: the place of the first slope among them; the others follow.
+        constant: whether the first feature is a constant.
+    """
+    turn = np.eye(q)
+    for j, values in enumerate(rows.T):
+        slope, reach = first + j, reach_of(values)
+        turn[slope, slope] = 1.0 / reach
+        if constant:
+            turn[0, slope] = -values.mean() / reach
+    return turn
 
 
 @dataclass(frozen=True, eq=False)
@@ -152,7 +183,8 @@ class _Restricted:
         self.sums, self.groups, self.apart, self.scale, self.known = sums, groups, apart, scale, noise
         self.variances, self.priors = int(apart.max(initial=-1)) + 1, int(groups.max(initial=-1)) + 1
         self.rows = float(sums.rows.sum())
-        self.typical = max(float(sums.squares.sum()) / max(self.rows, 1.0), 1e-12)
+        typical = float(sums.squares.sum()) / max(self.rows, 1.0)
+        self.typical = typical if typical > 1e-24 * scale**2 else scale**2  # zeros say nothing of their size
 
     def unpack(self, point: Array) -> tuple[Array, Array, float]:
         """Standard deviations of own and of shared weights, (q,) each, the latter infinite without a prior; σ²."""

@@ -30,7 +30,7 @@ from kerneltrail.gp.population import (
 )
 from kerneltrail.gp.two_level import LevelRows, TwoLevelModel
 from kerneltrail.gp.two_level import bumps as bumps_of_grid
-from kerneltrail.gp.two_level_search import Learnt, Units, learn_from_some, level_variance
+from kerneltrail.gp.two_level_search import Learnt, Units, learn_from_some, level_rows, level_variance
 
 Array = NDArray[np.float64]
 Numbers = NDArray[np.int64]
@@ -186,12 +186,7 @@ def by_two_levels(lines: PopulationMean, users: Sequence[User], folds: Numbers) 
     """
     d = len(lines.covariates)
     units = Units.of(users)
-    rows = []
-    for user in users:
-        z = (user.X - units.centre) / units.scale
-        features = _design(lines, user)
-        features[:, 1 : 1 + d] = z
-        rows.append(LevelRows(features, z, (user.y - units.target_centre) / units.target_scale))
+    rows = [level_rows(user, lines.covariates, units, lines.reward) for user in users]
     learnt = learn_from_some(rows)
     model, designs, eliminated = TwoLevelModel.eliminated(rows, learnt.levels, learnt.deviations)
     variances = learnt.levels.population[model.owner(model.grids)]

@@ -11,6 +11,8 @@ import scipy
 from numpy.typing import NDArray
 
 from kerneltrail.data import User
+from kerneltrail.data.arrays import deviations
+from kerneltrail.data.assignment import Assignment
 from kerneltrail.errors import DataError, NumericalError
 from kerneltrail.gp.quasi_newton import minimise
 from kerneltrail.gp.reward import Reward
@@ -57,15 +59,12 @@ class Units:
     def of(cls, users: Sequence[User]) -> Units:
         """From training users; what does not vary keeps its size."""
         X, y = np.concatenate([user.X for user in users]), np.concatenate([user.y for user in users])
-        scale, target = X.std(axis=0), float(y.std())
-        least = 1e-12 * max(float(np.abs(y).max()), 1e-300)
-        return cls(
-            X.mean(axis=0), np.where(scale > 0.0, scale, 1.0), float(y.mean()), target if target > least else 1.0
-        )
+        scale = deviations(X)
+        return cls(X.mean(axis=0), np.where(scale > 0.0, scale, 1.0), float(y.mean()), float(deviations(y)) or 1.0)
 
 
 def inputs_of(
-    X: Array, covariates: tuple[str, ...], units: Units, reward: Reward | None, action: Array | None
+    X: Array, covariates: tuple[str, ...], units: Units, reward: Reward | None, action: Assignment | Array | None
 ) -> tuple[Array, Array]:
     """[1, z] and the action's features at scaled rows, and the standardised covariates z."""
     z = (X - units.centre) / units.scale
@@ -77,7 +76,7 @@ def inputs_of(
 
 def level_rows(user: User, covariates: tuple[str, ...], units: Units, reward: Reward | None) -> LevelRows:
     """A scaled user's rows in standardised units."""
-    action = user.action if user.rows else np.empty(0)
+    action = user.assignment if user.rows else np.empty(0)
     if reward is not None and reward.acts and action is None:
         raise DataError(f"a reward model needs an action column, but user {user.name!r} has no actions")
     lines, z = inputs_of(user.X, covariates, units, reward, action)

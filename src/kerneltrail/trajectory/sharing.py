@@ -18,7 +18,7 @@ from kerneltrail.data import User
 from kerneltrail.engines import one_blas_thread
 from kerneltrail.errors import NumericalError
 from kerneltrail.gp import Reward
-from kerneltrail.gp.mixed import MixedModel, Sums
+from kerneltrail.gp.mixed import MixedModel, Sums, turned
 from kerneltrail.gp.population import PopulationMean, effects_between, size_of
 from kerneltrail.gp.shared_curve import with_curves
 from kerneltrail.gp.student import Drawing
@@ -203,7 +203,8 @@ def weights_between(
     covariates = users[0].covariates
     slopes = replace(reward, slopes=covariates, variances=None, covariance=None)
     rows = np.concatenate([user.X for user in users])
-    turn = _turn(rows, len(slopes.names), slopes.constant_variance > 0)
+    q = len(slopes.names)
+    turn = turned(rows, q, q - len(covariates), constant=slopes.constant_variance > 0)
     blocks = [
         _sums(user, hyperparameters, slopes.design(user.X, covariates, user.assignment) @ turn)
         for user, hyperparameters in zip(users, fitted, strict=True)
@@ -211,30 +212,6 @@ def weights_between(
     shared = np.array([-1 if name == "constant" else 0 for name in slopes.names])
     model = MixedModel.fit(Sums.joined(blocks), shared=shared, noise=1.0, scale=size_of(users))
     return model, turn, slopes
-
-
-def _turn(rows: Array, q: int, constant: bool) -> Array:
-    """Features as they are learnt from, by their weights in the given ones, (q, q).
-
-    Slopes turn around the middle of the rows, so that a user's level and slopes are told apart, and are over their
-    `reach`, so that units do not matter.
-    """
-    d = rows.shape[1]
-    turn = np.eye(q)
-    for j in range(d):
-        slope, reach = q - d + j, reach_of(rows[:, j])
-        turn[slope, slope] = 1.0 / reach
-        if constant:
-            turn[0, slope] = -rows[:, j].mean() / reach
-    return turn
-
-
-def reach_of(values: Array) -> float:
-    """How far a covariate goes for most rows, two standard deviations: slopes over it compare with levels.
-
-    Over the whole range, which a few rows far out decide, a usual slope would be larger than its prior allows.
-    """
-    return max(2.0 * float(values.std()), 1e-12)
 
 
 def _sums(user: User, hyperparameters: Hyperparameters, features: Array) -> Sums:
