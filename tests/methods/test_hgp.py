@@ -1,7 +1,10 @@
 """The population-plus-individual GP as a method: what it learns, units, and the action."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
+import scipy
 
 from kerneltrail.data import Cohort, User, simulate
 from kerneltrail.data.simulate import MixedTruth
@@ -112,3 +115,33 @@ def test_what_cannot_be_is_refused():
     users = [User(u.name, COVARIATES, u.X, u.y, u.ends) for u in pilots(users=3, n=10)]
     with pytest.raises(DataError, match="no actions"):
         HierarchicalGP.train(Cohort.from_users(users), reward=Reward(()))
+
+
+def test_what_is_not_known_of_the_noise_makes_an_observation_a_student_t():
+    """method (53): more of it before the first row than after many, and none where all users have one noise."""
+    learnt = build("hgp", cohort(spread=1.0, users=20))
+    user = learnt("ann")
+    X = np.array([[0.0, 0.0]])
+    before = user.predict(X)
+    assert before.freedom is not None
+    rows = np.random.default_rng(1).normal(size=(60, 2))
+    user.update(rows, 10.0 + rows[:, 0] + np.random.default_rng(2).normal(0.0, 0.5, 60))
+    after = user.predict(X)
+    assert before.freedom[0] < after.freedom[0]
+    share = after.noise / after.total[0]
+    uncertainty = user.fit.posterior.noise_uncertainty
+    weights, logs = user.fit.posterior.weights, np.log(user.fit.posterior.noises)
+    assert uncertainty == pytest.approx(np.cov(logs, aweights=weights, ddof=0))
+    assert scipy.special.polygamma(1, after.freedom[0] / 2.0) == pytest.approx(share**2 * uncertainty, rel=1e-6)
+    assert build("hgp", cohort(), {"noise": "shared"})("ann").predict(X).freedom is None
+
+
+def test_users_who_differ_in_noise_are_predicted_better_so():
+    """The truth: log noise variances with a standard deviation of 1. False-alarm rate: none, the seed is fixed."""
+    learnt, gains = build("hgp", cohort(spread=1.0, users=20)), []
+    for person in pilots(30, 20, spread=1.0, seed=9):
+        user = learnt(person.name)
+        user.update(person.X[:5], person.y[:5])
+        ahead = user.predict(person.X[5:])
+        gains.append(ahead.log_density(person.y[5:]) - replace(ahead, freedom=None).log_density(person.y[5:]))
+    assert np.mean(gains) > 0.005

@@ -376,6 +376,12 @@ class TwoLevelPosterior:
     noises: Array
     weights: Array
 
+    @property
+    def noise_uncertainty(self) -> float:
+        """Variance of log σ²."""
+        logs = np.log(self.noises)
+        return float(self.weights @ (logs - self.weights @ logs) ** 2)
+
     def moments(self, lines: Array, X: Array) -> tuple[Array, Array, float]:
         """Mean and variance of the function at rows, each (m,), and the mean of σ²."""
         features, white = self.model.whitened(self.more, lines, X)

@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 
 from kerneltrail.data import Cohort, User
+from kerneltrail.data.assignment import Assignment
 from kerneltrail.errors import DataError, NumericalError
 from kerneltrail.gp import Prediction, Reward
-from kerneltrail.gp.prediction import refuse_overflow
+from kerneltrail.gp.prediction import freedom_of, refuse_overflow
 from kerneltrail.gp.two_level import TwoLevelModel, TwoLevelPosterior
 from kerneltrail.gp.two_level_search import NoiseOf, Units, inputs_of, learn, level_rows
 from kerneltrail.kernels import Composition
@@ -47,7 +48,7 @@ class HierarchicalFit:
         """An amplitude for each level and part, a lengthscale for each covariate, and the noise."""
         return self.posterior.model.levels.size
 
-    def predict(self, X: Array, action: Array | None) -> Prediction:
+    def predict(self, X: Array, action: Assignment | None) -> Prediction:
         """Mean and variance in data units."""
         scaled = self.prepared.scaler.transform(X)
         with np.errstate(over="ignore", invalid="ignore"):  # refused by name below
@@ -57,7 +58,11 @@ class HierarchicalFit:
         refuse_overflow("the prediction of hgp", names, X, names, mean, variance)
         units = self.learner.units
         square = units.target_scale**2
-        prediction = Prediction(units.target_centre + units.target_scale * mean, square * variance, square * noise)
+        unknown = self.posterior.noise_uncertainty
+        freedom = freedom_of((noise / (variance + noise)) ** 2 * unknown) if unknown > 0.0 else None  # method (53)
+        prediction = Prediction(
+            units.target_centre + units.target_scale * mean, square * variance, square * noise, freedom=freedom
+        )
         return self.prepared.in_data_units(prediction, scaled, action)
 
     def to_json(self) -> dict[str, Any]:
@@ -87,6 +92,11 @@ class HierarchicalGP(PreprocessedLearner):
 
     in_pieces = True
 
+    @property
+    def typical(self) -> float | None:
+        """Of the reward model."""
+        return None if self.reward is None else self.reward.typical
+
     @classmethod
     def train(cls, cohort: Cohort, *, reward: Reward | None = None, noise: NoiseOf = "user") -> HierarchicalGP:
         """Learn the hyperparameters from all training users together, and condition on their rows.
@@ -108,7 +118,7 @@ class HierarchicalGP(PreprocessedLearner):
         model = TwoLevelModel.train(rows, learnt.levels, learnt.deviations)
         return cls(preprocessor, reward, units, model, learnt.spread, learnt.worth, learnt.log_evidence)
 
-    def inputs_at(self, X: Array, action: Array | None) -> tuple[Array, Array]:
+    def inputs_at(self, X: Array, action: Assignment | None) -> tuple[Array, Array]:
         """Lines and standardised covariates at scaled rows."""
         return inputs_of(X, self.covariates, self.units, self.reward, action)
 
