@@ -7,9 +7,10 @@ import pytest
 from scipy import stats
 
 from kerneltrail.data import Cohort, User
-from kerneltrail.errors import DataError
+from kerneltrail.errors import DataError, NumericalError
 from kerneltrail.gp import Reward
 from kerneltrail.gp.population import PENALTIES, PopulationMean, design, ridge
+from kerneltrail.methods import build
 from kerneltrail.methods.linear import LinearRegression, Weights, learn_prior
 from kerneltrail.methods.mean import RunningMean
 
@@ -236,3 +237,48 @@ def test_who_was_given_no_name_takes_that_of_the_rows():
         user.update({**frame, schema.user: ["bob"] * 6})
     user.update(frame)  # rows that name nobody are taken
     assert (user.name, user.seen.name, user.rows) == ("ann", "ann", 12)
+
+
+def mixed(**changes):
+    users = []
+    for m in range(12):
+        rng = np.random.default_rng([5, m])
+        X = np.column_stack([rng.normal(size=40), rng.uniform(size=40)])
+        if changes.get("far"):
+            X[rng.uniform(size=40) < 0.02, 0] *= 15.0
+        f = rng.normal(0.0, 0.5) + (0.3 + rng.normal(0.0, 0.6)) * X[:, 0]
+        users.append(User(f"u{m}", COVARIATES, X, changes.get("offset", 0.0) + f + 0.7 * rng.normal(size=40), (40,)))
+    cohort = Cohort.from_users(users, scaling=changes.get("scaling", "group"))
+    return LinearRegression.train(cohort, prior="mixed")
+
+
+def test_rows_far_out_do_not_hide_from_the_mixed_model_how_users_differ_in_a_slope():
+    """The truth is 0.6; over the whole range, which such rows decide, a usual slope would be far out in its prior."""
+    prior = mixed(far=True, scaling="none").prior
+    assert np.sqrt(prior.covariance[1, 1]) == pytest.approx(0.6, rel=0.4)
+
+
+def test_where_the_target_lies_does_not_matter_to_the_mixed_model():
+    near, far = mixed().prior, mixed(offset=1e6).prior
+    np.testing.assert_allclose(far.noise, near.noise, rtol=1e-5)
+    np.testing.assert_allclose(far.covariance, near.covariance, rtol=1e-3, atol=1e-5)
+    assert far.mean[0] - 1e6 == pytest.approx(near.mean[0], abs=1e-4)
+
+
+def test_one_row_leaves_the_mixed_model_uncertain():
+    alone = Cohort.from_users([User("ann", COVARIATES, [[0.3, 1.0]], [0.7], (1,))])
+    somebody = build("lmm", alone)("bob")
+    assert somebody.predict([[0.3, 1.0]]).sd[0] > 0.5
+    somebody.update([[0.3, 1.0]] * 3, [1.7, 0.2, 0.9])
+    assert somebody.predict([[0.3, 1.0]]).sd[0] > 0.3
+
+
+def test_a_prediction_past_all_numbers_is_refused_by_name():
+    with pytest.raises(NumericalError, match="hour"):
+        method("linear")("bob").predict([[1e200, 1.0]])
+
+
+def test_equal_targets_in_millions_do_not_widen_the_running_mean():
+    y = 1e6 + np.random.default_rng(0).normal(0.0, 0.8, 60)
+    users = [User(f"u{m}", COVARIATES, np.zeros((20, 2)), y[20 * m : 20 * m + 20], (20,)) for m in range(3)]
+    assert RunningMean.train(Cohort.from_users(users)).within == pytest.approx(0.64, rel=0.4)

@@ -10,17 +10,20 @@ from typing import Any, Literal
 import numpy as np
 
 from kerneltrail.data import Cohort, User, default_priors
+from kerneltrail.data.arrays import deviations
+from kerneltrail.data.assignment import Assignment
 from kerneltrail.errors import DataError
 from kerneltrail.gp import Prediction, Reward
-from kerneltrail.gp.mixed import MixedModel, Sums
+from kerneltrail.gp.mixed import MixedModel, Sums, turned
 from kerneltrail.gp.population import design
+from kerneltrail.gp.prediction import refuse_overflow
 from kerneltrail.kernels import Atom, Composition, Priors, Product
 from kerneltrail.methods.preprocessing import PreparedRows, PreprocessedLearner, group_preprocessor
 from kerneltrail.methods.protocol import Array, Fit
 from kerneltrail.methods.registry import register_learner
 
 ROUNDS = 200
-"""Most rounds of EM: it is far from slow, and its likelihood never falls."""
+"""Most rounds of EM, which ends after a few dozen as a rule."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,12 +59,15 @@ class LinearFit:
     composition: Composition
     reward: Reward | None
 
-    def predict(self, X: Array, action: Array | None) -> Prediction:
+    def predict(self, X: Array, action: Assignment | None) -> Prediction:
         """Mean and variance in data units."""
-        scaled = self.prepared.scaler.transform(X)
-        features = design(scaled, self.prepared.rows.covariates, self.reward, action)
-        variance = np.maximum(np.einsum("ij,jk,ik->i", features, self.weights.covariance, features), 0.0)
-        prediction = Prediction(features @ self.weights.mean, variance, self.weights.noise)
+        scaled, names = self.prepared.scaler.transform(X), self.prepared.rows.covariates
+        with np.errstate(over="ignore", invalid="ignore"):  # refused by name below
+            features = design(scaled, names, self.reward, action)
+            variance = np.maximum(np.einsum("ij,jk,ik->i", features, self.weights.covariance, features), 0.0)
+            mean = features @ self.weights.mean
+        refuse_overflow("the prediction of a linear regression", names, X, names, mean, variance)
+        prediction = Prediction(mean, variance, self.weights.noise)
         return self.prepared.in_data_units(prediction, scaled, action)
 
     def advantage(self, X: Array) -> tuple[Array, Array]:
@@ -92,6 +98,11 @@ class LinearRegression(PreprocessedLearner):
 
     in_pieces = True
 
+    @property
+    def typical(self) -> float | None:
+        """Of the reward model."""
+        return None if self.reward is None else self.reward.typical
+
     @classmethod
     def train(
         cls,
@@ -117,7 +128,7 @@ class LinearRegression(PreprocessedLearner):
         base = group_preprocessor(cohort)
         preprocessor = replace(base, takes_action=reward is not None and reward.acts)
         users = [preprocessor.prepare(user).rows for user in cohort.raw if user.rows]
-        blocks = [(design(user.X, user.covariates, reward, user.action), user.y) for user in users]
+        blocks = [(design(user.X, user.covariates, reward, user.assignment), user.y) for user in users]
         q = blocks[0][0].shape[1]
         known = (priors or default_priors(base.schema)).of("noise")
         noise = float(np.exp(known.mean)) if known is not None else 1.0
@@ -131,7 +142,7 @@ class LinearRegression(PreprocessedLearner):
     def fit(self, rows: User, before: Fit | None) -> LinearFit:
         """The posterior of the weights."""
         prepared = self.preprocessor.prepare(rows)
-        action = prepared.rows.action if rows.rows else np.empty(0)
+        action = prepared.rows.assignment if rows.rows else Assignment(np.empty(0))
         features = design(prepared.rows.X, prepared.rows.covariates, self.reward, action)
         lines = Composition(tuple(Product((Atom("LIN", name),)) for name in self.covariates))
         return LinearFit(prepared, self.prior.given(features, prepared.rows.y), lines, self.reward)
@@ -144,14 +155,17 @@ class LinearRegression(PreprocessedLearner):
 def mixed_prior(blocks: Sequence[tuple[Array, Array]], slopes: int) -> Weights:
     """Of a new user's weights: what users share, how far they differ, and how well the former is known (method (51)).
 
-    The slopes, which are the weights after the first, turn around the middle of all rows.
+    The first weight is the constant's, the slopes follow. Targets are taken from their mean: noises are bounded by the
+    size of what is left, and sums of squares of large numbers lose digits.
     """
-    turn = np.eye(blocks[0][0].shape[1])
-    turn[0, 1 : 1 + slopes] = -np.concatenate([features[:, 1 : 1 + slopes] for features, _ in blocks]).mean(axis=0)
+    rows = np.concatenate([features[:, 1 : 1 + slopes] for features, _ in blocks])
+    turn = turned(rows, blocks[0][0].shape[1], 1)
     targets = np.concatenate([y for _, y in blocks])
-    scale = max(float(np.std(targets)), 1e-6)
-    model = MixedModel.fit(Sums.of([(features @ turn, y) for features, y in blocks]), scale=scale)
-    return Weights(turn @ model.mean, turn @ model.covariance @ turn.T, model.noise)
+    shift, scale = float(targets.mean()), float(deviations(targets)) or 1.0
+    model = MixedModel.fit(Sums.of([(features @ turn, y - shift) for features, y in blocks]), scale=scale)
+    mean = turn @ model.mean
+    mean[0] += shift
+    return Weights(mean, turn @ model.covariance @ turn.T, model.noise)
 
 
 def learn_prior(blocks: Sequence[tuple[Array, Array]], start: Weights) -> Weights:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from kerneltrail.data import Cohort, User
+from kerneltrail.data.assignment import Assignment
 from kerneltrail.gp import Prediction
 from kerneltrail.kernels import Composition
 from kerneltrail.methods.protocol import Array, Fit
@@ -28,7 +29,7 @@ class MeanFit:
         """None."""
         return Composition()
 
-    def predict(self, X: Array, action: Array | None) -> Prediction:
+    def predict(self, X: Array, action: Assignment | None) -> Prediction:
         """The same everywhere."""
         return Prediction(np.full(len(X), self.mean), np.full(len(X), self.variance), self.noise)
 
@@ -66,7 +67,7 @@ class RunningMean:
         means = np.array([user.y.mean() for user in users])
         y = np.concatenate([user.y for user in users])
         residual = np.concatenate([user.y - mean for user, mean in zip(users, means, strict=True)])
-        least = 1e-12 * max(float(np.mean(y**2)), 1e-300)  # equal targets: tiny, not zero
+        least = 1e-24 * max(float(np.mean(y**2)), 1e-276)  # equal targets: tiny, not zero
         return cls(cohort.covariates, float(y.mean()), max(float(np.mean(residual**2)), least), float(means.var()))
 
     def fit(self, rows: User, before: Fit | None) -> MeanFit:

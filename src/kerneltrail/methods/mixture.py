@@ -11,6 +11,7 @@ import numpy as np
 
 from kerneltrail import gp
 from kerneltrail.data import User
+from kerneltrail.data.assignment import Assignment
 from kerneltrail.gp import Prediction
 from kerneltrail.kernels import Composition, Hyperparameters, parse
 from kerneltrail.methods.preprocessing import PreparedRows, PreprocessedLearner
@@ -66,7 +67,7 @@ class Mixture:
         """Each member given the rows."""
         return tuple(self.prepared.posterior(member) for member in self.members)
 
-    def predict(self, X: Array, action: Array | None) -> Prediction:
+    def predict(self, X: Array, action: Assignment | None) -> Prediction:
         """Mean and variance in data units; several members are joined by mean and variance."""
         scaled, linear = self.prepared.inputs_at(X, action)
         parts = [posterior.predict(scaled, linear=linear) for posterior in self.posteriors]

@@ -11,6 +11,7 @@ import numpy as np
 
 from kerneltrail import gp
 from kerneltrail.data import Batching, Cohort, Scaler, Schema, User
+from kerneltrail.data.assignment import Assignment
 from kerneltrail.data.scaling import TargetScaling
 from kerneltrail.errors import DataError
 from kerneltrail.gp import LinearBlock, Prediction, Reward
@@ -82,7 +83,7 @@ class Preprocessor:
         scaler = self.before if per_user and not rows.rows else self.schema.scaler_for(rows)
         scaled = scaler.apply(rows)
         if self.mean is not None and rows.rows:
-            scaled = scaled.with_y(scaled.y - self.mean.at(scaled.X, scaled.action))
+            scaled = scaled.with_y(scaled.y - self.mean.at(scaled.X, scaled.assignment))
         return PreparedRows(self, scaler, scaled)
 
 
@@ -114,13 +115,13 @@ class PreparedRows:
             return gp.prior_only(hyperparameters, self.rows.covariates, block=self.block)
         return gp.Posterior.fit(self.rows, hyperparameters, block=self.block)
 
-    def inputs_at(self, X: Array, action: Array | None) -> tuple[Array, Array | None]:
+    def inputs_at(self, X: Array, action: Assignment | None) -> tuple[Array, Array | None]:
         """Rows in data units, scaled, and the linear block's features at them."""
         scaled = self.scaler.transform(X)
         reward = self.preprocessor.reward
         return scaled, None if reward is None else reward.design(scaled, self.rows.covariates, action)
 
-    def in_data_units(self, prediction: Prediction, scaled: Array, action: Array | None) -> Prediction:
+    def in_data_units(self, prediction: Prediction, scaled: Array, action: Assignment | None) -> Prediction:
         """A prediction of the target in data units, from one of the scaled target less the population mean."""
         mean = prediction.mean
         if self.preprocessor.mean is not None:
@@ -176,3 +177,8 @@ class PreprocessedLearner:
     def takes_action(self) -> bool:
         """Whether there is a reward model."""
         return self.preprocessor.takes_action
+
+    @property
+    def typical(self) -> float | None:
+        """The action's probability at rows where nobody logged one; None where it does not matter (method (41))."""
+        return None if self.preprocessor.reward is None else self.preprocessor.reward.typical

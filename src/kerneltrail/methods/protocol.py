@@ -105,7 +105,7 @@ class Fit(Protocol):
     def composition(self) -> Composition:
         """The composition selected; it may be empty."""
 
-    def predict(self, X: Array, action: Array | None) -> Prediction:
+    def predict(self, X: Array, action: Assignment | None) -> Prediction:
         """Mean and variance in data units, at rows that were checked."""
 
     def to_json(self) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
 from typing import Any
@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from kerneltrail.data import Schema, User
-from kerneltrail.data.assignment import Assignment
+from kerneltrail.data.assignment import Assigned, Assignment
 from kerneltrail.data.frames import UNNAMED, NamedRows, check_same_index, read_rows
 from kerneltrail.errors import DataError, ModelFileError
 from kerneltrail.gp import Prediction
@@ -23,6 +23,8 @@ from kerneltrail.methods.protocol import Array, Fit, FollowedUser, Learner, hype
 
 SCHEMA = 1
 """Version of the stored form of a user."""
+ASSIGNED = ("action", "probability", "availability")
+"""What is stored of how rows were assigned."""
 
 
 class RefittedUser:
@@ -98,9 +100,8 @@ class RefittedUser:
         else:
             check_same_index(X, y)
         target = np.array(y, dtype=np.float64, ndmin=1)
-        batch = User(
-            name, self.learner.covariates, rows, target, (len(target),), action=self._action(action, named, available)
-        )
+        assigned = self._assignment((action, probability, available), named)
+        batch = _rows(name, self.learner.covariates, rows, target, (len(target),), assigned)
         seen = self.seen.with_name(name).extend(batch)
         fit = self.learner.fit(seen, self.fit)
         self.seen, self.fit, self.name = seen, fit, name
@@ -112,9 +113,9 @@ class RefittedUser:
         """Mean and variance at the rows of X, in data units."""
         named, given = read_rows(X, self.learner.covariates, self._schema)
         rows = rows_of(given, self.learner.covariates)
-        chosen = self._action(action, named)
+        chosen = self._assignment((action, probability, None), named)
         if chosen is not None:
-            Assignment(chosen).valid(len(rows), f"user {self.name!r}", "a prediction")
+            chosen.valid(len(rows), f"user {self.name!r}", "a prediction")
         prediction = self.fit.predict(rows, chosen).shaped(self.shape)
         return prediction if named is None else replace(prediction, given=named.given)
 
@@ -123,22 +124,35 @@ class RefittedUser:
         """How the training users' table was read, if the learner knows it."""
         return getattr(self.learner, "schema", None)
 
-    def _action(
-        self, action: Assignment | ArrayLike | None, named: NamedRows | None, available: ArrayLike | None = None
-    ) -> Array | None:
+    def _assignment(self, given: Assigned, named: NamedRows | None) -> Assignment | None:
         if not self.learner.takes_action:
             return None
-        if named is not None and self._schema is not None and not isinstance(action, Assignment):
-            available = named.availability(self._schema) if available is None else available
-            action = named.action(self._schema, available) if action is None else action
-        assignment = Assignment.read(action, None, available)
+        if named is not None and self._schema is not None:
+            given = named.assigned(self._schema, given)
+        assignment = Assignment.read(*given)
         if assignment is None:
             raise DataError(f"user {self.name!r}: this method has a reward model, so it needs action=")
-        return assignment.settled().action
+        return _coded(assignment.settled(), self.learner)
 
     def copy(self) -> RefittedUser:
         """An independent copy; all parts are immutable, so it is cheap."""
         return copy(self)
+
+
+def _coded(assignment: Assignment, learner: Learner) -> Assignment:
+    """What the reward model reads, in the same columns at every batch, whatever was logged."""
+    typical = getattr(learner, "typical", None)
+    whole = assignment.filled(typical)
+    return whole if typical is not None else replace(whole, probability=None)
+
+
+def _rows(
+    name: str, covariates: tuple[str, ...], X: Array, y: Any, ends: Sequence[int], assigned: Assignment | None
+) -> User:
+    columns = {} if assigned is None else {
+        "action": assigned.action, "availability": assigned.available, "probability": assigned.probability
+    }  # fmt: skip
+    return User(name, covariates, X, y, ends, **columns)
 
 
 @dataclass(frozen=True)
@@ -181,7 +195,7 @@ class RefittingMethod:
             "X": seen.X.tolist(),
             "y": seen.y.tolist(),
             "ends": list(seen.ends),
-            "action": None if seen.action is None else seen.action.tolist(),
+            **{name: None if (each := getattr(seen, name)) is None else each.tolist() for name in ASSIGNED},
             "fit": followed.fit.to_json(),
         }
         # JSON writes the shortest digits that read back as the same float64.
@@ -205,7 +219,10 @@ class RefittingMethod:
             )
         try:
             X = np.array(content["X"], dtype=np.float64).reshape(-1, len(self.covariates))
-            seen = User(content["name"], self.covariates, X, content["y"], content["ends"], action=content["action"])
+            columns = [content.get(name) for name in ASSIGNED]  # older files have the action alone
+            assigned = Assignment.read(*columns) if self.takes_action else None
+            assigned = None if assigned is None else _coded(assigned, self.learner)
+            seen = _rows(content["name"], self.covariates, X, content["y"], content["ends"], assigned)
             return RefittedUser.resume(self.learner, seen, content["fit"], self.shape)
         except (KeyError, TypeError, ValueError, AttributeError, IndexError, OverflowError) as problem:
             raise ModelFileError(f"the stored user is damaged: {problem!r}") from None

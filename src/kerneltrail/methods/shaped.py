@@ -55,9 +55,9 @@ def _predicted(method: RefittingMethod, user: User) -> Predicted:
     for t in range(1, user.batches + 1):
         batch = user.batch(t)
         try:
-            batches.append((followed.predict(batch.X, action=batch.action).bell, batch.y))
+            batches.append((followed.predict(batch.X, action=batch.assignment).bell, batch.y))
             if t < user.batches:
-                followed.update(batch.X, batch.y, action=batch.action)
+                followed.update(batch.X, batch.y, action=batch.assignment)
         except (KerneltrailError, ArithmeticError, ValueError):  # what could be predicted will do
             break
     return Predicted.of(batches)

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from kerneltrail.data import User, default_priors
+from kerneltrail.data.assignment import Assignment
 from kerneltrail.gp import Prediction
 from kerneltrail.kernels import Composition, Hyperparameters, Priors, parse
 from kerneltrail.methods.cks.evidence import ExpressionPosterior, Rows
@@ -74,7 +75,7 @@ class CKSFit:
         """The hyperparameters in the units of the data: years, hours, passengers."""
         return self.hyperparameters.in_data_units(self.prepared.scaler)
 
-    def predict(self, X: Array, action: Array | None) -> Prediction:
+    def predict(self, X: Array, action: Assignment | None) -> Prediction:
         """Mean and variance in data units; several kernels are joined by mean and variance."""
         scaled, linear = self.prepared.inputs_at(X, action)
         parts = [posterior.predict(scaled, linear=linear) for _, posterior in self._members]

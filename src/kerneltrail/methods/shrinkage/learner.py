@@ -10,6 +10,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 
 from kerneltrail.data import User
+from kerneltrail.data.assignment import Assignment
 from kerneltrail.errors import DataError
 from kerneltrail.gp import Prediction, inputs_for
 from kerneltrail.kernels import Composition, Hyperparameters, Pool, Priors, layout_of
@@ -82,7 +83,7 @@ class ShrinkageFit:
         sums = SumEvidence(rows, learner.pool, learner.priors, self.prepared.block, periods, vector, learner.seed)
         return select_by_evidence(sums, selected)
 
-    def predict(self, X: Array, action: Array | None) -> Prediction:
+    def predict(self, X: Array, action: Assignment | None) -> Prediction:
         """Mean and variance in data units."""
         return self.mixture.predict(X, action)
 

@@ -11,6 +11,7 @@ import numpy as np
 import scipy
 
 from kerneltrail.data import Cohort, User, simulate
+from kerneltrail.data.assignment import Assignment
 from kerneltrail.data.simulate import STUDIES, MixedTruth, Study
 from kerneltrail.data.table import read_table
 from kerneltrail.errors import DataError
@@ -167,7 +168,7 @@ class StudentFit(LinearFit):
 
     df: float = 3.0
 
-    def predict(self, X: Array, action: Array | None) -> Prediction:
+    def predict(self, X: Array, action: Assignment | None) -> Prediction:
         """Mean, variance and tails in data units (method (53))."""
         prediction = super().predict(X, action)
         tails = float(scipy.special.polygamma(1, 0.5 * self.df))
