@@ -11,6 +11,7 @@ from kerneltrail.gp.outcome_shape_search import (
     Predicted,
     _left_out,
     _Rows,
+    _size,
     _start,
     _weighted,
     _weights,
@@ -193,3 +194,42 @@ def test_a_user_without_rows_changes_nothing():
     nobody = Predicted(Bell(np.zeros(0), np.zeros(0), np.zeros(0)), np.zeros(0))
     users = shaped(6, 40)
     assert learn_shape([*users, nobody]) == learn_shape(users)
+
+
+def minutes(count, rows, seed=0):
+    """Minutes of which a quarter are zero and some are hundreds; the bell is heavy-tailed and reaches far below 0."""
+    rng = np.random.default_rng(seed)
+    users = []
+    for _ in range(count):
+        y = np.round(np.exp(3.2 + 0.4 * rng.standard_normal() + 0.55 * rng.standard_t(3.0, rows)))
+        y = np.where(rng.uniform(size=rows) < 0.25, 0.0, np.minimum(y, 900.0))
+        users.append(Predicted(Bell(np.full(rows, np.median(y)), np.full(rows, 25.0), np.full(rows, 3.0)), y))
+    return users
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_zeros_are_found_though_some_outcomes_are_far_out(seed):
+    """Those few made the standard deviation, and so the stretch of the zeros, as long as the bell is wide."""
+    users = minutes(20, 60, seed)
+    shape = learn_shape(users)
+    assert shape is not None
+    assert shape.floor == 0.0
+    low, _ = shape.interval(users[0].bell, 0.9)
+    assert low.min() >= 0.0
+    y = np.concatenate([user.y for user in users])
+    said = np.concatenate([shape.below(user.bell, np.zeros(len(user.y)))[1] for user in users])
+    assert said.mean() == pytest.approx((y == 0.0).mean(), abs=0.03)
+
+
+def test_the_size_of_outcomes_is_their_standard_deviation_but_for_a_few_far_out():
+    rng = np.random.default_rng(2)
+    for values in (
+        rng.normal(3.0, 2.0, 5000),
+        rng.uniform(size=5000),
+        np.where(rng.uniform(size=5000) < 0.3, -1.0, 4.0),
+    ):
+        assert _size(values) == values.std()
+    far = np.r_[rng.normal(0.0, 2.0, 5000), np.full(25, 200.0)]
+    assert far.std() > 10.0
+    assert _size(far) == pytest.approx(2.5, rel=0.05)
+    assert _size(np.r_[np.zeros(95), 1.0]) > 0.0  # the middle is one value: it says nothing

@@ -14,6 +14,10 @@ from kerneltrail.gp.outcome_shape import OutcomeShape, Places
 STRETCH = 0.5
 """Length of a stretch, in standard deviations of the outcomes: for zeros and gaps, not for single rows."""
 
+CENTRAL, LARGER = (0.1, 0.9), 1.25
+"""Quantiles of the outcomes whose distance stands for a standard deviation, and how many times larger than that the
+standard deviation may be: beyond it a few rows far out decide it, and it is no size of the others."""
+
 ENDS = (0.005, 0.995)
 """Quantiles of the outcomes between which there are stretches with two ends."""
 
@@ -115,7 +119,7 @@ def _least_gain(start: OutcomeShape, gains: Array, groups: Array) -> float:
 def _start(outcomes: Array) -> OutcomeShape:
     """Stretches and single outcomes, all with the same weight."""
     values, counts = np.unique(outcomes, return_counts=True)
-    length, gaps = STRETCH * float(np.std(outcomes)), np.diff(values)
+    length, gaps = STRETCH * _size(outcomes), np.diff(values)
     if len(values) <= min(FEW_VALUES, len(outcomes) / REPEATED) and gaps.min() >= APART * np.std(outcomes):
         edges, points = values[:-1] + 0.5 * gaps, tuple(values.tolist())
         return OutcomeShape(tuple(edges.tolist()), (0.0,) * len(points), points, length=length)
@@ -131,6 +135,14 @@ def _start(outcomes: Array) -> OutcomeShape:
     edges = np.unique(edges)
     points = (floor, *(None,) * (len(edges) - 1), ceiling)
     return OutcomeShape(tuple(edges.tolist()), (0.0,) * len(points), points, length=length)
+
+
+def _size(outcomes: Array) -> float:
+    """The standard deviation of the outcomes, or what their middle says of it where that is much less."""
+    low, high = np.quantile(outcomes, CENTRAL).tolist()
+    middle = (high - low) / float(scipy.special.ndtri(CENTRAL[1]) - scipy.special.ndtri(CENTRAL[0]))
+    deviation = float(np.std(outcomes))
+    return min(deviation, LARGER * middle) if middle > 0.0 else deviation
 
 
 def _with_width(shape: OutcomeShape, width: float) -> OutcomeShape:
