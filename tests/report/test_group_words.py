@@ -146,6 +146,8 @@ def test_outcomes_far_out_are_spoken_of():
     assert "(a Student-t distribution with 7.6 degrees of freedom, 90 % interval 4.9 to 11)" in str(
         list(group_description(sized))[-1]
     )
+    heaviest = replace(heavy, tails=0.95, tails_interval=(0.95, 0.95))
+    assert "(a Student-t distribution with 3 degrees of freedom or fewer)" in str(list(group_description(heaviest))[-1])
     unsure = replace(heavy, tails_interval=(0.0, 0.5))
     assert "90 % interval 4.9 upwards" in str(list(group_description(unsure))[-1])
     anew = replace(heavy, drawing=Drawing(4.0))

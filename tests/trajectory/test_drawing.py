@@ -216,3 +216,19 @@ def test_normal_rows_are_read_as_they_are():
     user = model.new_user()
     user.update(person.X, person.y)
     assert user.state.outcomes is None
+
+
+def test_what_is_left_of_a_row_is_of_the_outcome_as_it_is(heavy):
+    """Not as it was drawn in: people see these rows beside the curves."""
+    user = heavy.new_user()
+    first = outlier(people(1, 3.0, seed=10)[0], 1, 3)
+    user.update(first.X, first.y)
+    rest = user.effects().rest
+    fitted = first.y - rest
+    assert rest[3] > 40.0
+    others = np.delete(np.arange(first.rows), 3)
+    slope, _ = np.polyfit(first.X[others, 0], fitted[others], 1)
+    assert np.ptp(fitted) < 10.0  # the function, which the row far out hardly moves
+    assert abs(slope) < 5.0
+    assert np.abs(user.state.drawn).max() > 10.0
+    assert replace(heavy, drawing=None).new_user().state.drawn is None

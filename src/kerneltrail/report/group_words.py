@@ -119,6 +119,8 @@ def _freedom(model: LearntGraph) -> str:
         return ""
     ends = (model.tails_interval[1], model.tails, max(model.tails_interval[0], 1e-6))
     least, typical, most = (round(float(freedom_of(each)), 1) for each in ends)
+    if least == most:  # both ends stand at the fewest that are considered
+        return f" (a Student-t distribution with {typical:g} degrees of freedom or fewer)"
     upper = f"to {most:g}" if most <= MOST_FREEDOM else "upwards"
     return f" (a Student-t distribution with {typical:g} degrees of freedom, 90 % interval {least:g} {upper})"
 

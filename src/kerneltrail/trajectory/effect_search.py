@@ -77,6 +77,7 @@ def effects_of(
     recent: User | None,
     rows: int,
     over: Mapping[str, Span] | None = None,
+    drawn: Array | None = None,
 ) -> Effects:
     """The effects of all covariates for one user.
 
@@ -88,6 +89,8 @@ def effects_of(
         rows: number of rows seen.
         over: spans of covariates that many users share, so that they can be compared; those of the user's newest rows
             if None.
+        drawn: how far the outcomes of the newest rows lie from what fits read of them (method §8.7), scaled: what is
+            left of a row is of its outcome as it is.
     """
     newest = recent.rows if recent is not None and recent.rows < rows else None
     finder = _Finder(model, kernels, recent, over, newest)
@@ -95,7 +98,7 @@ def effects_of(
     effects = sorted(every, key=lambda effect: (-abs(effect.size), effect.covariate))
     noise = finder.weights @ [kernel.noise for kernel in finder.kernels] * model.widening
     scale = model.scaler.scale
-    rest = None if recent is None else scale * finder.rest
+    rest = None if recent is None else scale * (finder.rest if drawn is None else finder.rest + drawn)
     return Effects(
         tuple(effects),
         finder.interactions(),

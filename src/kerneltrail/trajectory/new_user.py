@@ -348,7 +348,7 @@ class NewUser:
             if model is not self.model:
                 fitted = [kernel.posterior.hyperparameters for kernel in kernels]
                 kernels = posteriors(model, rows, fitted, [kernel.weight for kernel in kernels])
-        return effects_of(model, kernels, state.recent, state.rows)
+        return effects_of(model, kernels, state.recent, state.rows, drawn=state.drawn)
 
     def treatment(self) -> TreatmentEffect:
         """What acting adds for the user: on average over the newest contexts, and along each feature."""

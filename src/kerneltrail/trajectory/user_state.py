@@ -120,6 +120,13 @@ class UserState:
         how = (settings.selection, settings.memory, settings.refine)
         return cls(name_of(name), *how, 0, 0, (), fits, None, prior, prior, None, None, (0,) * len(fits))
 
+    @property
+    def drawn(self) -> Array | None:
+        """How far outcomes of the newest rows, as they are, lie from what fits read of them; None where they do not."""
+        if self.outcomes is None or self.kept is None or self.recent is None:
+            return None
+        return (self.outcomes - self.kept.y)[-self.recent.rows :]
+
     def shared(self, model: LearntGraph, scaled: Array, assignment: Assignment | None) -> Array:
         """What the user varies around at scaled rows: the population mean, with what is said of the user's level."""
         if model.mean is None:

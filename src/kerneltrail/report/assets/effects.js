@@ -7,6 +7,7 @@ window.kerneltrail.effects = (function () {
   const INK = "#222222";
   const SMALL = { width: 340, height: 225 };
   const MOST = 400;
+  const FAR = 6; // times three quarters of the rows' distances: farther out, a row would flatten every curve
 
   function make(name, text, attributes = {}) {
     const made = document.createElement(name);
@@ -22,6 +23,18 @@ window.kerneltrail.effects = (function () {
     return ys[i - 1] + Math.min(Math.max(share, 0), 1) * (ys[i] - ys[i - 1]);
   }
 
+  // How far from what is explained a row may lie and be drawn.
+  function reach(rest) {
+    const sizes = rest.map(Math.abs).sort((a, b) => a - b);
+    return FAR * sizes[Math.floor(0.75 * (sizes.length - 1))] || Infinity;
+  }
+
+  // How many rows lie farther out.
+  function beyond(rest) {
+    const most = reach(rest);
+    return rest.filter((left) => Math.abs(left) > most).length;
+  }
+
   // The rows' partial residuals: the effect at a row, plus what is left unexplained of the row. The few
   // rows beyond the ends of the curve are not drawn.
   function residuals(effect, column, rest) {
@@ -29,10 +42,11 @@ window.kerneltrail.effects = (function () {
     if (effect.names) return besideLevels(effect, column, rest);
     const slack = 1e-3 * (x[x.length - 1] - x[0]) + 1e-9;
     const every = Math.ceil(rest.length / MOST);
+    const most = reach(rest);
     const dots = { x: [], y: [] };
     rest.forEach((left, i) => {
       const at = column[i];
-      if (i % every || at < x[0] - slack || at > x[x.length - 1] + slack) return;
+      if (i % every || Math.abs(left) > most || at < x[0] - slack || at > x[x.length - 1] + slack) return;
       dots.x.push(at);
       dots.y.push(between(at, x, effect.fitted) + left);
     });
@@ -42,9 +56,10 @@ window.kerneltrail.effects = (function () {
   // The same where values are levels: rows at one level would lie on top of each other, so they stand a little aside.
   function besideLevels({ x, fitted }, column, rest) {
     const every = Math.ceil(rest.length / MOST);
+    const most = reach(rest);
     const dots = { x: [], y: [] };
     rest.forEach((left, i) => {
-      if (i % every) return;
+      if (i % every || Math.abs(left) > most) return;
       const far = x.map((value) => Math.abs(value - column[i]));
       const level = far.indexOf(Math.min(...far));
       dots.x.push(level + (((i * 0.618034) % 1) - 0.5) * 0.3);
@@ -132,5 +147,5 @@ window.kerneltrail.effects = (function () {
     return rest ? [...cards, make("p", rest, { class: "quiet note" })] : cards;
   }
 
-  return { make, effects, treatment };
+  return { make, effects, treatment, beyond };
 })();

@@ -9,7 +9,7 @@
   const BLUE = "#0072B2";
   const ORANGE = "#E69F00";
   const INK = "#222222";
-  const { make, effects, treatment } = window.kerneltrail.effects;
+  const { make, effects, treatment, beyond } = window.kerneltrail.effects;
   const find = (name) => root.querySelector(`[data-${name}]`);
   const [select, slider, standing, strip, mini, fitted, words, parts] =
     ["user", "batch", "standing", "strip", "mini", "fit", "words", "parts"].map(find);
@@ -143,7 +143,9 @@
     find("found").textContent = `What was found of ${user.name}`;
     find("lead").textContent = step.lead;
     const dots = step.rest.length < step.rows ? `the newest ${step.rest.length} rows` : "the rows seen";
-    find("note").textContent = `In the panels below, each curve is all that changes with one covariate, less its average, with its 90 % band. Dots are ${dots}, less everything else.${step.interactions.length ? " In a table of two covariates: what they add together beyond what each adds by itself." : ""} ${step.notes.join(" ")}`.replace(/(\d) %/g, "$1\u00a0%");
+    const out = beyond(step.rest);
+    const far = out ? `; ${out} that ${out === 1 ? "lies" : "lie"} far out ${out === 1 ? "is" : "are"} not drawn` : "";
+    find("note").textContent = `In the panels below, each curve is all that changes with one covariate, less its average, with its 90 % band. Dots are ${dots}, less everything else${far}.${step.interactions.length ? " In a table of two covariates: what they add together beyond what each adds by itself." : ""} ${step.notes.join(" ")}`.replace(/(\d) %/g, "$1\u00a0%");
     lay(find("effects"), effects(user, step, data.target));
     const place = find("treatment");
     place.replaceChildren();
