@@ -277,6 +277,7 @@ def export_table(
     from kerneltrail.trial.export import export
     from kerneltrail.trial.ledger.folds import fold
 
+    _folder(folder, ledger).check_output(out)
     check_writable(out)
     with _record(folder, ledger) as record:
         content = export(fold(record.trial, record.entries()), table, out.suffix.removeprefix("."))
@@ -291,6 +292,7 @@ def backup(
     ledger: At = None,
 ) -> None:
     """Copy the ledger while it is in use, and verify the copy."""
+    _folder(folder, ledger).check_output(out, copy=True)
     from kerneltrail.trial.ledger.copies import backup as copy
 
     with _record(folder, ledger) as record:

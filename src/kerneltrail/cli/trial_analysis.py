@@ -67,6 +67,7 @@ def analyse(
         raise DataError("--publish-key puts the key into the zip that --package names; name one")
     check_writable(out / PAGE)
     if package is not None:
+        study.check_output(package)
         check_writable(package)
     draws = study.draws() if publish_key else None
     record = study.ledger()
