@@ -36,13 +36,12 @@ def check(
     Takes the options of `fit`. Nothing is changed. The exit code is 2 if a fit would refuse the table, else 0, whatever
     is found.
     """
+    from kerneltrail.cli.outputs import check_outputs
     from kerneltrail.cli.terminal import say
     from kerneltrail.errors import DataError
-    from kerneltrail.store.atomic import check_writable, write
+    from kerneltrail.store.atomic import write
 
-    for path in (html, json):
-        if path is not None:
-            check_writable(path)
+    check_outputs({"--html": html, "--json": json}, (data, model))
     checked = _pilot_users(data, table) if model is None else _new_users(data, table, model)
     say(str(checked).splitlines())
     written = []

@@ -61,6 +61,7 @@ def cks(
     Rows without a value in any of the columns are left out. Every covariate is a number: give a date as a number of
     years or days.
     """
+    from kerneltrail.cli.outputs import check_outputs
     from kerneltrail.cli.terminal import say, title
     from kerneltrail.errors import DataError
     from kerneltrail.progress import show_progress
@@ -74,7 +75,7 @@ def cks(
         from kerneltrail.engines import keep_freed_memory
         from kerneltrail.evaluation.tables import csv_text
         from kerneltrail.methods.cks import CKS, SearchSettings
-        from kerneltrail.store.atomic import check_writable, write
+        from kerneltrail.store.atomic import write
 
         changes: dict[str, Any] = {} if depth is None else {"depth": depth}
         settings = SearchSettings.for_series(
@@ -86,9 +87,7 @@ def cks(
         names = _names(table, target, covariates)
         X, y = _numbers(table, (*names, target))
         at = None if predict is None else _all_numbers(read_table(predict, delimiter=delimiter, decimal=decimal), names)
-        for path in (out, tree):
-            if path is not None:
-                check_writable(path)
+        check_outputs({"--out": out, "--tree": tree}, (data, predict))
         keep_freed_memory()
         user = CKS(names, name=data.stem, settings=settings, progress=lambda now: display.show(search_stage(now)))
         user.update(X, y)

@@ -52,6 +52,7 @@ def evaluate(
     run again after a stop, it goes on. A method or user that fails is named at the end, and the others go on.
     `kerneltrail tables DIR` prints the tables as Markdown.
     """
+    from kerneltrail.cli.outputs import check_folder, check_outputs
     from kerneltrail.cli.terminal import say, title
     from kerneltrail.progress import Progress, show_progress
 
@@ -65,8 +66,8 @@ def evaluate(
         from kerneltrail.evaluation import evaluate as compare
         from kerneltrail.evaluation import merged
         from kerneltrail.evaluation.harness import STAGES
+        from kerneltrail.evaluation.result import NAME, TABLES
         from kerneltrail.report.assignment_text import assignment_lines
-        from kerneltrail.store.atomic import check_writable
         from kerneltrail.trajectory.configuration import read_config
 
         before = [f"run {number} of {runs}: " if runs > 1 else "" for number in range(1, runs + 1)]
@@ -74,7 +75,8 @@ def evaluate(
         labels = _labels(methods)
         chosen = None if config is None else read_config(config)
         runner = engine_for(engine, workers=workers)
-        check_writable(out / "evaluation.json")  # what cannot be written is refused before the work begins
+        check_folder("--out", out, TABLES, (None if simulated else Path(data), config))
+        check_outputs({"--out": out / NAME})  # what cannot be written is refused before the work begins
         cohort = None if simulated else table.read(Path(data))
         if cohort is None:
             every = _simulations(data.removeprefix(SIMULATED), tested)

@@ -73,6 +73,7 @@ def fit(
     By default the pool is every atom (LIN, PER, SE) on every covariate, and the priors are the paper's: those for
     HeartSteps where covariates are scaled to [0, 1], the synthetic ones with --scaling none.
     """
+    from kerneltrail.cli.outputs import check_outputs
     from kerneltrail.cli.terminal import say, title
     from kerneltrail.progress import show_progress
 
@@ -85,7 +86,6 @@ def fit(
             from kerneltrail.data.checks import check as look
             from kerneltrail.engines import engine_for
             from kerneltrail.report.assignment_text import assignment_lines
-            from kerneltrail.store.atomic import check_writable
             from kerneltrail.trajectory.configuration import Config, read_config
             from kerneltrail.trajectory.fit import STAGES
             from kerneltrail.trajectory.fit import fit as learn
@@ -105,7 +105,7 @@ def fit(
             cohort = Cohort.from_schema(table.schema(rows), rows)
             checked = look(cohort, rows, candidates=table.left_over(rows) if table.covariates is None else ())
             parts = chosen.build(cohort, **changes)
-            check_writable(out)
+            check_outputs({"--out": out}, (data, config))
             with display.pause():  # before the wait
                 say([f"{len(cohort)} users; {table.target} from {', '.join(cohort.covariates)}", str(cohort.report)])
                 say(assignment_lines(cohort, parts["reward"]))

@@ -39,18 +39,17 @@ def select(
     back to the prior, with its uncertainty. A user whose rows cannot be followed is named and left out of the tables,
     and the others go on; the command then ends with exit code 2.
     """
+    from kerneltrail.cli.outputs import check_outputs
     from kerneltrail.cli.terminal import say, warn
     from kerneltrail.errors import DataError
     from kerneltrail.progress import show_progress
 
-    if predictions is not None and predictions.resolve() == out.resolve():
-        raise DataError(f"--out and --predictions both name {out}; they need a file each")
     with show_progress(f"reading {data.name}", FOLLOWING) as display:
         from kerneltrail.data import Cohort
         from kerneltrail.data.checks import against_pilot
         from kerneltrail.data.intake_report import row_count
         from kerneltrail.data.table import read_table
-        from kerneltrail.store.atomic import check_writable, write
+        from kerneltrail.store.atomic import write
         from kerneltrail.trajectory.model import load
 
         loaded = load(model)
@@ -59,9 +58,7 @@ def select(
         table = read_table(data, delimiter=schema.delimiter, decimal=schema.decimal)
         batching = batching_of(batch_size, batch_column)
         cohort = Cohort.from_schema(schema, table, batching=batching, skip_refused=True)
-        for path in (out, predictions):
-            if path is not None:
-                check_writable(path)
+        check_outputs({"--out": out, "--predictions": predictions}, (model, data))
         # What can be refused has been.
         import numpy as np
 
