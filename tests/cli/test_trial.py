@@ -46,6 +46,7 @@ def ok(result):
 def test_init_writes_a_protocol_and_a_key_that_only_its_owner_reads(made):
     study, (init, freeze) = made
     assert "Publish before the trial" in ok(init)
+    assert "protocol.yaml: read it, change what differs in your trial, then run `kerneltrail trial freeze`." in ok(init)
     assert "Version 1 of the protocol is frozen" in ok(freeze)
     assert stat.S_IMODE((study / "draw.key").stat().st_mode) == 0o600
     assert (study / "draw.key").read_text().strip() not in init.output
@@ -156,7 +157,12 @@ def test_a_changed_protocol_needs_a_reason_and_a_name(made, tmp_path):
 
 def test_what_cannot_be_is_refused_in_a_sentence(made, tmp_path):
     study, _ = made
-    refused(run("trial", "status", "--folder", tmp_path), "there is no file")
+    outside = run("trial", "status", "--folder", tmp_path)
+    refused(
+        outside, "there is no file", "protocol.yaml: name the trial's folder with --folder", "trial init` makes one"
+    )
+    (tmp_path / "pilot.csv").write_text("user,time,steps\nann,1,2\n")
+    refused(run("trial", "restore", tmp_path / "pilot.csv", "--folder", tmp_path), "`kerneltrail trial backup` wrote")
     refused(run("trial", "export", "mrtt", "--out", tmp_path / "x.csv", "--folder", study), "there is no table 'mrtt'")
     refused(run("trial", "export", "mrt", "--out", tmp_path / "x.xlsx", "--folder", study), "not as 'xlsx'")
     refused(run("trial", "update", "--as-of", "yesterday", "--folder", study), "is no time")

@@ -119,7 +119,8 @@ def init(
     _, protocol = make_folder(folder, model, trial=name, allocation=allocation)
     say(
         [
-            f"Wrote {folder / PROTOCOL}: read it and change what is otherwise, then `kerneltrail trial freeze`.",
+            f"Wrote {folder / PROTOCOL}: read it, change what differs in your trial, then run `kerneltrail trial "
+            "freeze`.",
             f"Wrote {folder / KEY}: keep it secret, and keep a copy; without it no decision can be made or replayed.",
             f"Publish before the trial: {protocol.draw.commitment}",
         ]

@@ -31,7 +31,9 @@ def analyse(
     control: Annotated[
         list[str] | None,
         typer.Option(
-            "--control", help="A covariate that explains the outcome without acting. Repeatable; all if none."
+            "--control",
+            help="A covariate that explains the outcome without acting. Repeatable. By default all covariates, or none "
+            "where participants are too few.",
         ),
     ] = None,
     kind: Annotated[str | None, typer.Option("--kind", help="Only decisions of this kind.")] = None,

@@ -43,6 +43,11 @@ class Folder:
 
     def protocol(self) -> Protocol:
         """The protocol in the file, frozen or not."""
+        if not (self.path / PROTOCOL).exists():
+            raise DataError(
+                f"there is no file {self.path / PROTOCOL}: name the trial's folder with --folder; `kerneltrail trial "
+                "init` makes one"
+            )
         return read_protocol(self.path / PROTOCOL)
 
     def draws(self) -> Draws:
