@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json as plain_json
-from dataclasses import fields, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -14,7 +14,7 @@ from kerneltrail.cli.table_options import TableOptions, as_written, with_table_o
 if TYPE_CHECKING:
     from kerneltrail.data import DataCheck
 
-WITH_MODEL = ("batch_size", "batch_column", "time_format", "delimiter", "decimal")
+WITH_MODEL = ("--batch-size", "--batch-column", "--time-format", "--delimiter", "--decimal")
 """Options of the table that may differ from the pilot users' table; all others are the model's."""
 
 
@@ -71,8 +71,7 @@ def _new_users(data: Path, options: TableOptions, model: Path) -> DataCheck:
     from kerneltrail.data import Batching, check_table
     from kerneltrail.trajectory.model import load
 
-    given = [option.name for option in fields(options) if getattr(options, option.name) != option.default]
-    refused = [f"--{name.replace('_', '-')}" for name in given if name not in WITH_MODEL]
+    refused = [option for option in options.given() if option not in WITH_MODEL]
     if refused:
         raise typer.BadParameter("the model says what the columns mean: leave them out", param_hint=", ".join(refused))
     loaded = load(model)

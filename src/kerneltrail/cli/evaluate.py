@@ -38,7 +38,10 @@ def evaluate(
     ] = None,
     test_share: Annotated[
         float | None,
-        typer.Option("--test-share", min=0.0, max=1.0, help="Share of users drawn for testing; 0.3 by default."),
+        typer.Option(
+            "--test-share",
+            help="Share of users drawn for testing, above 0 and below 1; 0.3 by default, one user at least.",
+        ),
     ] = None,
     runs: Annotated[int, typer.Option("--runs", min=1, help="Random splits, or seeds of a simulation.")] = 1,
     config: ConfigFile = None,
@@ -59,7 +62,12 @@ def evaluate(
     names = listed(test, "--test", "user") if test is not None else None
     tested = _TestUsers(names, test_users, test_share, runs, seed)
     simulated = data.startswith(SIMULATED)
-    if not simulated:
+    if simulated:
+        if given := table.given():
+            raise typer.BadParameter(
+                "they describe a table, and a simulation has none: leave them out", param_hint=", ".join(given)
+            )
+    else:
         table.check(Path(data))
     with show_progress("simulating" if simulated else f"reading {Path(data).name}") as display:
         from kerneltrail.engines import engine_for, keep_freed_memory
@@ -141,6 +149,11 @@ class _TestUsers:
             raise typer.BadParameter(
                 "name the test users, or have them drawn; several runs only if drawn",
                 param_hint="--test, --test-users, --test-share, --runs",
+            )
+        if self.share is not None and not 0.0 < self.share < 1.0:
+            raise typer.BadParameter(
+                f"some users are tested and the others learnt from, so it lies above 0 and below 1, got {self.share:g}",
+                param_hint="--test-share",
             )
 
 
