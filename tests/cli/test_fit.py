@@ -137,6 +137,14 @@ def test_a_reward_model_without_an_action_is_refused_before_anything_is_read(fit
         (("--unit", "z=hours"), "units= names 'z'"),
         (("--config", "none.yaml"), "there is no file none.yaml"),
         (("--preset", "fast"), "'fast'"),
+        (
+            ("--preset", "published", "--paths", "constant"),
+            "--paths constant does not go with --preset published, which",
+        ),
+        (
+            ("--preset", "published", "--structure", "averaged"),
+            "--structure averaged does not go with --preset published",
+        ),
         (("--chains", "0"), "--chains"),
     ],
 )

@@ -99,6 +99,7 @@ def fit(
             numbers = {"chains": chains, "sweeps": sweeps, "seed": seed}
             changes: dict[str, str | int] = {name: word.value for name, word in words.items() if word is not None}
             changes |= {name: number for name, number in numbers.items() if number is not None}
+            _check_greedy(chosen, preset, paths=paths, structure=structure)
             chosen.settings_value(**changes)
             runner = engine_for(engine, workers=workers)
             rows = table.table(data)
@@ -125,6 +126,17 @@ def fit(
     say(chain_lines(model))
     title("Written")
     say([str(out)])
+
+
+def _check_greedy(config: Config, preset: Preset | None, **asked: str | None) -> None:
+    """Refuse what a greedy walk cannot have where an option makes it greedy: the settings would blame a file."""
+    if preset is Preset.published and config.settings_value().selection == "greedy":
+        for name, value in asked.items():
+            if value in ("constant", "averaged"):
+                raise typer.BadParameter(
+                    f"--{name} {value} does not go with --preset published, which follows users greedily",
+                    param_hint=f"--{name}",
+                )
 
 
 def _with_reward(config: Config, features: str | None, action: str | None) -> Config:
