@@ -84,6 +84,7 @@ def fit(
             from kerneltrail.data import Cohort
             from kerneltrail.data.checks import brief
             from kerneltrail.data.checks import check as look
+            from kerneltrail.data.checks.texts import LEFT_OUT
             from kerneltrail.engines import engine_for
             from kerneltrail.report.assignment_text import assignment_lines
             from kerneltrail.trajectory.configuration import Config, read_config
@@ -110,7 +111,8 @@ def fit(
             with display.pause():  # before the wait
                 say([f"{len(cohort)} users; {table.target} from {', '.join(cohort.covariates)}", str(cohort.report)])
                 say(assignment_lines(cohort, parts["reward"]))
-                say(brief(checked.findings, "kerneltrail check, with the same options, says more."))
+                say(f"{each.message}. {each.advice}" for each in checked.findings if each.code == LEFT_OUT)
+                say(brief(checked.findings, "kerneltrail check, with the options for the table, says more."))
             fitting = True
             model = learn(cohort, **parts, engine=runner, progress=display.show, checkpoint=checkpoint)
     except KeyboardInterrupt:
