@@ -33,8 +33,8 @@ def check(
 ) -> None:
     """Look at a table before fitting: every column in numbers, and what is probably a mistake, with rows and users.
 
-    Takes the options of `fit`. Nothing is changed. The exit code is 2 if a fit would refuse the table, else 0, whatever
-    is found.
+    Takes the options of `fit` that describe the table. Nothing is changed. The exit code is 2 if the table or a cell of
+    it cannot be used, else 0, whatever is found.
     """
     from kerneltrail.cli.outputs import check_outputs
     from kerneltrail.cli.terminal import say

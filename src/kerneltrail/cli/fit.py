@@ -70,8 +70,9 @@ def fit(
 ) -> None:
     """Learn from pilot users how kernels evolve as data accrues, and write the model to one file.
 
-    By default the pool is every atom (LIN, PER, SE) on every covariate, and the priors are the paper's: those for
-    HeartSteps where covariates are scaled to [0, 1], the synthetic ones with --scaling none.
+    By default the pool is every atom (LIN, PER, SE) on every covariate, and the priors are those for covariates scaled
+    to [0, 1] and a standardised target; with --target-scaling none the paper's for HeartSteps, with --scaling none the
+    synthetic ones.
     """
     from kerneltrail.cli.outputs import check_outputs
     from kerneltrail.cli.terminal import say, title
