@@ -82,6 +82,7 @@ def bench(
     from kerneltrail.progress import show_progress
 
     with show_progress() as display:
+        from kerneltrail.data.intake_report import row_count
         from kerneltrail.studies import bench as benchmarks
 
         given = {
@@ -107,4 +108,4 @@ def bench(
     for table in benchmarks.tables(rows):
         results().print(table)
     if json is not None:
-        say([f"{len(rows)} rows written to {benchmarks.save(json, rows, about)}"])
+        say([f"{row_count(len(rows))} written to {benchmarks.save(json, rows, about)}"])

@@ -75,6 +75,7 @@ def evaluate(
         from kerneltrail.evaluation import merged
         from kerneltrail.evaluation.harness import STAGES
         from kerneltrail.evaluation.result import NAME, TABLES
+        from kerneltrail.kernels.phrases import counted
         from kerneltrail.report.assignment_text import assignment_lines
         from kerneltrail.trajectory.configuration import read_config
 
@@ -91,7 +92,12 @@ def evaluate(
         else:
             reward = None if chosen is None else chosen.build(cohort)["reward"]
             with display.pause():
-                say([f"{len(cohort)} users; {table.target} from {', '.join(cohort.covariates)}", str(cohort.report)])
+                say(
+                    [
+                        f"{counted(len(cohort), 'user')}; {table.target} from {', '.join(cohort.covariates)}",
+                        str(cohort.report),
+                    ]
+                )
                 # Other methods leave a probability aside.
                 say(f"trajectory: {line}" for line in assignment_lines(cohort, reward))
             every = _splits(cohort, tested)

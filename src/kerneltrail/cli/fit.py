@@ -87,6 +87,7 @@ def fit(
             from kerneltrail.data.checks import check as look
             from kerneltrail.data.checks.texts import LEFT_OUT
             from kerneltrail.engines import engine_for
+            from kerneltrail.kernels.phrases import counted
             from kerneltrail.report.assignment_text import assignment_lines
             from kerneltrail.trajectory.configuration import Config, read_config
             from kerneltrail.trajectory.fit import STAGES
@@ -110,7 +111,12 @@ def fit(
             parts = chosen.build(cohort, **changes)
             check_outputs({"--out": out}, (data, config))
             with display.pause():  # before the wait
-                say([f"{len(cohort)} users; {table.target} from {', '.join(cohort.covariates)}", str(cohort.report)])
+                say(
+                    [
+                        f"{counted(len(cohort), 'user')}; {table.target} from {', '.join(cohort.covariates)}",
+                        str(cohort.report),
+                    ]
+                )
                 say(assignment_lines(cohort, parts["reward"]))
                 say(f"{each.message}. {each.advice}" for each in checked.findings if each.code == LEFT_OUT)
                 say(brief(checked.findings, "kerneltrail check, with the options for the table, says more."))
@@ -156,17 +162,21 @@ def _with_reward(config: Config, features: str | None, action: str | None) -> Co
 
 def chain_lines(model: TrajectoryModel) -> list[str]:
     """How the chains did, in a few lines."""
+    from kerneltrail.kernels.phrases import counted
     from kerneltrail.report.model_text import NOTHING, advancing_text, limit_text
 
     diagnostics = model.diagnostics
     rhat = ", ".join(f"{name.replace('_', ' ')} {value:.3f}" for name, value in diagnostics.rhat.items())
-    lines = [f"{len(diagnostics.log_joint)} chains of {diagnostics.sweeps} sweeps; R-hat: {rhat}"]
+    chains = counted(len(diagnostics.log_joint), "chain")
+    lines = [f"{chains} of {counted(diagnostics.sweeps, 'sweep')}; R-hat: {rhat}"]
     if diagnostics.seconds:
         lines.append(", ".join(f"{name} {value:.1f} s" for name, value in diagnostics.seconds.items()))
     if diagnostics.cut:
+        cut = round(diagnostics.cut["kernels"])
+        were, they = ("was", "it") if cut == 1 else ("were", "they")
         lines.append(
-            f"{diagnostics.cut['kernels']:.0f} further kernels were promising for somebody and left out, since at most "
-            f"{model.settings.candidates} are considered; they had {diagnostics.cut['share']:.1%} of the probability."
+            f"{counted(cut, 'further kernel')} {were} promising for somebody and left out, since at most "
+            f"{model.settings.candidates} are considered; {they} had {diagnostics.cut['share']:.1%} of the probability."
         )
     lines += [text for text in (limit_text(model), advancing_text(model)) if text]
     if model.averaged is not None:

@@ -46,6 +46,7 @@ def predict(
     """
     from kerneltrail.cli.outputs import check_outputs
     from kerneltrail.cli.terminal import say, warn
+    from kerneltrail.data.intake_report import row_count
     from kerneltrail.errors import DataError
     from kerneltrail.evaluation import forecast
     from kerneltrail.evaluation.tables import csv_text
@@ -77,6 +78,6 @@ def predict(
     for name, report in predicted.reports.items():
         say([f"{name}: {report}"])
     warn(predicted.odd)
-    say([*predicted.notes, f"{len(predicted)} rows predicted: {out}"])
+    say([*predicted.notes, f"{row_count(len(predicted))} predicted: {out}"])
     if predicted.left_out:
         raise DataError("\n".join(predicted.left_out))

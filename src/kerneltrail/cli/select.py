@@ -66,6 +66,7 @@ def select(
         from kerneltrail.evaluation.follow import left_out
         from kerneltrail.evaluation.selection_tables import SelectionTables
         from kerneltrail.evaluation.tables import csv_text
+        from kerneltrail.kernels.phrases import counted
         from kerneltrail.methods.trajectory import TrajectoryMethod
         from kerneltrail.progress import Progress
 
@@ -93,12 +94,14 @@ def select(
     if unlabelled := cohort.report.missing(schema.target):
         what = f"{row_count(unlabelled)} without {schema.target}: neither learnt from nor predicted"
         say([f"{what}; `kerneltrail predict` predicts such rows"])
-    say([f"{len({step['user'] for step in tables.steps})} users, {len(tables.steps)} batches: {out}"])
+    followed = counted(len({step["user"] for step in tables.steps}), "user")
+    say([f"{followed}, {counted(len(tables.steps), 'batch', 'batches')}: {out}"])
     if tables.limited:
         first = [f"{name} from row {row} on" for name, row in list(tables.limited.items())[:3]]
         who = ", ".join([*first, *(["…"] if len(tables.limited) > len(first) else [])])
-        say([f"{len(tables.limited)} users with limited updates ({who}): some kernels kept their hyperparameters"])
+        limited = counted(len(tables.limited), "user")
+        say([f"{limited} with limited updates ({who}): some kernels kept their hyperparameters"])
     if predictions is not None:
-        say([f"{len(tables.predicted)} rows predicted: {predictions}"])
+        say([f"{row_count(len(tables.predicted))} predicted: {predictions}"])
     if refused:
         raise DataError("\n".join(refused))
