@@ -18,7 +18,7 @@ def refused(result, *sentences):
     assert result.exit_code == 2, result.output
     assert "Traceback" not in result.output
     assert result.stdout == ""
-    text = " ".join(result.stderr.split())
+    text = " ".join(result.stderr.split()).replace(" │ │ ", " ")  # the frame around errors of usage
     for words in sentences:
         assert words in text
 

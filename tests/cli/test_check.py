@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 from cli.conftest import fit
-from cli.invoke import refused, run, table
+from cli.invoke import COLUMNS, refused, run, table
 from kerneltrail.data.example import write_example
+from kerneltrail.errors import DataError
 
 ROLES = (
     "--user",
@@ -79,6 +80,23 @@ def test_a_cell_that_cannot_be_used_ends_in_2_after_everything_is_told(pilot, tm
     result = run(*words[:-2])  # where all columns of numbers are taken, this one is not, and that is told
     assert result.exit_code == 0
     assert "warning: column 'hour' holds numbers in 1279 of 1280 rows, but 'noon' in row 5 (line 6)." in result.stdout
+
+
+def test_texts_that_are_left_out_are_named_by_check_and_fit(fitted, tmp_path, monkeypatch):
+    places = rewritten(fitted / "pilot.csv", tmp_path / "pilot.csv", lambda row: {**row, "place": "home"})
+    said = "column 'place' holds no numbers and is not used"
+    words = (places, *COLUMNS)
+    result = run("check", *words)
+    assert f"note: {said}." in result.stdout
+    assert "--levels NAME=a,b,c" in result.stdout
+    assert said not in run("check", *words, "--covariates", "x").stdout
+    monkeypatch.setattr("kerneltrail.trajectory.fit.fit", stop)
+    assert f"{said}. To use one" in fit(tmp_path, config=fitted / "quick.yaml").stdout
+    assert said not in fit(tmp_path, "--covariates", "x", config=fitted / "quick.yaml").stdout
+
+
+def stop(*_, **__):
+    raise DataError("it stops before it fits")
 
 
 def test_what_cannot_be_read_at_all_ends_in_2(pilot, tmp_path):
@@ -181,7 +199,7 @@ def test_predict_and_report_say_what_select_says(fitted, tmp_path):
 def test_fit_says_the_warnings_briefly_before_the_wait(fitted, tmp_path, monkeypatch):
     said = (fitted / "said.txt").read_text()
     assert said.index("100 rows read") < said.index("warning: there are only 4 users.") < said.index("Graph")
-    assert "kerneltrail check, with the same options, says more." in said
+    assert "kerneltrail check, with the options for the table, says more." in said
     monkeypatch.setattr("kerneltrail.trajectory.fit.fit", lambda *a, **k: (_ for _ in ()).throw(KeyboardInterrupt))
     lines = (fitted / "pilot.csv").read_text().splitlines()
     texts = [f"{line},{'kg' if i == 3 else i}" for i, line in enumerate(lines)]

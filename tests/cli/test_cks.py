@@ -35,7 +35,7 @@ def test_a_series_is_searched_said_and_predicted(folder):
     )  # fmt: skip
     assert result.exit_code == 0, result.output
     assert "\x1b" not in result.stderr  # lines at most, no bar, where nobody watches
-    assert "48 rows, 1 rows without a value left out" in result.stdout
+    assert "48 rows, 1 row without a value left out" in result.stdout
     assert "level 1:" in result.stdout
     assert "\nPER[year]*SE[year]\n" in result.stdout  # a wave and a bend say the same with fewer hyperparameters
     assert "Sales will follow a smooth pattern in year that repeats with period 4.0" in result.stdout
@@ -68,7 +68,7 @@ def test_held_out_rows_decide_unless_bic_is_asked_for(folder):
     [
         (("--target", "sale"), "did you mean"),
         (("--target", "sales", "--covariates", "sales"), "covariates other than the target"),
-        (("--target", "sales"), "who"),
+        (("--target", "sales"), "is 'a' in row 1 (line 2), not a number; name the columns to explain it by with --cov"),
         (("--target", "sales", "--covariates", "year", "--predict", "next.csv"), "give both or neither"),
     ],
 )

@@ -135,6 +135,8 @@ class TestRefused:
             (("--test", "train-1"), "there is no user 'train-1'; did you mean 'train-01'?"),
             (("--test", "train-01", "--test-share", 0.5), "name the test users, or have them drawn"),
             (("--test-users", 6), "1 to 5 test users, got 6"),
+            (("--test-share", 0), "it lies above 0 and below 1, got 0"),
+            (("--test-share", 1), "it lies above 0 and below 1, got 1"),
             (("--batch-size", 4), "in one way"),
         ],
     )
@@ -153,6 +155,11 @@ class TestRefused:
         result = run("evaluate", "simulated:similar", "--test", "a", "--out", folder / "no")
         assert result.exit_code == 2
         assert "a simulation has test users" in " ".join(result.stderr.split())
+
+    def test_a_simulation_described_as_a_table(self, folder):
+        words = ("evaluate", "simulated:paper", "--user", "u", "--missing", "drop", "--out", folder / "no")
+        refused(run(*words), "--user, --missing: they describe a table, and a simulation has none")
+        assert not (folder / "no").exists()
 
     def test_a_table_without_columns_named(self, folder):
         result = run("evaluate", folder / "users.csv", "--out", folder / "no")

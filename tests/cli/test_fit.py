@@ -9,6 +9,7 @@ import pytest
 from cli.conftest import QUICK, fit
 from cli.invoke import COLUMNS, refused, run
 from kerneltrail.cli.fit import chain_lines
+from kerneltrail.errors import DataError
 from kerneltrail.trajectory.model import load
 from trajectory.small import averaged_model
 
@@ -137,6 +138,14 @@ def test_a_reward_model_without_an_action_is_refused_before_anything_is_read(fit
         (("--unit", "z=hours"), "units= names 'z'"),
         (("--config", "none.yaml"), "there is no file none.yaml"),
         (("--preset", "fast"), "'fast'"),
+        (
+            ("--preset", "published", "--paths", "constant"),
+            "--paths constant does not go with --preset published, which",
+        ),
+        (
+            ("--preset", "published", "--structure", "averaged"),
+            "--structure averaged does not go with --preset published",
+        ),
         (("--chains", "0"), "--chains"),
     ],
 )
@@ -313,6 +322,23 @@ def test_only_users_with_a_single_batch(study):
     result = fit_study(study, **{"batch-size": 40})
     assert result.exit_code == 0, result.output
     assert {len(path) for path in load(study / "m.trail").paths} == {1}
+
+
+def test_one_user_one_chain_and_one_kernel_are_counted_as_one(study, monkeypatch):
+    lines = (study / "pilot.csv").read_text().splitlines()
+    (study / "pilot.csv").write_text("\n".join(line for line in lines if line.startswith(("user", "bob"))))
+    monkeypatch.setattr("kerneltrail.trajectory.fit.fit", no_fit)
+    assert fit_study(study).stdout.startswith("1 user; log_steps from hour\n5 rows read, 5 kept\n")
+    model = averaged_model()
+    traces = {name: trace[:1] for name, trace in model.diagnostics.traces.items()}
+    alone = replace(model.diagnostics, traces=traces, cut={"kernels": 1.0, "share": 0.2})
+    said = chain_lines(replace(model, diagnostics=alone))
+    assert said[0].startswith(f"1 chain of {alone.sweeps} sweeps; ")
+    assert any("1 further kernel was promising" in line and "; it had 20.0% of" in line for line in said)
+
+
+def no_fit(*_, **__):
+    raise DataError("it stops before it fits")
 
 
 def test_an_average_of_structures_says_what_is_in_it_and_what_is_not():

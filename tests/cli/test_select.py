@@ -51,6 +51,16 @@ def test_a_row_per_user_and_batch(fitted, tmp_path):
     assert steps[2]["next_rmse"] == ""  # nothing is known of a batch after the last
 
 
+def test_one_user_and_one_row_are_counted_as_one(fitted, tmp_path):
+    header, row = (fitted / "new.csv").read_text().splitlines()[:2]
+    (tmp_path / "new.csv").write_text(f"{header}\n{row}\n")
+    out, told = tmp_path / "s.csv", tmp_path / "p.csv"
+    said = run("select", fitted / "m.trail", tmp_path / "new.csv", "--out", out, "--predictions", told).stdout
+    assert f"1 row read, 1 kept\n1 user, 1 batch: {out}\n1 row predicted: {told}\n" in said
+    said = run("predict", fitted / "m.trail", "--rows", tmp_path / "new.csv", "--out", told).stdout
+    assert f"1 row predicted: {told}\n" in said
+
+
 def test_the_progress_moves_within_a_users_batches(fitted, tmp_path, heard):
     assert select(fitted, tmp_path, "--batch-size", 5).exit_code == 0
     assert heard.titles == ["stage 1 of 2: reading new.csv", "stage 2 of 2: following users"]

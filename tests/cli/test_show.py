@@ -33,6 +33,16 @@ def test_graph_users_alternatives_and_words_in_data_units(tmp_path):
     assert said == pytest.approx(math.exp(model.nodes[0].group.mean[1]) * model.scaler.length("hour", 1.0), rel=0.01)
 
 
+def test_one_of_a_kind_is_counted_as_one(tmp_path):
+    model = small_model()
+    alone = replace(model.structures[1], nodes=1, edges=1)
+    save(replace(model, structures=(model.structures[0], alone, *model.structures[2:])), tmp_path / "m.trail")
+    assert (
+        "1. log joint 0.75 below the chosen graph; 1 node, 1 edge; sampled once"
+        in run("show", tmp_path / "m.trail").stdout
+    )
+
+
 def test_what_was_found_of_the_pilot_users_comes_first(tmp_path):
     save(lines(), tmp_path / "m.trail")
     told = run("show", tmp_path / "m.trail").stdout

@@ -46,6 +46,7 @@ def ok(result):
 def test_init_writes_a_protocol_and_a_key_that_only_its_owner_reads(made):
     study, (init, freeze) = made
     assert "Publish before the trial" in ok(init)
+    assert "protocol.yaml: read it, change what differs in your trial, then run `kerneltrail trial freeze`." in ok(init)
     assert "Version 1 of the protocol is frozen" in ok(freeze)
     assert stat.S_IMODE((study / "draw.key").stat().st_mode) == 0o600
     assert (study / "draw.key").read_text().strip() not in init.output
@@ -107,6 +108,40 @@ def test_update_replay_verify_export_backup_restore_and_status(made, tmp_path):
     assert (values["light"], values["outcomes"], values["decisions"]) == ("green", 4, {"policy": 4})
 
 
+@pytest.mark.parametrize("name", ["ledger.db", "ledger.db-wal", "protocol.yaml", "draw.key", "models/pilot.trail"])
+def test_nothing_is_written_over_what_the_trial_keeps(made, tmp_path, monkeypatch, name):
+    study, _ = made
+    link = tmp_path / "link"
+    link.symlink_to(study / name)
+    monkeypatch.chdir(study.parent)
+    before = {path: path.read_bytes() for path in study.rglob("*") if path.is_file() and path.suffix[:4] != ".db-"}
+    for out in (study / name, f"study/models/../{name}", link):
+        for words in (("backup",), ("export", "mrt")):
+            refused(run("trial", *words, "--out", out, "--folder", "study"), f"{out} is ", "name another file")
+    assert link.is_symlink()
+    assert {path: path.read_bytes() for path in before} == before
+    assert "sound" in ok(run("trial", "verify", "--folder", study))
+
+
+def test_a_copy_replaces_a_backup_but_no_other_file_of_the_folder(made, tmp_path):
+    study, _ = made
+    kept = study / "backups" / "by-hand.jsonl"
+    for _ in range(2):  # the second replaces the first
+        ok(run("trial", "backup", "--out", kept, "--folder", study))
+        ok(run("trial", "export", "mrt", "--out", tmp_path / "mrt.csv", "--folder", study))
+    refused(
+        run("trial", "export", "mrt", "--out", kept.rename(kept.with_suffix(".csv")), "--folder", study), "is a file of"
+    )
+    notes = study / "notes.txt"
+    notes.write_text("call p01")
+    refused(run("trial", "backup", "--out", notes, "--folder", study), f"{notes} is a file of the trial's folder")
+    assert notes.read_text() == "call p01"
+    elsewhere = tmp_path / "elsewhere.db"
+    ok(run("trial", "backup", "--out", elsewhere, "--folder", study))
+    away = ("--folder", study, "--ledger", elsewhere)
+    refused(run("trial", "backup", "--out", elsewhere, *away), f"{elsewhere} is the trial's ledger")
+
+
 def test_a_changed_protocol_needs_a_reason_and_a_name(made, tmp_path):
     study, _ = made
     before = (study / "protocol.yaml").read_text()
@@ -122,7 +157,12 @@ def test_a_changed_protocol_needs_a_reason_and_a_name(made, tmp_path):
 
 def test_what_cannot_be_is_refused_in_a_sentence(made, tmp_path):
     study, _ = made
-    refused(run("trial", "status", "--folder", tmp_path), "there is no file")
+    outside = run("trial", "status", "--folder", tmp_path)
+    refused(
+        outside, "there is no file", "protocol.yaml: name the trial's folder with --folder", "trial init` makes one"
+    )
+    (tmp_path / "pilot.csv").write_text("user,time,steps\nann,1,2\n")
+    refused(run("trial", "restore", tmp_path / "pilot.csv", "--folder", tmp_path), "`kerneltrail trial backup` wrote")
     refused(run("trial", "export", "mrtt", "--out", tmp_path / "x.csv", "--folder", study), "there is no table 'mrtt'")
     refused(run("trial", "export", "mrt", "--out", tmp_path / "x.xlsx", "--folder", study), "not as 'xlsx'")
     refused(run("trial", "update", "--as-of", "yesterday", "--folder", study), "is no time")

@@ -114,7 +114,8 @@ def test_the_demonstration_ends_with_the_replay_s_verdict_and_on_ctrl_c(tmp_path
     assert "equal: all 100 decisions of demo come out as recorded" in out
     tokens = re.findall(r"kt_[0-9a-f]+_\S+", out)
     assert len(tokens) == 6
-    assert "/desk and log in with the key `desk`" in out
+    assert "/desk and log in with the key after `desk:` above." in out
+    assert out.index("  desk: kt_") < out.index("after `desk:` above")
     assert not any(token in err for token in tokens)
     assert "Ctrl-C" not in out
     live = started("demo", "--out", tmp_path, "--pause", "0.5")

@@ -28,6 +28,10 @@ def test_it_reads_as_sentences() -> None:
     assert hash(report) == hash(pickle.loads(pickle.dumps(report)))
 
 
+def test_one_row_is_a_row() -> None:
+    assert str(IntakeReport(rows_read=1, rows_kept=1)) == "1 row read, 1 kept"
+
+
 def test_frozen_mappings_are_values() -> None:
     mapping = FrozenDict({"a": 1}, b=2)
     assert mapping == {"a": 1, "b": 2}

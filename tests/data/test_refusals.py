@@ -71,6 +71,8 @@ from .tables import ROWS, read, with_value
         (with_value("steps", 3, "many"), {}, "'steps' .* is 'many' in row 4"),
         (with_value("sent", 3, 2), {}, "action 'sent' .* must be 0 or 1, is 2 in row 4"),
         (with_value("sent", 3, None), {}, "'sent' .* missing in row 4"),
+        (with_value("sent", 3, "no"), {}, "is 'no' in row 4, not a number; write 0 or 1, or true or false$"),
+        (with_value("free", 3, "yes"), {}, "is 'yes' in row 4, not a number; write 0 or 1, or true or false$"),
         (with_value("free", 3, 0.5), {}, "availability 'free' .* must be 0 or 1"),
         (with_value("chance", 3, 1.5), {}, r"probability 'chance' .* \[0, 1\], is 1.5 in row 4"),
         (with_value("when", 3, None), {}, "order column 'when' .* missing in row 4"),

@@ -198,6 +198,17 @@ def test_decimal_commas_in_a_file_with_semicolons_are_recognised(tmp_path: Path)
         read_table(tmp_path / "pilot.csv", delimiter=";").column("user")
 
 
+@pytest.mark.parametrize("rows", ["a,36.6,b\na,36.5,b,\n", "a,36.6,at home, in bed\n", "a,36,b\na,37,b\na,38,b,c\n"])
+def test_one_comma_too_many_is_no_decimal_comma(tmp_path: Path, rows: str) -> None:
+    (tmp_path / "pilot.csv").write_text(f"user,temp,place\n{rows}")
+    said = r"4 cells, but the header names 3; is there a comma in a cell\? Such a cell has to stand in quotes$"
+    with pytest.raises(DataError, match=said):
+        read_table(tmp_path / "pilot.csv")
+    (tmp_path / "pilot.csv").write_text("user,temp,place\na,36\n")
+    with pytest.raises(DataError, match=r"2 cells, but the header names 3$"):
+        read_table(tmp_path / "pilot.csv")
+
+
 HEADER = "name;when;temp\n"
 
 

@@ -77,11 +77,12 @@ def bench(
 
     `kerneltrail tables FILE` prints the rows written by --json as Markdown.
     """
+    from kerneltrail.cli.outputs import check_outputs
     from kerneltrail.cli.terminal import results, say
     from kerneltrail.progress import show_progress
 
     with show_progress() as display:
-        from kerneltrail.store.atomic import check_writable
+        from kerneltrail.data.intake_report import row_count
         from kerneltrail.studies import bench as benchmarks
 
         given = {
@@ -99,8 +100,7 @@ def bench(
         chosen = benchmarks.chosen(which, quick=quick, changes=changes)
         if json is None and out is not None:
             json = out / f"{which}.json"
-        if json is not None:
-            check_writable(json)
+        check_outputs({"--json": json}, data or ())
         about = {**benchmarks.machine(), "seed": seed, "quick": quick}  # the load before we add to it
         display.plan(*(benchmark.name for benchmark in chosen))
         counted = [(benchmark, display.counter(benchmark.name, benchmark.steps)) for benchmark in chosen]
@@ -108,4 +108,4 @@ def bench(
     for table in benchmarks.tables(rows):
         results().print(table)
     if json is not None:
-        say([f"{len(rows)} rows written to {benchmarks.save(json, rows, about)}"])
+        say([f"{row_count(len(rows))} written to {benchmarks.save(json, rows, about)}"])

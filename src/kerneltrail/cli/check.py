@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json as plain_json
-from dataclasses import fields, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -14,7 +14,7 @@ from kerneltrail.cli.table_options import TableOptions, as_written, with_table_o
 if TYPE_CHECKING:
     from kerneltrail.data import DataCheck
 
-WITH_MODEL = ("batch_size", "batch_column", "time_format", "delimiter", "decimal")
+WITH_MODEL = ("--batch-size", "--batch-column", "--time-format", "--delimiter", "--decimal")
 """Options of the table that may differ from the pilot users' table; all others are the model's."""
 
 
@@ -33,16 +33,15 @@ def check(
 ) -> None:
     """Look at a table before fitting: every column in numbers, and what is probably a mistake, with rows and users.
 
-    Takes the options of `fit`. Nothing is changed. The exit code is 2 if a fit would refuse the table, else 0, whatever
-    is found.
+    Takes the options of `fit` that describe the table. Nothing is changed. The exit code is 2 if the table or a cell of
+    it cannot be used, else 0, whatever is found.
     """
+    from kerneltrail.cli.outputs import check_outputs
     from kerneltrail.cli.terminal import say
     from kerneltrail.errors import DataError
-    from kerneltrail.store.atomic import check_writable, write
+    from kerneltrail.store.atomic import write
 
-    for path in (html, json):
-        if path is not None:
-            check_writable(path)
+    check_outputs({"--html": html, "--json": json}, (data, model))
     checked = _pilot_users(data, table) if model is None else _new_users(data, table, model)
     say(str(checked).splitlines())
     written = []
@@ -72,8 +71,7 @@ def _new_users(data: Path, options: TableOptions, model: Path) -> DataCheck:
     from kerneltrail.data import Batching, check_table
     from kerneltrail.trajectory.model import load
 
-    given = [option.name for option in fields(options) if getattr(options, option.name) != option.default]
-    refused = [f"--{name.replace('_', '-')}" for name in given if name not in WITH_MODEL]
+    refused = [option for option in options.given() if option not in WITH_MODEL]
     if refused:
         raise typer.BadParameter("the model says what the columns mean: leave them out", param_hint=", ".join(refused))
     loaded = load(model)

@@ -61,6 +61,7 @@ def cks(
     Rows without a value in any of the columns are left out. Every covariate is a number: give a date as a number of
     years or days.
     """
+    from kerneltrail.cli.outputs import check_outputs
     from kerneltrail.cli.terminal import say, title
     from kerneltrail.errors import DataError
     from kerneltrail.progress import show_progress
@@ -70,11 +71,13 @@ def cks(
     with show_progress(f"reading {data.name}") as display:
         import numpy as np
 
+        from kerneltrail.data.intake_report import row_count
         from kerneltrail.data.table import read_table
         from kerneltrail.engines import keep_freed_memory
         from kerneltrail.evaluation.tables import csv_text
+        from kerneltrail.kernels.phrases import counted
         from kerneltrail.methods.cks import CKS, SearchSettings
-        from kerneltrail.store.atomic import check_writable, write
+        from kerneltrail.store.atomic import write
 
         changes: dict[str, Any] = {} if depth is None else {"depth": depth}
         settings = SearchSettings.for_series(
@@ -84,11 +87,10 @@ def cks(
         display.plan(*levels, *([] if choose is Choose.bic else [JUDGING]))
         table = read_table(data, delimiter=delimiter, decimal=decimal)
         names = _names(table, target, covariates)
-        X, y = _numbers(table, (*names, target))
+        hint = "; name the columns to explain it by with --covariates" if covariates is None else ""
+        X, y = _numbers(table, (*names, target), hint)
         at = None if predict is None else _all_numbers(read_table(predict, delimiter=delimiter, decimal=decimal), names)
-        for path in (out, tree):
-            if path is not None:
-                check_writable(path)
+        check_outputs({"--out": out, "--tree": tree}, (data, predict))
         keep_freed_memory()
         user = CKS(names, name=data.stem, settings=settings, progress=lambda now: display.show(search_stage(now)))
         user.update(X, y)
@@ -104,8 +106,9 @@ def cks(
     if tree is not None:
         rows = fit.tree.to_rows()
         write(tree, csv_text(tuple(rows[0]), rows))
-    left = f", {table.rows - len(y)} rows without a value left out" if len(y) < table.rows else ""
-    say([f"{data.name}: {len(y)} rows{left}; {len(fit.tree.nodes)} kernels in {fit.tree.seconds:.0f} s"])
+    left = f", {row_count(table.rows - len(y))} without a value left out" if len(y) < table.rows else ""
+    kernels = counted(len(fit.tree.nodes), "kernel")
+    say([f"{data.name}: {row_count(len(y))}{left}; {kernels} in {fit.tree.seconds:.0f} s"])
     if fit.tree.best.held_out is not None:
         decides = "weighs the best when predicting" if choose is Choose.average else "decides"
         say([f"BIC, mean log density of held-out rows, kernel; the density {decides}"])
@@ -171,14 +174,22 @@ def _names(table: Table, target: str, covariates: str | None) -> tuple[str, ...]
     return names
 
 
-def _numbers(table: Table, names: tuple[str, ...]) -> tuple[Array, Array]:
-    """The covariates and the target, without rows where one is missing."""
+def _columns(table: Table, names: tuple[str, ...], hint: str) -> Array:
+    """Columns of numbers beside each other."""
     import numpy as np
 
     from kerneltrail.data.columns import numbers
+
+    return np.column_stack([numbers(table, name, hint) for name in names])
+
+
+def _numbers(table: Table, names: tuple[str, ...], hint: str) -> tuple[Array, Array]:
+    """The covariates and the target, without rows where one is missing."""
+    import numpy as np
+
     from kerneltrail.errors import DataError
 
-    columns = np.column_stack([numbers(table, name) for name in names])
+    columns = _columns(table, names, hint)
     columns = columns[~np.isnan(columns).any(axis=1)]
     if not len(columns):
         raise DataError(f"{table.source} has no row with a value in each of {', '.join(names)}")
@@ -189,10 +200,9 @@ def _all_numbers(table: Table, names: tuple[str, ...]) -> Array:
     """The covariates of rows to predict, none of them missing."""
     import numpy as np
 
-    from kerneltrail.data.columns import numbers
     from kerneltrail.errors import DataError
 
-    columns = np.column_stack([numbers(table, name) for name in names])
+    columns = _columns(table, names, "")
     bad = np.argwhere(np.isnan(columns))
     if len(bad):
         raise DataError(f"{names[bad[0][1]]!r} of {table.source} has no value in {table.place(int(bad[0][0]))}")

@@ -38,7 +38,10 @@ def evaluate(
     ] = None,
     test_share: Annotated[
         float | None,
-        typer.Option("--test-share", min=0.0, max=1.0, help="Share of users drawn for testing; 0.3 by default."),
+        typer.Option(
+            "--test-share",
+            help="Share of users drawn for testing, above 0 and below 1; 0.3 by default, one user at least.",
+        ),
     ] = None,
     runs: Annotated[int, typer.Option("--runs", min=1, help="Random splits, or seeds of a simulation.")] = 1,
     config: ConfigFile = None,
@@ -52,21 +55,28 @@ def evaluate(
     run again after a stop, it goes on. A method or user that fails is named at the end, and the others go on.
     `kerneltrail tables DIR` prints the tables as Markdown.
     """
+    from kerneltrail.cli.outputs import check_folder, check_outputs
     from kerneltrail.cli.terminal import say, title
     from kerneltrail.progress import Progress, show_progress
 
     names = listed(test, "--test", "user") if test is not None else None
     tested = _TestUsers(names, test_users, test_share, runs, seed)
     simulated = data.startswith(SIMULATED)
-    if not simulated:
+    if simulated:
+        if given := table.given():
+            raise typer.BadParameter(
+                "they describe a table, and a simulation has none: leave them out", param_hint=", ".join(given)
+            )
+    else:
         table.check(Path(data))
     with show_progress("simulating" if simulated else f"reading {Path(data).name}") as display:
         from kerneltrail.engines import engine_for, keep_freed_memory
         from kerneltrail.evaluation import evaluate as compare
         from kerneltrail.evaluation import merged
         from kerneltrail.evaluation.harness import STAGES
+        from kerneltrail.evaluation.result import NAME, TABLES
+        from kerneltrail.kernels.phrases import counted
         from kerneltrail.report.assignment_text import assignment_lines
-        from kerneltrail.store.atomic import check_writable
         from kerneltrail.trajectory.configuration import read_config
 
         before = [f"run {number} of {runs}: " if runs > 1 else "" for number in range(1, runs + 1)]
@@ -74,14 +84,20 @@ def evaluate(
         labels = _labels(methods)
         chosen = None if config is None else read_config(config)
         runner = engine_for(engine, workers=workers)
-        check_writable(out / "evaluation.json")  # what cannot be written is refused before the work begins
+        check_folder("--out", out, TABLES, (None if simulated else Path(data), config))
+        check_outputs({"--out": out / NAME})  # what cannot be written is refused before the work begins
         cohort = None if simulated else table.read(Path(data))
         if cohort is None:
             every = _simulations(data.removeprefix(SIMULATED), tested)
         else:
             reward = None if chosen is None else chosen.build(cohort)["reward"]
             with display.pause():
-                say([f"{len(cohort)} users; {table.target} from {', '.join(cohort.covariates)}", str(cohort.report)])
+                say(
+                    [
+                        f"{counted(len(cohort), 'user')}; {table.target} from {', '.join(cohort.covariates)}",
+                        str(cohort.report),
+                    ]
+                )
                 # Other methods leave a probability aside.
                 say(f"trajectory: {line}" for line in assignment_lines(cohort, reward))
             every = _splits(cohort, tested)
@@ -139,6 +155,11 @@ class _TestUsers:
             raise typer.BadParameter(
                 "name the test users, or have them drawn; several runs only if drawn",
                 param_hint="--test, --test-users, --test-share, --runs",
+            )
+        if self.share is not None and not 0.0 < self.share < 1.0:
+            raise typer.BadParameter(
+                f"some users are tested and the others learnt from, so it lies above 0 and below 1, got {self.share:g}",
+                param_hint="--test-share",
             )
 
 

@@ -70,9 +70,11 @@ def fit(
 ) -> None:
     """Learn from pilot users how kernels evolve as data accrues, and write the model to one file.
 
-    By default the pool is every atom (LIN, PER, SE) on every covariate, and the priors are the paper's: those for
-    HeartSteps where covariates are scaled to [0, 1], the synthetic ones with --scaling none.
+    By default the pool is every atom (LIN, PER, SE) on every covariate, and the priors are those for covariates scaled
+    to [0, 1] and a standardised target; with --target-scaling none the paper's for HeartSteps, with --scaling none the
+    synthetic ones.
     """
+    from kerneltrail.cli.outputs import check_outputs
     from kerneltrail.cli.terminal import say, title
     from kerneltrail.progress import show_progress
 
@@ -83,9 +85,10 @@ def fit(
             from kerneltrail.data import Cohort
             from kerneltrail.data.checks import brief
             from kerneltrail.data.checks import check as look
+            from kerneltrail.data.checks.texts import LEFT_OUT
             from kerneltrail.engines import engine_for
+            from kerneltrail.kernels.phrases import counted
             from kerneltrail.report.assignment_text import assignment_lines
-            from kerneltrail.store.atomic import check_writable
             from kerneltrail.trajectory.configuration import Config, read_config
             from kerneltrail.trajectory.fit import STAGES
             from kerneltrail.trajectory.fit import fit as learn
@@ -99,17 +102,24 @@ def fit(
             numbers = {"chains": chains, "sweeps": sweeps, "seed": seed}
             changes: dict[str, str | int] = {name: word.value for name, word in words.items() if word is not None}
             changes |= {name: number for name, number in numbers.items() if number is not None}
+            _check_greedy(chosen, preset, paths=paths, structure=structure)
             chosen.settings_value(**changes)
             runner = engine_for(engine, workers=workers)
             rows = table.table(data)
             cohort = Cohort.from_schema(table.schema(rows), rows)
             checked = look(cohort, rows, candidates=table.left_over(rows) if table.covariates is None else ())
             parts = chosen.build(cohort, **changes)
-            check_writable(out)
+            check_outputs({"--out": out}, (data, config))
             with display.pause():  # before the wait
-                say([f"{len(cohort)} users; {table.target} from {', '.join(cohort.covariates)}", str(cohort.report)])
+                say(
+                    [
+                        f"{counted(len(cohort), 'user')}; {table.target} from {', '.join(cohort.covariates)}",
+                        str(cohort.report),
+                    ]
+                )
                 say(assignment_lines(cohort, parts["reward"]))
-                say(brief(checked.findings, "kerneltrail check, with the same options, says more."))
+                say(f"{each.message}. {each.advice}" for each in checked.findings if each.code == LEFT_OUT)
+                say(brief(checked.findings, "kerneltrail check, with the options for the table, says more."))
             fitting = True
             model = learn(cohort, **parts, engine=runner, progress=display.show, checkpoint=checkpoint)
     except KeyboardInterrupt:
@@ -127,6 +137,17 @@ def fit(
     say([str(out)])
 
 
+def _check_greedy(config: Config, preset: Preset | None, **asked: str | None) -> None:
+    """Refuse what a greedy walk cannot have where an option makes it greedy: the settings would blame a file."""
+    if preset is Preset.published and config.settings_value().selection == "greedy":
+        for name, value in asked.items():
+            if value in ("constant", "averaged"):
+                raise typer.BadParameter(
+                    f"--{name} {value} does not go with --preset published, which follows users greedily",
+                    param_hint=f"--{name}",
+                )
+
+
 def _with_reward(config: Config, features: str | None, action: str | None) -> Config:
     """A configuration with the reward model of ``--features``; refused where no action's column is named."""
     if features is not None:
@@ -141,17 +162,21 @@ def _with_reward(config: Config, features: str | None, action: str | None) -> Co
 
 def chain_lines(model: TrajectoryModel) -> list[str]:
     """How the chains did, in a few lines."""
+    from kerneltrail.kernels.phrases import counted
     from kerneltrail.report.model_text import NOTHING, advancing_text, limit_text
 
     diagnostics = model.diagnostics
     rhat = ", ".join(f"{name.replace('_', ' ')} {value:.3f}" for name, value in diagnostics.rhat.items())
-    lines = [f"{len(diagnostics.log_joint)} chains of {diagnostics.sweeps} sweeps; R-hat: {rhat}"]
+    chains = counted(len(diagnostics.log_joint), "chain")
+    lines = [f"{chains} of {counted(diagnostics.sweeps, 'sweep')}; R-hat: {rhat}"]
     if diagnostics.seconds:
         lines.append(", ".join(f"{name} {value:.1f} s" for name, value in diagnostics.seconds.items()))
     if diagnostics.cut:
+        cut = round(diagnostics.cut["kernels"])
+        were, they = ("was", "it") if cut == 1 else ("were", "they")
         lines.append(
-            f"{diagnostics.cut['kernels']:.0f} further kernels were promising for somebody and left out, since at most "
-            f"{model.settings.candidates} are considered; they had {diagnostics.cut['share']:.1%} of the probability."
+            f"{counted(cut, 'further kernel')} {were} promising for somebody and left out, since at most "
+            f"{model.settings.candidates} are considered; {they} had {diagnostics.cut['share']:.1%} of the probability."
         )
     lines += [text for text in (limit_text(model), advancing_text(model)) if text]
     if model.averaged is not None:

@@ -44,18 +44,20 @@ def predict(
     model it also says what is expected without and with the action, what acting adds, and how probably that is above 0.
     A user whose rows cannot be used is named and left out, and the command then ends with exit code 2.
     """
+    from kerneltrail.cli.outputs import check_outputs
     from kerneltrail.cli.terminal import say, warn
+    from kerneltrail.data.intake_report import row_count
     from kerneltrail.errors import DataError
     from kerneltrail.evaluation import forecast
     from kerneltrail.evaluation.tables import csv_text
     from kerneltrail.progress import Progress, show_progress
-    from kerneltrail.store.atomic import check_writable, write
+    from kerneltrail.store.atomic import write
     from kerneltrail.trajectory.model import load
 
     further = [] if keep is None else listed(keep, "--keep")
     loaded = load(model)
     users = [loaded.load_user(path) for path in user or ()]
-    check_writable(out)
+    check_outputs({"--out": out}, (model, rows, history, *(user or ())))
     with show_progress("reading", FOLLOWING) as display:
         predicted = forecast(
             loaded,
@@ -76,6 +78,6 @@ def predict(
     for name, report in predicted.reports.items():
         say([f"{name}: {report}"])
     warn(predicted.odd)
-    say([*predicted.notes, f"{len(predicted)} rows predicted: {out}"])
+    say([*predicted.notes, f"{row_count(len(predicted))} predicted: {out}"])
     if predicted.left_out:
         raise DataError("\n".join(predicted.left_out))

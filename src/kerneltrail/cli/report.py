@@ -38,6 +38,7 @@ def report(
 
     The page is one file that fetches nothing; it can be sent by mail and printed.
     """
+    from kerneltrail.cli.outputs import check_outputs
     from kerneltrail.cli.terminal import say, warn
     from kerneltrail.errors import DataError
     from kerneltrail.progress import Progress, show_progress
@@ -46,7 +47,7 @@ def report(
     with show_progress(f"reading {source.name}", *following, "drawing the page") as display:
         from kerneltrail.data import Cohort
         from kerneltrail.data.checks import against_pilot
-        from kerneltrail.store.atomic import check_writable, write
+        from kerneltrail.store.atomic import write
 
         model, results = _model_and_results(source)
         nothing = f"{source} holds neither a model (*.trail) nor results that compare methods ({RESULTS[0]})"
@@ -58,7 +59,7 @@ def report(
         if data is not None and model is not None:
             schema = as_written(model.schema, time_format, delimiter, decimal)
             cohort = Cohort.from_schema(schema, data, skip_refused=True)
-        check_writable(out)
+        check_outputs({"--out": out}, (data, *_files_read(source)))
         # What can be refused has been: what draws takes a second to load.
         import numpy as np
 
@@ -89,6 +90,15 @@ def report(
         raise DataError("\n".join(left_out))
 
 
+def _models_in(folder: Path) -> list[Path]:
+    return sorted(folder.glob("*.trail"))
+
+
+def _files_read(source: Path) -> list[Path]:
+    """The files behind a model file or a folder of results."""
+    return [*_models_in(source), *(source / name for name in RESULTS)] if source.is_dir() else [source]
+
+
 def _model_and_results(source: Path) -> tuple[TrajectoryModel | None, Mapping[str, Any]]:
     """The model in a file or a folder, and the results that a folder holds besides."""
     import json
@@ -98,7 +108,7 @@ def _model_and_results(source: Path) -> tuple[TrajectoryModel | None, Mapping[st
 
     if not source.is_dir():
         return load(source), {}
-    models = sorted(source.glob("*.trail"))
+    models = _models_in(source)
     if len(models) > 1:
         names = ", ".join(path.name for path in models)
         raise DataError(f"{source} has several models ({names}); name one of them")

@@ -39,18 +39,17 @@ def select(
     back to the prior, with its uncertainty. A user whose rows cannot be followed is named and left out of the tables,
     and the others go on; the command then ends with exit code 2.
     """
+    from kerneltrail.cli.outputs import check_outputs
     from kerneltrail.cli.terminal import say, warn
     from kerneltrail.errors import DataError
     from kerneltrail.progress import show_progress
 
-    if predictions is not None and predictions.resolve() == out.resolve():
-        raise DataError(f"--out and --predictions both name {out}; they need a file each")
     with show_progress(f"reading {data.name}", FOLLOWING) as display:
         from kerneltrail.data import Cohort
         from kerneltrail.data.checks import against_pilot
         from kerneltrail.data.intake_report import row_count
         from kerneltrail.data.table import read_table
-        from kerneltrail.store.atomic import check_writable, write
+        from kerneltrail.store.atomic import write
         from kerneltrail.trajectory.model import load
 
         loaded = load(model)
@@ -59,9 +58,7 @@ def select(
         table = read_table(data, delimiter=schema.delimiter, decimal=schema.decimal)
         batching = batching_of(batch_size, batch_column)
         cohort = Cohort.from_schema(schema, table, batching=batching, skip_refused=True)
-        for path in (out, predictions):
-            if path is not None:
-                check_writable(path)
+        check_outputs({"--out": out, "--predictions": predictions}, (model, data))
         # What can be refused has been.
         import numpy as np
 
@@ -69,6 +66,7 @@ def select(
         from kerneltrail.evaluation.follow import left_out
         from kerneltrail.evaluation.selection_tables import SelectionTables
         from kerneltrail.evaluation.tables import csv_text
+        from kerneltrail.kernels.phrases import counted
         from kerneltrail.methods.trajectory import TrajectoryMethod
         from kerneltrail.progress import Progress
 
@@ -96,12 +94,14 @@ def select(
     if unlabelled := cohort.report.missing(schema.target):
         what = f"{row_count(unlabelled)} without {schema.target}: neither learnt from nor predicted"
         say([f"{what}; `kerneltrail predict` predicts such rows"])
-    say([f"{len({step['user'] for step in tables.steps})} users, {len(tables.steps)} batches: {out}"])
+    followed = counted(len({step["user"] for step in tables.steps}), "user")
+    say([f"{followed}, {counted(len(tables.steps), 'batch', 'batches')}: {out}"])
     if tables.limited:
         first = [f"{name} from row {row} on" for name, row in list(tables.limited.items())[:3]]
         who = ", ".join([*first, *(["…"] if len(tables.limited) > len(first) else [])])
-        say([f"{len(tables.limited)} users with limited updates ({who}): some kernels kept their hyperparameters"])
+        limited = counted(len(tables.limited), "user")
+        say([f"{limited} with limited updates ({who}): some kernels kept their hyperparameters"])
     if predictions is not None:
-        say([f"{len(tables.predicted)} rows predicted: {predictions}"])
+        say([f"{row_count(len(tables.predicted))} predicted: {predictions}"])
     if refused:
         raise DataError("\n".join(refused))

@@ -21,15 +21,15 @@ Out = Annotated[Path, typer.Option("--out", help="File to which results are appe
 
 
 @contextmanager
-def _study(out: Path) -> Iterator[Tell]:
-    """What to call with how far the work is; what cannot be written is refused before it begins."""
+def _study(out: Path, *read: Path) -> Iterator[Tell]:
+    """What to call with how far the work is; an output that is read too, or cannot be written, is refused first."""
+    from kerneltrail.cli.outputs import check_outputs
     from kerneltrail.progress import show_progress
 
     with show_progress() as display:
         from kerneltrail.engines import keep_freed_memory
-        from kerneltrail.store.atomic import check_writable
 
-        check_writable(out)
+        check_outputs({"--out": out}, read)
         keep_freed_memory()
         yield display.show
 
@@ -50,7 +50,7 @@ def cks_series(
     workers: Annotated[int, typer.Option("--workers", min=1, help="Processes that fit candidates.")] = 1,
 ) -> None:
     """CKS on published time series, the last tenth extrapolated, beside published errors."""
-    with _study(out) as tell:
+    with _study(out, published) as tell:
         from dataclasses import replace
 
         from kerneltrail.studies.series.cks import SETTINGS, run_all
@@ -69,7 +69,7 @@ def shrinkage_series(
     seeds: Annotated[int, typer.Option("--seeds", min=1, help="How many seeds.")] = 5,
 ) -> None:
     """Shrinkage on a series, its last rows predicted, seed by seed."""
-    with _study(out) as tell:
+    with _study(out, file) as tell:
         from kerneltrail.gp import one_blas_thread
         from kerneltrail.studies.series.shrinkage import series_study
 

@@ -54,11 +54,12 @@ def _print_user(model: TrajectoryModel, file: Path) -> None:
 def _print(model: TrajectoryModel, kernels: bool) -> None:
     from kerneltrail.cli.fit import chain_lines
     from kerneltrail.cli.terminal import say, title
+    from kerneltrail.kernels.phrases import counted
     from kerneltrail.report.group_words import group_description
     from kerneltrail.report.model_text import NOTHING, describe_node, graph_lines, user_lines
 
     schema = model.schema
-    say([f"{schema.target} from {', '.join(schema.covariates)}; {len(model.users)} pilot users"])
+    say([f"{schema.target} from {', '.join(schema.covariates)}; {counted(len(model.users), 'pilot user')}"])
     title("What was found of the pilot users")
     say([f"• {sentence}" for sentence in group_description(model)] or [NO_EFFECTS])
     title("Graph")
@@ -71,7 +72,8 @@ def _print(model: TrajectoryModel, kernels: bool) -> None:
         gain = other.log_joint - model.structures[0].log_joint  # the chosen one is simple, not always the most probable
         against = f"{abs(gain):.2f} {'above' if gain > 0 else 'below'} the chosen graph"
         often = "once" if other.visits == 1 else f"{other.visits} times"
-        say([f"{number}. log joint {against}; {other.nodes} nodes, {other.edges} edges; sampled {often}"])
+        size = f"{counted(other.nodes, 'node')}, {counted(other.edges, 'edge')}"
+        say([f"{number}. log joint {against}; {size}; sampled {often}"])
         say(f"   {line}" for line in graph_lines(model.pool, other.paths))
     if not others:
         say(["none: every sample of the chains' later half has this graph"])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from enum import StrEnum
 from functools import wraps
 from pathlib import Path
@@ -180,6 +180,11 @@ class TableOptions:
             self.user, self.order, self.target, self.batch_column, self.action, self.availability, self.probability
         }  # fmt: skip
         return [name for name in table.names if name not in taken]
+
+    def given(self) -> list[str]:
+        """The options that are not as they are by default, as they are written on the command line."""
+        names = [option.name for option in fields(self) if getattr(self, option.name) != option.default]
+        return [f"--{name.replace('_', '-')}" for name in names]
 
     def _columns(self) -> tuple[str, str, str]:
         if self.user is None or self.order is None or self.target is None:

@@ -119,7 +119,8 @@ def init(
     _, protocol = make_folder(folder, model, trial=name, allocation=allocation)
     say(
         [
-            f"Wrote {folder / PROTOCOL}: read it and change what is otherwise, then `kerneltrail trial freeze`.",
+            f"Wrote {folder / PROTOCOL}: read it, change what differs in your trial, then run `kerneltrail trial "
+            "freeze`.",
             f"Wrote {folder / KEY}: keep it secret, and keep a copy; without it no decision can be made or replayed.",
             f"Publish before the trial: {protocol.draw.commitment}",
         ]
@@ -277,6 +278,7 @@ def export_table(
     from kerneltrail.trial.export import export
     from kerneltrail.trial.ledger.folds import fold
 
+    _folder(folder, ledger).check_output(out)
     check_writable(out)
     with _record(folder, ledger) as record:
         content = export(fold(record.trial, record.entries()), table, out.suffix.removeprefix("."))
@@ -291,6 +293,7 @@ def backup(
     ledger: At = None,
 ) -> None:
     """Copy the ledger while it is in use, and verify the copy."""
+    _folder(folder, ledger).check_output(out, copy=True)
     from kerneltrail.trial.ledger.copies import backup as copy
 
     with _record(folder, ledger) as record:

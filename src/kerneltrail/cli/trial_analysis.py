@@ -31,7 +31,9 @@ def analyse(
     control: Annotated[
         list[str] | None,
         typer.Option(
-            "--control", help="A covariate that explains the outcome without acting. Repeatable; all if none."
+            "--control",
+            help="A covariate that explains the outcome without acting. Repeatable. By default all covariates, or none "
+            "where participants are too few.",
         ),
     ] = None,
     kind: Annotated[str | None, typer.Option("--kind", help="Only decisions of this kind.")] = None,
@@ -67,6 +69,7 @@ def analyse(
         raise DataError("--publish-key puts the key into the zip that --package names; name one")
     check_writable(out / PAGE)
     if package is not None:
+        study.check_output(package)
         check_writable(package)
     draws = study.draws() if publish_key else None
     record = study.ledger()

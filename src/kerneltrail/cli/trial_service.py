@@ -98,7 +98,7 @@ def demo(
     with trial_demo.demonstration(out, seed=seed, size=size, port=port, say=lambda text: say([text])) as running:
         say([f"Served at {running.address}/v1/trials/{trial_demo.TRIAL}", "Keys, shown once:"])
         say(f"  {name}: {token}" for name, token in running.tokens.items())
-        say([f"To look at it, open {running.address}/desk and log in with the key `desk`."])
+        say([f"To look at it, open {running.address}/desk and log in with the key after `desk:` above."])
         if not once:
             each = counted(running.day_seconds(pause), "second")
             say([f"Days pass in about {each} each; participant lists fill as they do. End it with Ctrl-C."])

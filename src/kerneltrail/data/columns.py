@@ -190,7 +190,7 @@ def coded(table: Table, name: str, levels: Sequence[str], refuse: Refusal = refu
 
 def flags(table: Table, name: str, what: str, refuse: Refusal = refused) -> Array:
     """A column of zeros and ones, NaN where it is missing or refused."""
-    column = numbers(table, name, refuse=refuse)
+    column = numbers(table, name, "; write 0 or 1, or true or false", refuse)
     allowed = np.isnan(column) | (column == 0.0) | (column == 1.0)
     return _only(column, allowed, f"{what} {name!r} of {table.source} must be 0 or 1", table, refuse)
 

@@ -98,7 +98,7 @@ class IntakeReport:
         return f"user {name!r} is left out: {self.refused[name].removeprefix(f'user {name!r}: ')}"
 
     def __str__(self) -> str:
-        lines = [f"{self.rows_read} rows read, {self.rows_kept} kept"]
+        lines = [f"{row_count(self.rows_read)} read, {self.rows_kept} kept"]
         lines += [f"dropped, {column} missing: {counted(by_user)}" for column, by_user in self.dropped.items()]
         lines += [f"warning: dropped, {counted(each.users)}: {each}" for each in self.unknown]
         lines += [f"filled, {column} missing: {counted(by_user)}" for column, by_user in self.filled.items()]

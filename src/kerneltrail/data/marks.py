@@ -52,6 +52,16 @@ def _has_commas(path: Path, delimiter: str) -> bool:
     return any(map(COMMA.fullmatch, cells)) and not any(map(DECIMALS.fullmatch, cells))
 
 
+def split_numbers(path: Path, names: int) -> bool:
+    """Whether decimal commas seem to split the numbers of a file that has commas between its columns.
+
+    No number has a point then, and most rows have more cells than the header has names.
+    """
+    rows = list(islice(_rows(path, ","), 1, _LOOKED_AT))
+    pointed = any(DECIMALS.fullmatch(cell.strip()) for row in rows for cell in row)
+    return not pointed and 2 * sum(len(row) > names for row in rows) > len(rows)
+
+
 def _rows(path: Path, delimiter: str | None) -> Iterator[list[str]]:
     """Rows that are not empty, as far as they can be read; without a delimiter whole lines."""
     with path.open(newline="", encoding="utf-8-sig", errors="replace") as file:

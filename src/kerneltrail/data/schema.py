@@ -234,7 +234,10 @@ class Schema:
 
 
 def default_priors(schema: Schema) -> Priors:
-    """The paper's priors for data that are read so: for scaled covariates HeartSteps', else the synthetic ones."""
+    """The priors for data that are read so: those for covariates scaled to [0, 1] and a standardised target.
+
+    For a target as it is they are the paper's for HeartSteps, and for covariates as they are the synthetic ones.
+    """
     if schema.scaling == "none":
         return Priors.synthetic()
     return Priors.standardised() if schema.target_scaling == "standard" else Priors.heartsteps()

@@ -16,7 +16,7 @@ from typing import Any
 import lazy_loader
 import numpy as np
 
-from kerneltrail.data.marks import advice, mark_between, not_utf8, with_delimiter
+from kerneltrail.data.marks import advice, mark_between, not_utf8, split_numbers, with_delimiter
 from kerneltrail.errors import DataError
 from kerneltrail.names import nearest, shortened
 
@@ -210,11 +210,13 @@ def _cell_hint(path: Path, delimiter: str, cells: int, names: int) -> str:
     """What may be the matter with a line of another number of cells than the header has."""
     if other := advice(path, delimiter):
         return f"; {other}"
-    if delimiter == "," and cells > names:
+    if delimiter != "," or cells <= names:
+        return ""
+    if split_numbers(path, names):
         return (
             "; numbers with decimal commas have to stand in quotes, or the columns have to be separated by semicolons"
         )
-    return ""
+    return "; is there a comma in a cell? Such a cell has to stand in quotes"
 
 
 def _read_parquet(path: Path) -> Table:

@@ -29,6 +29,8 @@ SCHEMA = 1
 """Version of the JSON file."""
 
 NAME = "evaluation.json"
+TABLES = ("steps.csv", "steps.parquet", "summary.csv", "paired.csv", "failures.csv")
+"""Files that `Evaluation.save` writes."""
 
 
 @dataclass(frozen=True)

@@ -18,6 +18,7 @@ from kerneltrail.trajectory.model import load
 from kerneltrail.trial.conduct import Trial
 from kerneltrail.trial.draw import Draws
 from kerneltrail.trial.keeping import USUAL, Keeping
+from kerneltrail.trial.ledger.database import url_of
 from kerneltrail.trial.ledger.ledger import Ledger
 from kerneltrail.trial.models import SUFFIX, Models
 from kerneltrail.trial.protocol import Protocol, read_protocol
@@ -42,6 +43,11 @@ class Folder:
 
     def protocol(self) -> Protocol:
         """The protocol in the file, frozen or not."""
+        if not (self.path / PROTOCOL).exists():
+            raise DataError(
+                f"there is no file {self.path / PROTOCOL}: name the trial's folder with --folder; `kerneltrail trial "
+                "init` makes one"
+            )
         return read_protocol(self.path / PROTOCOL)
 
     def draws(self) -> Draws:
@@ -71,6 +77,32 @@ class Folder:
                 "begins it"
             )
         return ledger
+
+    def check_output(self, out: Path, *, copy: bool = False) -> None:
+        """Refuse to write over what the trial keeps; a link is refused by its own place and by what it leads to.
+
+        Args:
+            out: the file to write.
+            copy: it is a copy of the ledger, which may replace another copy among the backups, but no other file of
+                the folder.
+        """
+        ledgers = [each for each in (_file_of(self.path / LEDGER), _file_of(self.location)) if each is not None]
+        for place in (out.resolve(), out.parent.resolve() / out.name):
+            at_ledger = any(place in _files_of_sqlite(ledger) or _is_same(place, ledger) for ledger in ledgers)
+            if at_ledger or (os.path.lexists(place) and not place.is_dir() and self._keeps(place, copy)):
+                what = "the trial's ledger" if at_ledger else "a file of the trial's folder"
+                among = f", or one in {self.path / BACKUPS}" if copy else ""
+                raise TrialError(
+                    f"{out} is {what}, and would be replaced: name another file, which is not there yet{among}"
+                )
+
+    def _keeps(self, file: Path, copy: bool) -> bool:
+        """Whether a file in the folder is one that stays: any but a backup in the way of a copy, else the trial's."""
+        folder = self.path.resolve()
+        if copy:
+            return file.is_relative_to(folder) and not file.is_relative_to(folder / BACKUPS)
+        names = (PROTOCOL, KEY, PILOT, MODELS, BACKUPS, STATES)
+        return any(file.is_relative_to(folder / name) for name in names)
 
     def open(
         self,
@@ -102,6 +134,24 @@ class Folder:
             again=None if alone or clock is not None else again,
             keep=rule,
         )
+
+
+def _file_of(location: str | Path | None) -> Path | None:
+    """The file of a ledger that is one."""
+    if location is None:
+        return None
+    url = url_of(location)
+    return Path(url.database).resolve() if url.get_backend_name() == "sqlite" and url.database else None
+
+
+def _files_of_sqlite(ledger: Path) -> list[Path]:
+    """A ledger with what SQLite keeps beside it while it is in use."""
+    return [ledger.with_name(f"{ledger.name}{ending}") for ending in ("", "-wal", "-shm", "-journal")]
+
+
+def _is_same(path: Path, other: Path) -> bool:
+    """Whether both are one file, under other names too."""
+    return path.exists() and other.exists() and path.samefile(other)
 
 
 _ID = re.compile(r"[A-Za-z0-9_-]+")

@@ -20,7 +20,7 @@ def only(check: Any, code: str, severity: str) -> Any:
 
 
 def test_a_clean_table_has_none() -> None:
-    check = look(CLEAN, candidates=("note",))
+    check = look({**CLEAN, "numbers": CLEAN["temp"]}, candidates=("numbers",))
     assert check.findings == (), str(check)
     assert "Nothing stands out." in str(check)
     assert (check.users, check.rows, check.batches) == (USERS, USERS * ROWS, 3 * USERS)
@@ -283,7 +283,7 @@ def test_cells_that_cannot_be_used_are_errors_and_all_else_is_looked_at() -> Non
 
 def test_texts_that_are_numbers() -> None:
     texts = {**CLEAN, "weight": ["70.5"] * 470 + ["71 kg", "n.d.", "<5", "?"] + ["70.1"] * 6}
-    found = only(look(texts, candidates=("note", "weight")), "text", "warning")
+    found = only(look(texts, candidates=("weight",)), "text", "warning")
     assert (found.columns, found.rows) == (("weight",), (471, 472, 473, 474))
     assert (
         "numbers in 476 of 480 rows, but '71 kg' in row 471, 'n.d.' in row 472, '<5' in row 473 and 1 more"
@@ -299,6 +299,30 @@ def test_texts_that_are_numbers() -> None:
         "unlike column 'height': write its numbers with points"
         in one(look(mixed, candidates=("weight",)), "decimal-comma").message
     )
+
+
+def test_columns_without_numbers_are_named() -> None:
+    places = [("home", "work", None)[i % 3] for i in range(480)]
+    days = [("Mon", "Tue")[i % 2] for i in range(480)]
+    table = {**CLEAN, "place": places, "weekday": days, "empty": [None] * 480, "more": CLEAN["temp"]}
+    found = only(look(table, candidates=("place", "weekday", "empty", "more", "hour")), "left-out", "note")
+    assert (found.columns, found.rows) == (("place", "weekday"), ())
+    assert found.message == "columns 'place' and 'weekday' hold no numbers and are not used"
+    assert "--levels NAME=a,b,c" in found.advice
+    assert "--covariates" not in found.advice
+    named = look({**CLEAN, "pulse": days}, levels={"pulse": ("Mon", "Tue")}, candidates=("pulse", "hour"))
+    assert named.findings == ()
+    rain = {**CLEAN, "rain": ["True", "false"] * 240}
+    found = only(look(rain, candidates=("rain",)), "left-out", "note")
+    assert found.message == "column 'rain' holds no numbers and is not used"
+    assert found.advice == "To use it, of true and false, name all covariates with --covariates."
+    found = only(look({**rain, "weekday": days}, candidates=("rain", "weekday")), "left-out", "note")
+    assert found.advice.startswith(
+        "To use 'rain', of true and false, name all covariates with --covariates. To use one"
+    )
+    many = {f"text-{i}": days for i in range(12)}
+    found = only(look({**CLEAN, **many}, candidates=tuple(many)), "left-out", "note")
+    assert "'text-9' and 2 more hold no numbers" in found.message
 
 
 def test_categorical_covariates_are_counted_and_left_alone() -> None:

@@ -81,6 +81,21 @@ def test_deliveries_rungs_and_updates(state, record):
     assert (fidelity.updates.planned, fidelity.updates.late) == (5, 0)
     assert fidelity.updates.rows_late > 0
     assert fidelity.incidents == {}
+    assert fidelity.words()[-1] == f"Of {len(acted)} decisions to act, {fidelity.undelivered} did not arrive."
+
+
+@pytest.mark.parametrize(
+    ("acted", "undelivered", "unreported", "said"),
+    [
+        (0, 0, 0, "No decision was to act."),
+        (7, 0, 0, "Of 7 decisions to act, all arrived."),
+        (7, 0, 2, "Of 7 decisions to act, of 2 nobody said whether they arrived."),
+        (7, 3, 1, "Of 7 decisions to act, 3 did not arrive, and of 1 nobody said whether it arrived."),
+    ],
+)
+def test_what_arrived_is_said_plainly(record, acted, undelivered, unreported, said):
+    fidelity = replace(fidelity_of(record), acted=acted, undelivered=undelivered, unreported=unreported)
+    assert fidelity.words()[-1] == said
 
 
 def test_an_update_that_came_late_or_never_is_counted(tmp_path):

@@ -91,11 +91,17 @@ class Fidelity:
         )
         severe = sum(count for (_, severity), count in self.incidents.items() if severity == "error")
         lines.append(f"Incidents: {sum(self.incidents.values())}, of which {severe} were errors.")
-        lines.append(
-            f"Of {counted(self.acted, 'decision')} to act, {self.undelivered} did not arrive, and of {self.unreported} "
-            "nobody said whether they arrived."
-        )
+        lines.append(self._arrived())
         return lines
+
+    def _arrived(self) -> str:
+        """How many decisions to act did not arrive, and of how many that is not known."""
+        if not self.acted:
+            return "No decision was to act."
+        lost = [f"{self.undelivered} did not arrive"] if self.undelivered else []
+        they = "it" if self.unreported == 1 else "they"
+        unknown = [f"of {self.unreported} nobody said whether {they} arrived"] if self.unreported else []
+        return f"Of {counted(self.acted, 'decision')} to act, {', and '.join([*lost, *unknown]) or 'all arrived'}."
 
 
 def _counts(numbers: Mapping[str, int], before: str = "") -> str:

@@ -204,5 +204,6 @@ def _parsed(line: bytes, path: Path, number: int) -> dict[str, Any]:
     except ValueError:
         values = None
     if not isinstance(values, dict):
-        raise LedgerError(f"{path}, line {number} is damaged")
+        other = ", or this is not a file that `kerneltrail trial backup` wrote" if number == 1 else ""
+        raise LedgerError(f"{path}, line {number} is damaged{other}")
     return values
