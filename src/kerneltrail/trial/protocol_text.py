@@ -35,11 +35,11 @@ ABOUT: Mapping[str, str] = {
     ),
     "availability": "Why nobody can be asked. An unavailable participant gets no action, and the reason is recorded.",
     "allocation": (
-        "From the advantage to the probability of acting.\n"
+        "From the benefit (the advantage, or minus it where a lower outcome is better) to the probability of acting.\n"
         "Rules: {rules}.\n"
         "Presets: {presets}.\n"
         "A slope per noise sd is divided by noise_sd, which is the model's, in the outcome's units. odds_against:\n"
-        "odds against acting, between the limits, where the advantage is known to be none."
+        "odds against acting, between the limits, where the benefit is known to be none."
     ),
     "limits": "The least and the largest probability of acting: both acting and not acting stay possible, always.",
     "burden": (
