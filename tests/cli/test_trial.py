@@ -58,6 +58,21 @@ def test_init_writes_a_protocol_and_a_key_that_only_its_owner_reads(made):
     assert not (study / "other").exists()
 
 
+def test_init_says_which_outcome_counts_as_better_and_takes_the_other(made, tmp_path):
+    study, (init, _) = made
+    assert "A higher value of mood counts as better: if that is wrong, write `better: lower` under reward" in ok(init)
+    assert 'better: "higher"' in (study / "protocol.yaml").read_text()
+    assert "better" not in Folder(study).protocol().to_json()["reward"]
+    model, words = study / "models/pilot.trail", ("--trial", "x", "--folder", tmp_path / "lower")
+    said = ok(run("trial", "init", model, "--better", "lower", *words))
+    assert "A lower value of mood counts as better: if that is wrong, write `better: higher` under reward" in said
+    assert Folder(tmp_path / "lower").protocol().reward.better == "lower"
+    other = run("trial", "init", model, "--trial", "x", "--folder", tmp_path / "less", "--better", "less")
+    assert other.exit_code == 2
+    assert "there are higher, lower" in " ".join(other.output.split())
+    assert not (tmp_path / "less").exists()
+
+
 def test_a_key_is_printed_once_and_kept_as_its_hash(made):
     study, _ = made
     created = run("trial", "key", "create", "--scope", "app", "--note", "phones", "--folder", study)

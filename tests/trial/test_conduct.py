@@ -216,6 +216,25 @@ def test_a_protocol_is_frozen_and_its_changes_are_versions_with_reason_and_name(
     assert trial.replay().exact == 6
 
 
+def test_a_trial_in_which_a_lower_outcome_is_better_replays_and_so_does_what_came_before(trial):
+    walked(trial)
+    trial.update(reason="by hand")
+    before = trial.decide(asked(index=5, hour=9.0))
+    assert trial.freeze(agreed(better="lower"), reason="it is stress", by="ann").new
+    after = trial.decide(asked(index=6, hour=9.0))
+    first, second = (trial.decision(each.value["decision_id"])[1] for each in (before, after))
+    assert "better" not in trial.snapshot().protocols[0].payload["protocol"]["reward"]
+    assert second["advantage_parts"] == first["advantage_parts"]
+    assert abs(second["advantage"]["mean"]) > 0.01
+    up = float.fromhex(second["probability"]) > float.fromhex(first["probability"])
+    assert up == (second["advantage"]["mean"] < 0.0)
+    trial.update(reason="again")
+    replayed = trial.replay()
+    assert (replayed.exact, replayed.different) == (6, 0)
+    assert trial.verify().sound
+    assert trial.status().better == "lower"
+
+
 def test_nobody_decides_outside_their_time(trial):
     for at, status in ((BEGIN - timedelta(days=2), "early"), (BEGIN + timedelta(days=100), "ended")):
         with pytest.raises(NotActive) as refused:

@@ -114,6 +114,29 @@ def test_burden_raises_what_the_advantage_must_exceed():
     assert weary.probability == agreed.rule.allocate(weary.advantage.mixture, 0.1 + 0.2 * 4.0).probability
 
 
+def test_where_a_lower_outcome_is_better_messages_go_to_whom_they_lower_it_for():
+    """Of one participant acting raised the outcome, of the other it lowered it; what is recorded says so."""
+    person = rows("p01", 12, seed=5)
+    chances = {}
+    for effect in (2.0, -2.0):
+        user = model().new_user("p01")
+        user.update(person.X, person.y + effect * person.action, action=person.action)
+        higher, lower = (made(protocol(better=each), user) for each in ("higher", "lower"))
+        assert lower.advantage == higher.advantage
+        assert np.sign(lower.advantage.mean) == np.sign(effect)
+        assert (lower.probability < higher.probability) == (effect > 0.0)
+        assert ("expected to change mood by +" in lower.words) == (effect > 0.0)
+        chances[effect] = lower.probability
+    assert chances[-2.0] > 0.6 > 0.4 > chances[2.0]
+
+
+def test_burden_is_what_the_benefit_must_exceed_where_a_lower_outcome_is_better():
+    agreed = protocol(better="lower", burden={"delta": 0.1, "per_dose": 0.2, "decay": 0.95})
+    rested, weary = (made(agreed, past=Past(dose=dose)) for dose in (0.0, 4.0))
+    assert (rested.threshold, weary.threshold) == (pytest.approx(0.1), pytest.approx(0.9))
+    assert weary.probability < rested.probability
+
+
 @pytest.mark.parametrize(
     ("changes", "message"),
     [

@@ -27,6 +27,20 @@ def test_a_user_decides_as_the_function_does():
     assert user.decide(HERE).decided_at.utcoffset() is not None
 
 
+def test_a_lower_outcome_may_be_better():
+    user = followed()
+    gain = user.advantage([[9.0, 120.0]])
+    rules = {"allocation": "clipped-thompson", "at": NINE}
+    raised = float(gain.above(0.05)[0])
+    lowered = 1.0 - float(gain.above(-0.05)[0])
+    assert user.decide(HERE, delta=0.05, **rules).probability == pytest.approx(min(max(raised, 0.2), 0.8))
+    decision = user.decide(HERE, delta=0.05, better="lower", **rules)
+    assert decision.probability == pytest.approx(min(max(lowered, 0.2), 0.8))
+    assert decision.advantage == user.decide(HERE, **rules).advantage
+    with pytest.raises(ConfigError, match=r"reward.better must be 'higher' or 'lower', got 'less'"):
+        user.decide(HERE, better="less")
+
+
 def test_a_population_mean_is_part_of_the_advantage():
     user = mean_model().new_user("p01")
     decision = user.decide(HERE, at=NINE)

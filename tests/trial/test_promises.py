@@ -18,6 +18,7 @@ from kerneltrail.trial.core import Core
 from kerneltrail.trial.draw import Draws
 from kerneltrail.trial.ledger.copies import restore
 from kerneltrail.trial.ledger.writer import Writer
+from kerneltrail.trial.standing import lines
 from kerneltrail.trial.versions import Versions
 
 from .running import BEGIN, Time, agreed, asked, begun, broken, drawn, enrol, incidents, models, outcome, rows, walked
@@ -349,6 +350,10 @@ def test_promise_15_mean_and_25th_percentile_over_participants_are_reported(loca
     trial.remove("p05", reason="asked")
     means = [1.5, 5.0, 0.5, 3.0]
     assert trial.status().outcome == (np.mean(means), np.quantile(means, 0.25))
+    assert f"a quarter lie below {np.quantile(means, 0.25):.4g}" in " ".join(lines(trial.status()))
+    trial.freeze(agreed(better="lower"), reason="it is stress", by="ann")
+    assert trial.status().outcome == (np.mean(means), np.quantile(means, 0.75))
+    assert f"a quarter lie above {np.quantile(means, 0.75):.4g}" in " ".join(lines(trial.status()))
     trial.close()
 
 

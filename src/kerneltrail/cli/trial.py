@@ -85,6 +85,8 @@ def _time(text: str | None, option: str) -> datetime | None:
         raise typer.BadParameter(str(problem), param_hint=option) from None
 
 
+BETTER = ("higher", "lower")
+"""Which outcome may be better."""
 HASH = 64
 """Digits of the hash of an entry."""
 
@@ -110,15 +112,27 @@ def init(
     name: Annotated[str, typer.Option("--trial", help="The trial's id. Draws depend on it, so it never changes.")],
     folder: Where = Path(),
     allocation: Annotated[str, typer.Option("--allocation", help="Allocation rule or preset.")] = "default",
+    better: Annotated[
+        str,
+        typer.Option(
+            "--better", help="Whether a higher or a lower outcome is better: lower for stress, pain or craving."
+        ),
+    ] = "higher",
 ) -> None:
     """Make a trial's folder: a commented protocol to read and change, and the secret key of its draws."""
     _folder(folder, None)
     from kerneltrail.cli.terminal import say
+    from kerneltrail.names import nearest
     from kerneltrail.trial.folder import KEY, PROTOCOL, make_folder
 
-    _, protocol = make_folder(folder, model, trial=name, allocation=allocation)
+    if better not in BETTER:
+        raise typer.BadParameter(nearest(better, BETTER, "there are"), param_hint="--better")
+    _, protocol = make_folder(folder, model, trial=name, allocation=allocation, better=better)
+    reward, other = protocol.reward, BETTER[better == BETTER[0]]
+    direction = f"{reward.direction[0].upper()}{reward.direction[1:]}"
     say(
         [
+            f"{direction}: if that is wrong, write `better: {other}` under reward in {PROTOCOL}.",
             f"Wrote {folder / PROTOCOL}: read it, change what differs in your trial, then run `kerneltrail trial "
             "freeze`.",
             f"Wrote {folder / KEY}: keep it secret, and keep a copy; without it no decision can be made or replayed.",

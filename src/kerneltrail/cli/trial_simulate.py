@@ -109,13 +109,14 @@ def simulate(
         jobs = engine_for(engine, workers=workers)
         runs = run_all(study, designs, numbers, policy or EVERYBODY, cache=cache, engine=jobs, tell=display.show)
         summary = write_study(out, study, runs)
-    say([study.population.availability])
+    reward = study.protocol.reward
+    say([study.population.availability, f"{reward.direction[0].upper()}{reward.direction[1:]}."])
     for design in summary.designs:
         title(design)
         for line in summary.of(design):
-            mean, low = line.averages["mean"], line.averages["p25"]
+            mean, worst = line.averages["mean"], line.averages[f"p{reward.worst.percent}"]
             error = "" if mean.error is None else f" ± {mean.error:.2g}"
-            say([f"{line.policy:<20} mean {mean.mean:.4g}{error}, 25th percentile {low.mean:.4g}"])
+            say([f"{line.policy:<20} mean {mean.mean:.4g}{error}, {reward.worst.name} {worst.mean:.4g}"])
     title("Written")
     say([f"Open {out / PAGE}", f"Every number: {out / RESULTS}"])
 

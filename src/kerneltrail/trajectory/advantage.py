@@ -11,5 +11,5 @@ from kerneltrail.gp.mixture import NormalMixture
 class Advantage(NormalMixture):
     """The advantage of acting at m contexts, in the target's units: one Normal for each kernel that counts.
 
-    `positive` is the probability that acting helps: that of the mixture, not of one Normal in its place.
+    `positive` is the probability that acting raises the target: that of the mixture, not of one Normal in its place.
     """

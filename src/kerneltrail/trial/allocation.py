@@ -1,4 +1,4 @@
-"""Allocation: from what is known of an advantage to the probability of acting (method §15.1).
+"""Allocation: from what is known of a benefit to the probability of acting (method §15.1).
 
 A rule is one class, registered once under the name that a protocol writes. What it answers lies within the limits,
 always: an action is never certain, so that its effect can be learnt from what happened.
@@ -89,7 +89,7 @@ class Allocation(ABC):
     name: ClassVar[str]
 
     def allocate(self, parts: NormalMixture, delta: float = 0.0) -> Allocated:
-        """The probability of acting, given the advantage at one context and what it must exceed, in the same units.
+        """The probability of acting, given the benefit at one context and what it must exceed, in the same units.
 
         Raises:
             DataError: where a number is not finite, naming it.

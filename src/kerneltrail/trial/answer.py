@@ -71,7 +71,7 @@ class Decision:
         rows: of the participant that were known; None where none was asked for.
         composition: the participant's kernel as text; None before the first outcome.
         advantage: at this context; None where none was computed.
-        threshold: what it had to exceed (δ).
+        threshold: what its benefit had to exceed (δ): minus it, where a lower outcome is better.
         raw: the rule's answer before limits.
         bound: the limit at which the probability stands.
         number: u of the draw; None where none was made.

@@ -1,4 +1,4 @@
-"""Burden: what an action costs, so that its advantage must exceed it (method §15.3)."""
+"""Burden: what an action costs, so that its benefit must exceed it (method §15.3)."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def dose_of(sent: Iterable[bool], decay: float = DECAY) -> float:
 
 @dataclass(frozen=True)
 class Burden:
-    """What the advantage of acting must exceed, in the target's units.
+    """What the benefit of acting must exceed, in the target's units.
 
     Attributes:
         delta: whatever was sent before.

@@ -30,7 +30,7 @@ def checked(
     """What is found of a new state at a participant's newest contexts: (m, d), in the model's order of covariates."""
     checks = believed(protocol, participant, new, contexts)
     if all(check.passed for check in checks):
-        shift = shift_of(policy, new, old, contexts)
+        shift = shift_of(protocol, policy, new, old, contexts)
         most = protocol.updates.largest_shift
         words = f"the probability of {participant} moves by {shift:.2f} at most, and {most:.2f} is usual"
         checks.append(Check("shift", shift <= most, words, participant))
@@ -61,13 +61,13 @@ def believed(protocol: Protocol, participant: str, new: NewUser, contexts: Array
     return checks
 
 
-def shift_of(policy: Policy, new: NewUser, old: NewUser, contexts: Array) -> float:
+def shift_of(protocol: Protocol, policy: Policy, new: NewUser, old: NewUser, contexts: Array) -> float:
     """By how much the probability of acting moves at most, in some contexts."""
     moved = 0.0
     for i in range(len(contexts)):
         row = contexts[i : i + 1]
         after, before = (
-            policy.allocation.allocate(AdvantageParts.of(user.advantage(row)).mixture).probability
+            protocol.allocate(policy.allocation, AdvantageParts.of(user.advantage(row)).mixture).probability
             for user in (new, old)
         )
         moved = max(moved, abs(after - before))

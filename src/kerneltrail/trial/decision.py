@@ -110,7 +110,7 @@ def decide(
         user = NewUser.resume(model, known)
         advantage = user.advantage(row)
     threshold = protocol.cost.threshold(past.dose)
-    allocated = policy.allocation.allocate(advantage, threshold)
+    allocated = protocol.allocate(policy.allocation, advantage, threshold)
     return settled(
         replace(
             start,

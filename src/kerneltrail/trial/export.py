@@ -43,7 +43,7 @@ COLUMNS: Mapping[str, Mapping[str, str]] = {
         "composition": "the participant's kernel",
         "advantage_mean": "expected change of the outcome by acting",
         "advantage_sd": "its standard deviation",
-        "threshold": "what it had to exceed",
+        "threshold": "what it had to exceed; where a lower outcome is better, minus it had to",
         "clipped": "the limit at which the probability stands",
         "draw": "the number that was compared with the probability",
         "dose": "of actions before",

@@ -157,7 +157,9 @@ def _is_same(path: Path, other: Path) -> bool:
 _ID = re.compile(r"[A-Za-z0-9_-]+")
 
 
-def make_folder(path: Path, model_file: Path, *, trial: str, allocation: str = "default") -> tuple[Folder, Protocol]:
+def make_folder(
+    path: Path, model_file: Path, *, trial: str, allocation: str = "default", better: str = "higher"
+) -> tuple[Folder, Protocol]:
     """A folder for a trial with a model: a protocol to be read and changed, and a secret key that is nowhere else.
 
     Raises:
@@ -175,7 +177,7 @@ def make_folder(path: Path, model_file: Path, *, trial: str, allocation: str = "
     key = secrets.token_bytes(32) if not (path / KEY).exists() else folder.draws().key
     kept = Path(MODELS) / f"{model_file.stem}{SUFFIX}"
     protocol = Protocol.from_model(
-        model, trial=trial, commitment=Draws(key).commitment, file=str(kept), allocation=allocation
+        model, trial=trial, commitment=Draws(key).commitment, file=str(kept), allocation=allocation, better=better
     )
     (path / MODELS).mkdir(parents=True, exist_ok=True)
     model.save(path / kept)

@@ -24,6 +24,7 @@ def decide_for(
     context: Mapping[str, Any],
     *,
     allocation: str | Allocation = "default",
+    better: str = "higher",
     delta: float = 0.0,
     key: bytes = KEY,
     index: int | None = None,
@@ -35,15 +36,17 @@ def decide_for(
         user: followed on a model with a reward model.
         context: by covariate a number, or a level.
         allocation: a rule or a preset by name, or a rule with its parameters.
-        delta: what the advantage must exceed, in the target's units.
+        better: whether a ``higher`` or a ``lower`` outcome is better.
+        delta: what the benefit must exceed, in the target's units.
         key: of the draw, at least 16 bytes.
         index: of the decision, which names the draw; the number of the user's rows unless given.
         at: when; now unless given, with a time zone.
     """
     draws, model = Draws(key), user.model
     protocol = Protocol.from_model(
-        model, trial="notebook", commitment=draws.commitment, allocation=allocation, burden={"delta": float(delta)}
-    )
+        model, trial="notebook", commitment=draws.commitment, allocation=allocation, better=better,
+        burden={"delta": float(delta)},
+    )  # fmt: skip
     policy = Policy("notebook", model, protocol.model.fingerprint, protocol.rule)
     request = Request(user.name, "decision", user.rows if index is None else index, at or datetime.now(UTC),
                       context=context)  # fmt: skip

@@ -18,6 +18,7 @@ from pydantic import Field, ValidationError, model_validator
 from kerneltrail.data.assignment import Assignment
 from kerneltrail.errors import ConfigError
 from kerneltrail.gp import Reward
+from kerneltrail.gp.mixture import NormalMixture
 from kerneltrail.names import nearest, shortened
 from kerneltrail.store.canonical import canonical, sha256_of
 from kerneltrail.store.document import Language, explain, parse_text, read_text
@@ -25,7 +26,7 @@ from kerneltrail.trajectory.configuration import Section
 from kerneltrail.trajectory.graph import LearntGraph
 from kerneltrail.trajectory.model_file import fingerprint
 from kerneltrail.trajectory.new_user import NewUser
-from kerneltrail.trial.allocation import Allocation, Limits, allocation_of
+from kerneltrail.trial.allocation import Allocated, Allocation, Limits, allocation_of
 from kerneltrail.trial.burden import Burden
 from kerneltrail.trial.sections import (
     AllocationSection,
@@ -147,13 +148,23 @@ class Protocol(Section):
 
     @property
     def cost(self) -> Burden:
-        """What the advantage must exceed."""
+        """What the benefit must exceed."""
         return Burden(self.burden.delta, self.burden.per_dose, self.burden.decay)
 
     @cached_property
     def rule(self) -> Allocation:
         """The allocation rule, with its slope in the target's units."""
         return self._stated().in_units(self.allocation.noise_sd)
+
+    def allocate(self, rule: Allocation, advantage: NormalMixture, delta: float = 0.0) -> Allocated:
+        """The probability of acting by a rule, this one's or another, whose benefit must exceed `delta`.
+
+        Args:
+            rule: with its slope in the target's units.
+            advantage: what acting adds to the outcome at one context.
+            delta: in the same units, for a benefit (`OutcomeSection`).
+        """
+        return rule.allocate(self.reward.benefit(advantage), delta)
 
     def _stated(self) -> Allocation:
         return allocation_of(self.allocation.rule, self.bounds, **self.allocation.parameters)
@@ -167,6 +178,7 @@ class Protocol(Section):
         commitment: str,
         file: str = "pilot.trail",
         allocation: str | Allocation = "default",
+        better: str = "higher",
         **changes: Any,
     ) -> Protocol:
         """A protocol for a model, with all that can be inferred from it.
@@ -177,6 +189,7 @@ class Protocol(Section):
             commitment: SHA-256 of the key of the draws (`Draws.commitment`).
             file: where the model is kept.
             allocation: a rule or a preset by name, or a rule with its parameters and its limits.
+            better: whether a ``higher`` or a ``lower`` outcome is better.
             **changes: other keys of the protocol, as a file has them.
         """
         reward, schema = _reward_of(model), model.schema
@@ -192,6 +205,7 @@ class Protocol(Section):
                 "action": action,
                 "outcome": outcome,
                 "unit": schema.unit(schema.target),
+                "better": better,
                 "features": list(reward.features),
                 "intercept": reward.intercept,
                 "coding": "centred" if reward.centred else "plain",

@@ -18,7 +18,11 @@ ABOUT: Mapping[str, str] = {
     "title": "What the trial is called in reports.",
     "trial": "Its id. Draws depend on it, so it never changes.",
     "model": "The model that decides, and the digest of all that its decisions depend on. Another model is refused.",
-    "reward": "From the model: the action, the outcome, and the features on which the action's advantage depends.",
+    "reward": (
+        "From the model: the action, the outcome, and the features on which the action's advantage depends.\n"
+        'better: "higher" if a higher value of {outcome} counts as better, so that messages go where they raise it;\n'
+        '"lower" if a lower one does, as of stress, pain or craving. No model knows which: what stands here is assumed.'
+    ),
     "covariates": (
         "How each covariate arrives. field: its name in the context that the app sends; arrives: context, or dose for\n"
         "the dose counted here; low and high: values outside are refused; levels: in the model's order; missing:\n"
@@ -31,15 +35,15 @@ ABOUT: Mapping[str, str] = {
     ),
     "availability": "Why nobody can be asked. An unavailable participant gets no action, and the reason is recorded.",
     "allocation": (
-        "From the advantage to the probability of acting.\n"
+        "From the benefit (the advantage, or minus it where a lower outcome is better) to the probability of acting.\n"
         "Rules: {rules}.\n"
         "Presets: {presets}.\n"
         "A slope per noise sd is divided by noise_sd, which is the model's, in the outcome's units. odds_against:\n"
-        "odds against acting, between the limits, where the advantage is known to be none."
+        "odds against acting, between the limits, where the benefit is known to be none."
     ),
     "limits": "The least and the largest probability of acting: both acting and not acting stay possible, always.",
     "burden": (
-        "What the advantage must exceed, in the outcome's units: delta, and per_dose for each unit of the dose, which\n"
+        "What the benefit must exceed, in the outcome's units: delta, and per_dose for each unit of the dose, which\n"
         "fades by decay from one decision to the next and rises by 1 with each action."
     ),
     "updates": (
@@ -69,13 +73,15 @@ PLAIN = (
 
 def commented_text(protocol: Protocol) -> str:
     """The protocol as a YAML text with a comment above each key."""
-    stored = protocol.to_json()
+    reward, stored = protocol.reward, protocol.to_json()
+    stored["reward"] = {name: getattr(reward, name) for name in type(reward).model_fields}  # better is stated, always
     rules, presets = ", ".join(ALLOCATIONS), ", ".join(PRESETS)
     parts = ["# The protocol of a trial. Whoever freezes it freezes every value below; comments may change."]
     for key, value in stored.items():
         about = ABOUT[key].replace("{rules}", rules).replace("{presets}", presets)
-        if key == "reward" and protocol.reward.coding == "plain":
-            about += PLAIN
+        if key == "reward":
+            about = about.replace("{outcome}", reward.outcome)
+            about += PLAIN if reward.coding == "plain" else ""
         comment = "\n".join(f"# {line}" for line in about.splitlines())
         parts.append(f"{comment}\n{chr(10).join(_lines(key, value))}")
     return "\n\n".join(parts) + "\n"

@@ -189,9 +189,10 @@ class Status:
         last_call: when the newest decision was recorded, or None.
         open_incidents: how many nobody has acknowledged.
         entries: of the ledger.
-        outcome: mean and 25th percentile of participants' mean outcomes: how they fare as a rule, and how those fare
-            who fare worst; None where there are none.
+        outcome: mean of participants' mean outcomes, and their 25th percentile, or the 75th where a lower outcome is
+            better: how they fare as a rule, and how those fare who fare worst; None where there are none.
         alerts: what somebody should look at.
+        better: whether a higher or a lower outcome is better.
     """
 
     at: datetime
@@ -213,6 +214,7 @@ class Status:
     outcome: tuple[float, float] | None = None
     alerts: tuple[Alert, ...] = ()
     missing: tuple[int, int] = (0, 0)
+    better: Literal["higher", "lower"] = "higher"
 
 
 @dataclass(frozen=True)

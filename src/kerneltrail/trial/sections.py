@@ -4,17 +4,29 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 from zoneinfo import ZoneInfo
 
-from pydantic import AfterValidator, BeforeValidator, Field, model_validator
+import numpy as np
+from numpy.typing import ArrayLike
+from pydantic import (
+    AfterValidator,
+    BeforeValidator,
+    Field,
+    SerializerFunctionWrapHandler,
+    model_serializer,
+    model_validator,
+)
 
+from kerneltrail.gp.mixture import NormalMixture
 from kerneltrail.trajectory.configuration import Section
 from kerneltrail.trial.allocation import Limits, allocation_of
 
 LadderRung = Literal["policy", "last_good", "group_prior", "fixed"]
 LADDER: tuple[LadderRung, ...] = ("policy", "last_good", "group_prior", "fixed")
 Imputation = Literal["refuse", "last_seen", "slot_mean"]
+Better = Literal["higher", "lower"]
 
 DAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 _CLOCK = re.compile(r"([01]\d|2[0-3]):[0-5]\d")
@@ -82,15 +94,66 @@ class ModelSection(Section):
     fingerprint: Name
 
 
+@dataclass(frozen=True)
+class WorstQuarter:
+    """Where the quarter of people lie who fare worst: on one side of a percentile."""
+
+    percent: int
+    side: Literal["below", "above"]
+
+    def of(self, values: ArrayLike) -> float:
+        """The percentile of values, one for each person."""
+        return float(np.quantile(np.asarray(values, dtype=np.float64), self.percent / 100))
+
+    @property
+    def name(self) -> str:
+        """What the percentile is called."""
+        return f"{self.percent}th percentile"
+
+
 class OutcomeSection(Section):
-    """What people call the action and the outcome, and the advantage's features φ, from the model."""
+    """What people call the action and the outcome, which outcome is better, and the advantage's features φ.
+
+    The advantage is what acting adds to the outcome, whichever is better; its benefit is the same where a higher
+    outcome is better, and minus it where a lower one is.
+    """
 
     action: Name
     outcome: Name
     unit: Line = ""
+    better: Better = "higher"
     features: list[Name] = Field(default_factory=list)
     intercept: bool = True
     coding: Literal["centred", "plain"] = "centred"
+
+    @model_serializer(mode="wrap")
+    def _plain(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """Without `better` where it is higher: protocols of before that key keep their hash."""
+        stored: dict[str, Any] = handler(self)
+        if self.better == "higher":
+            del stored["better"]
+        return stored
+
+    @property
+    def sign(self) -> float:
+        """What a change of the outcome is multiplied by to be a benefit."""
+        return 1.0 if self.better == "higher" else -1.0
+
+    def benefit(self, advantage: NormalMixture) -> NormalMixture:
+        """The benefit of acting, where this is what acting adds to the outcome."""
+        if self.better == "higher":
+            return advantage
+        return NormalMixture(advantage.weights, -advantage.means, advantage.variances)
+
+    @property
+    def worst(self) -> WorstQuarter:
+        """Where the quarter of people lie who fare worst."""
+        return WorstQuarter(25, "below") if self.better == "higher" else WorstQuarter(75, "above")
+
+    @property
+    def direction(self) -> str:
+        """Which outcome counts as better, to go on with a sentence."""
+        return f"a {self.better} value of {self.outcome} counts as better"
 
 
 class CovariateSection(Section):
@@ -172,7 +235,7 @@ class LimitsSection(Section):
 
 
 class BurdenSection(Section):
-    """What the advantage must exceed: a number, and a cost for each unit of the dose."""
+    """What the benefit must exceed: a number, and a cost for each unit of the dose."""
 
     delta: Number = 0.0
     per_dose: Number = Field(default=0.0, ge=0.0)

@@ -51,9 +51,10 @@ def status(state: State, protocol: Protocol, now: datetime) -> Status:
         last_call=max((instant(each.received_at) for each in every), default=None),
         open_incidents=sum(each.is_open for each in state.incidents.values()),
         entries=state.sequence,
-        outcome=None if not means else (float(np.mean(means)), float(np.quantile(means, 0.25))),
+        outcome=None if not means else (float(np.mean(means)), protocol.reward.worst.of(means)),
         alerts=current,
         missing=outcomes_due(state, now),
+        better=protocol.reward.better,
     )
 
 
@@ -82,7 +83,7 @@ def lines(standing: Status) -> list[str]:
     calls = f", {standing.received} of {standing.expected} that were due" if standing.expected else ""
     last = "never" if standing.last_call is None else on_clock(standing.last_call)
     learnt = "" if standing.last_update is None else f", made {on_clock(standing.last_update)}"
-    times, fares = standing.latency_ms, standing.outcome
+    times, fares, side = standing.latency_ms, standing.outcome, "below" if standing.better == "higher" else "above"
     text = [
         f"{standing.title} ({standing.trial}): {standing.light}",
         f"Participants: {people}",
@@ -93,7 +94,7 @@ def lines(standing: Status) -> list[str]:
         *(
             []
             if fares is None
-            else [f"Mean outcome: {fares[0]:.4g} over participants; a quarter lie below {fares[1]:.4g}"]
+            else [f"Mean outcome: {fares[0]:.4g} over participants; a quarter lie {side} {fares[1]:.4g}"]
         ),
         f"Policy: {standing.policy or 'none'}{learnt}",
         f"Ledger: {counted(standing.entries, 'entry', 'entries')}; {counted(standing.open_incidents, 'incident')} open",

@@ -204,3 +204,11 @@ def test_what_is_plausible_of_new_people_lies_around_what_pilot_users_had() -> N
     assert (counts.bounds[0][at["hour"]], counts.bounds[1][at["hour"]]) == (-np.inf, np.inf)
     levels = replace(pilot, schema=replace(PILOT.schema, levels={"hour": ("a", "b", "c")}))
     assert levels.plausible("hour") == (0.0, 2.0)
+
+
+@pytest.mark.parametrize("unit", ["hours", "h", ""])
+def test_sleep_in_hours_is_no_hour_of_the_day(unit: str) -> None:
+    schema = replace(PILOT.schema, units={"temp": unit, "hour": unit})
+    pilot = replace(known(), schema=schema, quantiles={"temp": (4.0, 9.0), "hour": (8.0, 20.0)})
+    assert pilot.plausible("temp") == (1.5, 11.5)
+    assert pilot.plausible("hour") == (0.0, 24.0)

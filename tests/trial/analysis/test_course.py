@@ -189,6 +189,24 @@ def test_how_participants_fared(state, record):
     assert fared(replace(record, points=())) is None
 
 
+def test_where_a_lower_outcome_is_better_the_other_quarter_fared_worst(analysis, state):
+    protocol = analysis.record.protocol
+    reward = {**protocol.to_json()["reward"], "better": "lower"}
+    record = replace(analysis.record, protocol=protocol.model_copy(update={"reward": reward}))
+    found = fared(record)
+    means = list(mean_outcomes(state).values())
+    assert found.quarter.mean == pytest.approx(np.quantile(means, 0.75))
+    turned = replace(analysis, record=record, fared=found)
+    assert "a quarter of them lay above" in turned.fared_words()[0]
+    assert "a quarter of them lay below" in analysis.fared_words()[0]
+    assert all("75th percentile" in note for note in found.notes())
+    names = [
+        [row["of"] for table in each.tables() if table.name == "outcome" for row in table.rows]
+        for each in (analysis, turned)
+    ]
+    assert names == [["mean", "25th percentile"], ["mean", "75th percentile"]]
+
+
 def test_one_participant_has_no_interval(analysis):
     one = fared(replace(analysis.record, points=(point("a", 0, None), point("a", 1, None))))
     alone = replace(analysis, fared=one)

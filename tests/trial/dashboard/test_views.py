@@ -9,6 +9,7 @@ import pytest
 
 from kerneltrail.gp.outcome_shape import OutcomeShape
 from kerneltrail.kernels import NOTHING, parse
+from kerneltrail.report.terms import chance
 from kerneltrail.trial.alarms import WAIT
 from kerneltrail.trial.dashboard import by_action, cohort, descriptions, outcomes, people, person
 from kerneltrail.trial.dashboard.contact import contact_of
@@ -217,6 +218,35 @@ def test_how_participants_fare_is_the_mean_of_their_means(life, state):
     words = cohort._outcomes(view).blocks[0].text
     assert f"Over {len(means)} participants it is {np.mean(means):.1f} " in words
     assert f"a quarter of them lie below {np.quantile(means, 0.25):.1f}" in words
+
+
+def lowered(protocol):
+    return protocol.model_copy(update={"reward": {**protocol.to_json()["reward"], "better": "lower"}})
+
+
+def test_where_a_lower_outcome_is_better_those_who_fare_worst_lie_above(life, state):
+    trial, time = life
+    everybody = [points_of(each) for each in present(state)]
+    now = time.now + timedelta(days=3)
+    means = [mean for each in everybody if (mean := outcomes.settled_mean(each, now)) is not None]
+    rest = (cohort.all_points(everybody), updates_at(state), "UTC", now)
+    words = cohort._outcomes(cohort.CohortView(state, lowered(trial.protocol), *rest)).blocks[0].text
+    assert f"a quarter of them lie above {np.quantile(means, 0.75):.1f}" in words
+
+
+def test_how_sure_it_was_is_of_what_is_better(view, points):
+    last = next(each for each in reversed(points) if each.advantage is not None)
+    record = {**last.record, "threshold": (0.25).hex()}
+    stress = replace(view, protocol=lowered(view.protocol))
+    (mood,), (lower,) = (person._sureness(each, replace(last, record=record)) for each in (view, stress))
+    outcome = view.protocol.reward.outcome
+    assert f"raised {outcome} by more than 0.25" in mood
+    assert mood.endswith(f"was {chance(float(last.advantage.above(0.25)[0]))}.")
+    assert f"lowered {outcome} by more than 0.25" in lower
+    assert lower.endswith(f"was {chance(1.0 - float(last.advantage.above(-0.25)[0]))}.")
+    for each, better in ((view, "higher"), (stress, "lower")):
+        caption = person.advantage_section(each).blocks[-1].caption
+        assert caption.endswith(f"It is what sets the probability: a {better} value of {outcome} counts as better.")
 
 
 def test_how_participants_fare_does_not_move_with_an_outcome(life, state):

@@ -36,5 +36,11 @@ def study(kind="heartsteps", effect=None, trouble=TROUBLE, drive="quick", **chan
     return Study(protocol, model, population_of(kind, effect=effect), trouble, drive)
 
 
+def stress(**changes):
+    """A study of the same people, of whom a lower outcome is better."""
+    reward = {**protocol_and_model()[0].to_json()["reward"], "better": "lower"}
+    return study(reward=reward, **changes)
+
+
 def design(participants=3, days=4, *grid):
     return designs_of(participants, days, grid)[0]

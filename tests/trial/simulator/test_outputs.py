@@ -10,7 +10,7 @@ from kerneltrail.trial.simulator.page import _in_short
 from kerneltrail.trial.simulator.study import Run, simulate
 from kerneltrail.trial.simulator.summary import summarised
 
-from .made import design, study
+from .made import design, stress, study
 
 
 @pytest.fixture(scope="module")
@@ -86,6 +86,34 @@ def test_pairs_are_of_the_same_seeds(written):
     gaps = [of["ours", seed] - of["fixed", seed] for seed in range(3)]
     assert pair.difference.mean == pytest.approx(np.mean(gaps))
     assert pair.difference.users == 3
+
+
+def test_where_a_lower_outcome_is_better_the_verdicts_turn_round(written, tmp_path):
+    """Prompts raise the outcome, so never is best, and what is closer to it is better."""
+    known = stress(effect=3.0)
+    runs = simulate(known, [design(3, 4)], range(4), ("ours", "always", "never"))
+    summary = write_study(tmp_path, known, runs)
+    verdicts = {(pair.other, pair.measure): pair.verdict for pair in summary.pairs}
+    assert verdicts["always", "mean"] == "better"
+    assert verdicts["never", "mean"] == "worse"
+    assert {measure for _, measure in verdicts} == {"mean", "p75"}
+    turned = {pair.other: pair.verdict for pair in summarised(runs).pairs if pair.measure == "mean"}
+    assert turned == {"always": "worse", "never": "better"}
+    assert all(
+        pair.difference.mean < 0.0 for pair in summary.pairs if pair.other == "always"
+    )  # of the outcome, as it is
+    page = (tmp_path / "index.html").read_text()
+    assert "does better than always; it does worse than never" in page
+    assert "To the left of the line, ours is better" in page
+    assert "75th percentile, above which a quarter of the people lie" in page
+    assert "a lower value of" in page
+    assert "25th percentile" not in page
+    assert {row["verdict"] for row in table(tmp_path, "pairs") if row["other"] == "always"} >= {"better"}
+    assert "p75" in table(tmp_path, "runs")[0]
+    before = (written[0] / "index.html").read_text()
+    assert "To the right of the line, ours is better" in before
+    assert "25th percentile, below which a quarter of the people lie" in before
+    assert "a higher value of" in before
 
 
 def run(seed, truth, estimate, error, p):

@@ -8,6 +8,7 @@ import pytest
 
 from kerneltrail.errors import DataError
 from kerneltrail.trial.allocation import Limits
+from kerneltrail.trial.sections import OutcomeSection
 from kerneltrail.trial.simulator.calendar import Calendar
 from kerneltrail.trial.simulator.design import designs_of
 from kerneltrail.trial.simulator.measures import measured
@@ -18,6 +19,8 @@ from kerneltrail.trial.simulator.trouble import TROUBLES, Trouble
 
 from .made import design, protocol_and_model, study
 
+MOOD = OutcomeSection(action="prompt", outcome="mood")
+STRESS = OutcomeSection(action="prompt", outcome="stress", better="lower")
 TIMES = {"walk": ("09:00", "18:00"), "rest": ("02:30",)}
 
 
@@ -152,7 +155,7 @@ def test_measures_are_those_of_plain_loops():
     record.probability[0, 0] = 0.5
     record.bound[:] = "none"
     record.bound[1, :] = "upper"
-    values = measured(record, Limits(), a_day=3, undelivered=0.1, sums=False, randomised=True)
+    values = measured(record, Limits(), MOOD, a_day=3, undelivered=0.1, sums=False, randomised=True)
     means = sorted(np.mean(row) for row in record.outcome)
     assert values["mean"] == pytest.approx(np.mean(means))
     assert values["p25"] == pytest.approx(means[0] + 0.75 * (means[1] - means[0]))
@@ -172,7 +175,14 @@ def test_measures_are_those_of_plain_loops():
     assert values["doses"] == pytest.approx(record.delivered.sum() / (4 * 12 / 3))
     assert values["fallback"] == pytest.approx(1 / len(regrets))
     assert values["wcls"]["low"] < values["wcls"]["estimate"] < values["wcls"]["high"]
-    assert measured(record, Limits(), a_day=3, undelivered=0.0, sums=True, randomised=False)["wcls"] is None
+    assert measured(record, Limits(), MOOD, a_day=3, undelivered=0.0, sums=True, randomised=False)["wcls"] is None
+    # The same with outcomes and effects turned round, where a lower outcome is better: as much regret, as much left.
+    for turned in (record.effect, record.outcome, record.reported):
+        turned *= -1.0
+    stress = measured(record, Limits(), STRESS, a_day=3, undelivered=0.1, sums=False, randomised=True)
+    assert "p25" not in stress
+    assert (stress["mean"], stress["p75"]) == pytest.approx((-values["mean"], -values["p25"]))
+    assert (stress["regret"], stress["truth"]) == pytest.approx((values["regret"], -values["truth"]))
 
 
 def test_the_oracle_has_the_least_regret_and_the_largest_outcome_is_not_beaten_by_much():

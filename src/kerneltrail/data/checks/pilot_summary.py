@@ -11,13 +11,10 @@ import numpy as np
 
 from kerneltrail.data.checks.findings import QUANTILES
 from kerneltrail.data.frozen_dict import FrozenDict
+from kerneltrail.data.hours import DAY, is_hour
 from kerneltrail.data.schema import Schema
 from kerneltrail.data.user import User
 from kerneltrail.kernels import Array
-from kerneltrail.kernels.phrases import singular
-
-HOURS = ("hour", "hours", "hour_of_day", "hourofday", "time_of_day")
-"""Names of covariates that are hours of the day where the table says no unit."""
 
 ROOM = 0.5
 """How far outside the pilot users' range, in parts of it, a value is plausible: new people may be somewhat unlike."""
@@ -96,8 +93,9 @@ class PilotSummary:
     def plausible(self, column: str, *, positive: bool = True) -> tuple[float, float] | None:
         """Between which values those of new people lie; None where that is not known.
 
-        Half the pilot users' range is allowed on either side of it. Hours of a day lie between 0 and 24; of a
-        categorical column there are no other codes than those of its levels. A trial refuses to decide on other values.
+        Half the pilot users' range is allowed on either side of it. The hour of the day, which its name tells and not
+        its unit, lies between 0 and 24; of a categorical column there are no other codes than those of its levels. A
+        trial refuses to decide on other values.
 
         Args:
             column: covariate or target.
@@ -110,9 +108,8 @@ class PilotSummary:
         if known is None or not known[1] > known[0]:
             return None
         low, high = known
-        unit = singular(self.schema.unit(column)) or ("hour" if column.lower() in HOURS else "")
-        if unit == "hour" and low >= 0.0 and high <= 24.0:  # of a day
-            return 0.0, 24.0
+        if is_hour(column, low, high):
+            return DAY
         room = ROOM * (high - low)
         ends_at_0 = low >= 0.0 if positive else low == 0.0
         return max(low - room, 0.0) if ends_at_0 else low - room, high + room

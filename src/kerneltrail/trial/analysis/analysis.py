@@ -124,7 +124,8 @@ class Analysis:
             f"{rounded(each.low, each.high - each.low)} to {rounded(each.high, each.high - each.low)})"
             for each in (self.fared.mean, self.fared.quarter)
         )
-        words = f"Participants' mean {self.record.outcome} was {mean}; a quarter of them lay below {quarter}."
+        side = self.fared.worst.side
+        words = f"Participants' mean {self.record.outcome} was {mean}; a quarter of them lay {side} {quarter}."
         return [words, *self.fared.notes()[1:]]
 
     def tables(self) -> list[Table]:
@@ -179,7 +180,7 @@ class Analysis:
     def _outcome_table(self) -> Table:
         rows = []
         if self.fared is not None:
-            names = ("mean", "25th percentile")
+            names = ("mean", self.fared.worst.name)
             rows = [
                 {
                     "of": name,

@@ -16,11 +16,11 @@ from kerneltrail.trial.analysis.record import Record
 from kerneltrail.trial.decided import Point
 from kerneltrail.trial.ledger.entries import instant
 from kerneltrail.trial.ledger.participant import Participant
+from kerneltrail.trial.sections import WorstQuarter
 
 WEEK = 7
 SHORT = 14
 """Days up to which a study is shown day by day; a longer one is shown week by week."""
-QUARTER = 0.25
 ENOUGH = 20
 """Participants below whom an interval of a percentile from resampling them is too narrow."""
 NONE_YET = "none yet"
@@ -194,27 +194,29 @@ def by_period(points: Sequence[Point]) -> list[tuple[str, list[Point]]]:
 
 @dataclass(frozen=True)
 class Fared:
-    """How participants fared: the mean and the 25th percentile of their own mean outcomes, each with an interval.
+    """How participants fared: the mean of their own mean outcomes, and the quarter who fared worst, with intervals.
 
     Attributes:
         mean: with Student's t interval, as on the team's pages.
-        quarter: with an interval from resampling participants, which is too narrow for few of them.
+        quarter: the percentile, with an interval from resampling participants, which is too narrow for few of them.
+        worst: which percentile that is: the 25th, or the 75th where a lower outcome is better.
     """
 
     mean: Interval
     quarter: Interval
+    worst: WorstQuarter
 
     def notes(self) -> list[str]:
         """How the intervals came about, and what they lack, in sentences."""
         if self.mean.users < 2:
             return ["One participant does not tell how participants differ, so there are no intervals."]
         lines = [
-            "The interval of the mean is Student's t over participants; that of the 25th percentile resamples them."
+            f"The interval of the mean is Student's t over participants; that of the {self.worst.name} resamples them."
         ]
         if self.quarter.users < ENOUGH:
             lines.append(
-                f"With fewer than {ENOUGH} participants (here {self.quarter.users}) the interval of the 25th "
-                "percentile is too narrow."
+                f"With fewer than {ENOUGH} participants (here {self.quarter.users}) the interval of the "
+                f"{self.worst.name} is too narrow."
             )
         return lines
 
@@ -229,11 +231,12 @@ def fared(record: Record, level: float = 0.95) -> Fared | None:
     if not len(means):
         return None
     drawn = np.random.default_rng(0).integers(len(means), size=(DRAWS, len(means)))
-    quarters: NDArray[np.float64] = np.quantile(means[drawn], QUARTER, axis=1)
+    worst = record.protocol.reward.worst
+    quarters: NDArray[np.float64] = np.quantile(means[drawn], worst.percent / 100, axis=1)
     tail = (1.0 - level) / 2.0
     low, high = np.quantile(quarters, [tail, 1.0 - tail])
-    quarter = Interval(float(np.quantile(means, QUARTER)), float(low), float(high), level, len(means))
-    return Fared(mean_over_users(means, level=level), quarter)
+    quarter = Interval(worst.of(means), float(low), float(high), level, len(means))
+    return Fared(mean_over_users(means, level=level), quarter, worst)
 
 
 @dataclass(frozen=True)

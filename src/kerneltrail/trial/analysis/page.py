@@ -122,9 +122,11 @@ def _personal(analysis: Analysis, tables: dict[str, Table]) -> list[Block]:
 
 def _fared(analysis: Analysis, tables: dict[str, Table]) -> list[Block]:
     words = analysis.fared_words()
-    first: Block = Sentences("Mean and lower quarter", words) if words else Paragraph("Nobody has an outcome.")
+    reward = analysis.record.protocol.reward
+    heading = f"Mean and {'lower' if reward.better == 'higher' else 'upper'} quarter"
+    first: Block = Sentences(heading, words) if words else Paragraph("Nobody has an outcome.")
     how = [] if analysis.fared is None else analysis.fared.notes()[:1]
-    note = Paragraph(" ".join([*how, "All outcomes count, whatever was assigned."]))
+    note = Paragraph(" ".join([*how, "All outcomes count, whatever was assigned;", f"{reward.direction}."]))
     return [first, _shown(tables["outcome"]), note]
 
 

@@ -173,13 +173,14 @@ def _outcomes(cohort: CohortView) -> Section:
         words = f"There are not yet enough outcomes of two participants. {HIDDEN}"
         return Section(heading, [Paragraph(words)], "outcomes")
     unit = "" if reward.unit == reward.outcome else reward.unit
-    whole, quarter = mean_over_users(means, level=0.95), float(np.quantile(means, 0.25))
+    whole, quarter = mean_over_users(means, level=0.95), reward.worst.of(means)
     width = whole.high - whole.low
     words = (
         f"Each participant's mean {reward.outcome} is taken first. Over {counted(len(means), 'participant')} it is "
         f"{with_unit(rounded(whole.mean, width), unit)} on average (95 % interval {rounded(whole.low, width)} to "
-        f"{rounded(whole.high, width)}); a quarter of them lie below {with_unit(rounded(quarter, width), unit)}. This "
-        f"is over decisions of settled days, whatever was assigned. {HIDDEN}"
+        f"{rounded(whole.high, width)}); a quarter of them lie {reward.worst.side} "
+        f"{with_unit(rounded(quarter, width), unit)}. This is over decisions of settled days, whatever was assigned. "
+        f"{HIDDEN}"
     )
     return Section(heading, [Paragraph(words)], "outcomes")
 

@@ -129,11 +129,12 @@ def _sureness(person: PersonView, last: Point) -> list[str]:
         return []
     threshold = last.record.get("threshold")
     level = 0.0 if threshold is None else real(threshold)
-    above = float(advantage.above(level)[0])
+    reward = person.protocol.reward
+    above = float(reward.benefit(advantage).above(level)[0])
     bar = "" if not level else f" by more than {with_unit(rounded(level, abs(level)), person.unit)}"
     return [
-        f"How sure it was: the probability that {person.sending} raised {person.protocol.reward.outcome}{bar} in that "
-        f"context was {chance(above)}."
+        f"How sure it was: the probability that {person.sending} {'raised' if reward.sign > 0 else 'lowered'} "
+        f"{reward.outcome}{bar} in that context was {chance(above)}."
     ]
 
 
@@ -278,5 +279,6 @@ def advantage_section(person: PersonView) -> Section:
         person.lines(),
         f"change in\n{person.outcome_label}",
     )
-    caption = "The model's belief when each decision was made, in that context. It is what sets the probability."
+    caption = "The model's belief when each decision was made, in that context. It is what sets the probability: "
+    caption += f"{person.protocol.reward.direction}."
     return Section(heading, [Paragraph(words), GALLERY.picture(draw_advantages, data, words, caption)], "advantage")

@@ -13,7 +13,10 @@ class _Answer(BaseModel):
 
 
 class AdvantageAnswer(_Answer):
-    """What acting adds to the outcome here, as far as is known."""
+    """What acting adds to the outcome here, as far as is known.
+
+    It is a benefit where a higher outcome is better; where the protocol says `better: lower`, minus it is.
+    """
 
     mean: float
     sd: float

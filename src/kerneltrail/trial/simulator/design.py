@@ -25,7 +25,7 @@ class Design:
         clip: the least and the largest probability.
         slope: of a smooth allocation, per noise standard deviation.
         updates: ``daily``, ``weekly``, ``never``, or a number of outcomes.
-        delta: what the advantage must exceed, in units of the outcome.
+        delta: what the benefit must exceed, in units of the outcome.
         per_dose: what it must exceed besides for each unit of the dose.
     """
 

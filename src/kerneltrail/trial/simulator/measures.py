@@ -9,6 +9,7 @@ import numpy as np
 from kerneltrail.errors import DataError
 from kerneltrail.trial.allocation import Limits
 from kerneltrail.trial.analysis.wcls import wcls
+from kerneltrail.trial.sections import OutcomeSection
 from kerneltrail.trial.simulator.run import Record
 
 DECILES = 10
@@ -16,7 +17,14 @@ DECILES = 10
 
 
 def measured(
-    record: Record, limits: Limits, *, a_day: int, undelivered: float, sums: bool, randomised: bool
+    record: Record,
+    limits: Limits,
+    reward: OutcomeSection,
+    *,
+    a_day: int,
+    undelivered: float,
+    sums: bool,
+    randomised: bool,
 ) -> dict[str, Any]:
     """All that is kept of one simulated trial, as plain values.
 
@@ -27,6 +35,7 @@ def measured(
     Args:
         record: what happened.
         limits: of the probability.
+        reward: which outcomes are better.
         a_day: decision points of a participant's day.
         undelivered: share of prompts that do not arrive.
         sums: whether a participant's outcomes are added up, instead of averaged.
@@ -36,14 +45,15 @@ def measured(
     could = there & (record.available > 0)
     each = np.nansum(record.outcome, axis=1) if sums else np.nanmean(record.outcome, axis=1)
     effect, chance = record.effect[could], record.probability[could]
-    best = np.where(effect > 0.0, limits.upper, limits.lower)
+    benefit = reward.sign * effect
+    best = np.where(benefit > 0.0, limits.upper, limits.lower)
     by_policy = could & (record.rung == "policy")
     took = record.milliseconds[~np.isnan(record.milliseconds)]
     days = float(there.sum()) / a_day
     return {
         "mean": float(each.mean()),
-        "p25": float(np.quantile(each, 0.25)),
-        "regret": float(((best - chance) * effect).mean()) * (1.0 - undelivered) if len(effect) else 0.0,
+        f"p{reward.worst.percent}": reward.worst.of(each),
+        "regret": float(((best - chance) * benefit).mean()) * (1.0 - undelivered) if len(effect) else 0.0,
         "at_limit": float((record.bound[by_policy] != "none").mean()) if by_policy.any() else 0.0,
         "doses": float(np.nansum(record.delivered)) / max(days, 1e-9),
         "probability": float(chance.mean()) if len(chance) else 0.0,

@@ -22,7 +22,7 @@ PAGE, RESULTS, RUNS = "index.html", "results.json", "runs"
 
 def write_study(out: Path, study: Study, runs: Sequence[Run]) -> Summary:
     """Write everything, the page last; what stood there before is replaced."""
-    summary = summarised(runs)
+    summary = summarised(runs, study.protocol.reward.better)
     for name, (columns, rows) in tables(summary, runs).items():
         write(out / "tables" / f"{name}.csv", csv_text(columns, rows))
     write(out / RESULTS, json.dumps(_results(study, summary), indent=1, ensure_ascii=False) + "\n")

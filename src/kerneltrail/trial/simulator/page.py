@@ -13,8 +13,16 @@ from kerneltrail.trial.simulator.policies import OURS, POLICIES
 from kerneltrail.trial.simulator.study import Study
 from kerneltrail.trial.simulator.summary import MEASURES, Finding, Line, Pair, Summary
 
-SHOWN = ("mean", "p25", "regret", "probability", "at_limit", "doses")
-GOT = ("mean outcome", "25th percentile", "regret", "probability", "at a limit", "doses a day")
+SHOWN = {
+    "mean": "mean outcome",
+    "p25": "25th percentile",
+    "p75": "75th percentile",
+    "regret": "regret",
+    "probability": "probability",
+    "at_limit": "at a limit",
+    "doses": "doses a day",
+}
+"""What of people is shown, and how it is headed; of the percentiles the one that runs have."""
 ESTIMATES = ("true effect", "bias", "coverage", "its 95 % interval", "power", "its 95 % interval", "interval's width")
 FEW = 2
 """Designs that are shown in full."""
@@ -37,10 +45,11 @@ def study_page(study: Study, summary: Summary) -> str:
         Section("What goes wrong, and what comes of it", _trouble(summary, study), "trouble"),
         Section("How it was computed", _how(summary, study), "how"),
     ]
+    reward = study.protocol.reward
     seeds = max((line.seeds for line in summary.lines), default=0)
     lead = (
         f"{counted(seeds, 'simulated trial')} of each design, with simulated people ({study.population.name}), before "
-        f"anybody takes part. Outcome: {study.protocol.reward.outcome}. {study.population.availability} After ±: "
+        f"anybody takes part. Outcome: {reward.outcome}; {reward.direction}. {study.population.availability} After ±: "
         "standard errors over trials."
     )
     return page(
@@ -102,37 +111,42 @@ def _effect(found: Finding, study: Study) -> str:
 
 
 def _gains(summary: Summary, study: Study, unit: str) -> list[Block]:
-    what = "sum" if study.population.sums else "mean"
+    what, worst = "sum" if study.population.sums else "mean", study.protocol.reward.worst
     blocks: list[Block] = [
         Paragraph(
-            f"Each participant's {what} of outcomes is one number; a trial's is their mean, and their 25th percentile, "
-            "below which a quarter of the people lie: a policy can be good on average and leave some behind. Regret is "
-            "what the best probability within the limits would gain at the next outcome, for each decision, if the "
-            "truth were known. The policies never and always do not keep to the limits, so nothing could be learnt "
-            "from their trials, and always can even have less regret than none. Draws during an outage, with the fixed "
-            "probability, are in the shares and doses of all of them."
+            f"Each participant's {what} of outcomes is one number; a trial's is their mean, and their {worst.name}, "
+            f"{worst.side} which a quarter of the people lie: a policy can be good on average and leave some "
+            "behind. Regret is what the best probability within the limits would gain at the next outcome, for each "
+            "decision, if the truth were known. The policies never and always do not keep to the limits, so nothing "
+            "could be learnt from their trials, and always can even have less regret than none. Draws during an "
+            "outage, with the fixed probability, are in the shares and doses of all of them."
         )
     ]
     ours = [line for line in summary.lines if line.policy == OURS]
     if len(ours) > 1:
         rows = [[line.design, *cells] for line, cells in zip(ours, _got(ours), strict=True)]
-        blocks.append(Table("The trial's policy, by design", ("design", *GOT), rows))
+        blocks.append(Table("The trial's policy, by design", ("design", *_shown(ours).values()), rows))
     return [*blocks, *_by_design(summary, lambda design: _policies(summary, design, unit))]
 
 
 def _got(lines: Sequence[Line]) -> list[list[str]]:
     """What people get, a row for each line; the numbers of a column are written alike."""
-    columns = [averages([line.averages[name] for line in lines]) for name in SHOWN]
-    columns[SHOWN.index("at_limit")] = [percent(line.averages["at_limit"].mean) for line in lines]
-    columns[SHOWN.index("probability")] = [f"{line.averages['probability'].mean:.2f}" for line in lines]
-    return [list(row) for row in zip(*columns, strict=True)]
+    columns = {name: averages([line.averages[name] for line in lines]) for name in _shown(lines)}
+    columns["at_limit"] = [percent(line.averages["at_limit"].mean) for line in lines]
+    columns["probability"] = [f"{line.averages['probability'].mean:.2f}" for line in lines]
+    return [list(row) for row in zip(*columns.values(), strict=True)]
+
+
+def _shown(lines: Sequence[Line]) -> dict[str, str]:
+    """What all lines have of what is shown, with its headings."""
+    return {name: words for name, words in SHOWN.items() if all(name in line.averages for line in lines)}
 
 
 def _policies(summary: Summary, design: str, unit: str) -> list[Block]:
     lines = summary.of(design)
     marked = [i for i, line in enumerate(lines) if line.policy == OURS]
     rows = [[line.policy, *cells] for line, cells in zip(lines, _got(lines), strict=True)]
-    blocks: list[Block] = [Table(design, ("policy", *GOT), rows, marked)]
+    blocks: list[Block] = [Table(design, ("policy", *_shown(lines).values()), rows, marked)]
     pairs = [pair for pair in summary.pairs if pair.design == design]
     if any(pair.difference.users > 1 for pair in pairs):
         blocks.append(_picture(pairs, unit, design))
@@ -153,7 +167,8 @@ def _picture(pairs: Sequence[Pair], unit: str, design: str) -> Picture:
         lambda width: figures.advantage(pairs, unit, width=width),
         f"The trial's policy less each other policy: {design}",
         "Ours less each other policy, on the same people with the same chances, with 95 % intervals over trials. To "
-        "the right of the line, ours is better. Hollow dots: the interval holds 0.",
+        f"the {'right' if pairs[0].better == 'higher' else 'left'} of the line, ours is better. Hollow dots: the "
+        "interval holds 0.",
     )
 
 

@@ -107,6 +107,7 @@ class Study:
         return measured(
             record,
             setting.protocol.bounds,
+            setting.protocol.reward,
             a_day=setting.calendar.a_day,
             undelivered=self.trouble.undelivered,
             sums=self.population.sums,

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from kerneltrail.evaluation.intervals import Interval, exact_share, mean_over_users
+from kerneltrail.trial.sections import Better
 from kerneltrail.trial.simulator.design import Design
 from kerneltrail.trial.simulator.policies import OURS
 from kerneltrail.trial.simulator.study import Run
@@ -16,6 +17,7 @@ from kerneltrail.trial.simulator.study import Run
 MEASURES = {
     "mean": "mean outcome",
     "p25": "25th percentile",
+    "p75": "75th percentile",
     "regret": "regret",
     "at_limit": "share at a limit",
     "doses": "doses a day",
@@ -24,8 +26,9 @@ MEASURES = {
     "median_ms": "median ms",
     "p95_ms": "95 % of ms",
 }
-"""What is averaged over seeds, and how people call it."""
-PAIRED = ("mean", "p25")
+"""What is averaged over seeds, and how people call it. Of the percentiles a run has the one beyond which the quarter of
+people lie who fare worst."""
+PAIRED = ("mean", "p25", "p75")
 LEVEL = 0.95
 
 
@@ -79,19 +82,22 @@ class Line:
 
 @dataclass(frozen=True)
 class Pair:
-    """The trial's own policy less another one, on the same people with the same chances."""
+    """The trial's own policy less another one, on the same people with the same chances; `better` outcomes are higher
+    or lower.
+    """
 
     design: str
     other: str
     measure: str
     difference: Interval
+    better: Better = "higher"
 
     @property
     def verdict(self) -> str:
         """In a word."""
-        if self.difference.low > 0.0:
-            return "better"
-        return "worse" if self.difference.high < 0.0 else "no difference found"
+        if self.difference.low <= 0.0 <= self.difference.high:
+            return "no difference found"
+        return "better" if (self.difference.low > 0.0) == (self.better == "higher") else "worse"
 
 
 @dataclass(frozen=True)
@@ -111,8 +117,10 @@ class Summary:
         return tuple(line for line in self.lines if line.design == design)
 
 
-def summarised(runs: Sequence[Run]) -> Summary:
-    """The summary of runs; seeds that some policy of a design lacks do not enter its pairs.
+def summarised(runs: Sequence[Run], better: Better = "higher") -> Summary:
+    """The summary of runs, of which `better` outcomes are higher or lower.
+
+    Seeds that some policy of a design lacks do not enter its pairs.
 
     A run that is there twice, of the same design, policy and seed, counts once.
     """
@@ -126,10 +134,15 @@ def summarised(runs: Sequence[Run]) -> Summary:
         if policy == OURS or not ours:
             continue
         both = [(ours[seed].values, run.values) for seed, run in several.items() if seed in ours]
-        for measure in PAIRED if both else ():
+        for measure in _measures(several.values(), PAIRED) if both else ():
             gains = [first[measure] - second[measure] for first, second in both]
-            pairs.append(Pair(design.label, policy, measure, mean_over_users(gains, level=LEVEL)))
+            pairs.append(Pair(design.label, policy, measure, mean_over_users(gains, level=LEVEL), better))
     return Summary(tuple(lines), tuple(pairs))
+
+
+def _measures(runs: Iterable[Run], of: Iterable[str] = MEASURES) -> list[str]:
+    """Those that runs have."""
+    return [name for name in of if all(name in run.values for run in runs)]
 
 
 def _line(design: str, policy: str, runs: Sequence[Run]) -> Line:
@@ -139,7 +152,7 @@ def _line(design: str, policy: str, runs: Sequence[Run]) -> Line:
         design,
         policy,
         len(runs),
-        {name: Average.of([each[name] for each in values]) for name in MEASURES},
+        {name: Average.of([each[name] for each in values]) for name in _measures(runs)},
         _finding(values),
         tuple(map(tuple, np.sum([each["deciles"] for each in values], axis=0).tolist())),
         {name: float(np.mean([each["counts"].get(name, 0) for each in values])) for name in names},
@@ -230,6 +243,6 @@ def _deciles(summary: Summary) -> Iterator[dict[str, Any]]:
 def _runs(runs: Sequence[Run]) -> Iterator[dict[str, Any]]:
     for run in runs:
         row = {"design": run.design.label, "policy": run.policy, "seed": run.seed}
-        row |= {name: run.values[name] for name in (*MEASURES, "truth")}
+        row |= {name: run.values[name] for name in (*_measures([run]), "truth")}
         found = run.values["wcls"] or {}
         yield row | {name: found.get(name) for name in ("estimate", "error", "low", "high", "p")}

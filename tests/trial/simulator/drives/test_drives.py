@@ -14,7 +14,7 @@ from kerneltrail.trial.rhythm import counts
 from kerneltrail.trial.simulator.drives.served import ServedDrive
 from kerneltrail.trial.simulator.study import Study
 
-from ..made import design, study
+from ..made import design, stress, study
 
 SAME = ("probability", "action", "delivered", "available", "effect", "outcome", "reported", "rung", "bound")
 RHYTHMS = {"daily": {"daily": "03:00"}, "counted": {"every": 10}}
@@ -41,6 +41,18 @@ def test_updates_after_so_many_outcomes_are_the_same_too():
     quick, other = record("quick", "counted"), record("conduct", "counted")
     assert np.array_equal(quick.probability, other.probability, equal_nan=True)
     assert quick.counts["updates"] == other.counts["updates"] > 1
+
+
+def test_where_a_lower_outcome_is_better_drives_decide_alike_and_the_record_replays():
+    plan = design(2, 4)
+    mood = study(drive="quick", effect=1.0, deadline_ms=60000).run(plan, "ours", 5)
+    quick, real = (
+        stress(drive=each, effect=1.0, deadline_ms=60000).run(plan, "ours", 5) for each in ("quick", "conduct")
+    )
+    assert np.array_equal(quick.probability, real.probability, equal_nan=True)
+    assert real.facts["replays"]
+    decided = quick.rung == "policy"
+    assert quick.probability[decided].mean() < mood.probability[decided].mean() - 0.1
 
 
 def test_what_was_simulated_is_not_nothing():

@@ -16,7 +16,7 @@ from kerneltrail.trial.simulator.policies import POLICIES, Asked, Book, Setting,
 from kerneltrail.trial.simulator.policies.pooling import STEPS, IntelligentPooling
 from kerneltrail.trial.simulator.policies.regression import BASELINE, NUISANCE
 
-from ..made import design, study
+from ..made import design, stress, study
 
 LEARNING = ("heartsteps", "intelligent-pooling", "oralytics", "miwaves")
 
@@ -94,6 +94,24 @@ def chance(known, mean, covariance, steps=3.0):
 
 def noise_of(known):
     return (known.protocol.allocation.noise_sd / known.model.scaler.scale) ** 2
+
+
+@pytest.mark.parametrize("name", [*LEARNING, "oracle"])
+def test_where_a_lower_outcome_is_better_policies_act_where_it_falls(name):
+    mood = setting()
+    lower = stress().setting(design(3, 6), 0)[0]
+    rows = books(mood)
+    for book in rows.values():
+        book.outcome -= 2.0 * book.action  # acting lowers it
+    chances = []
+    for known in (mood, lower):
+        policy = POLICIES[name](known)
+        policy.update(night(known, day=6), rows)  # when those that learn once a week do
+        chances.append(policy.probability(asked(known, known.people[0], effect=-1.0)))
+    assert chances[0] < 0.4
+    assert chances[1] > 0.6
+    if name in ("heartsteps", "intelligent-pooling", "oracle"):
+        assert sum(chances) == pytest.approx(1.0, abs=1e-9)
 
 
 def test_linear_thompson_sampling_is_the_conditioned_normal():

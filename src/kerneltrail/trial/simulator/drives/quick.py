@@ -113,7 +113,7 @@ class QuickDrive(Drive):
         values, imputed = context.filled(protocol, past, slot_of(protocol, slot.kind, slot.at))
         row = np.array([[values[name] for name in self.setting.model.covariates]])
         user = self._policy.user(self._user(asked.participant))
-        allocated = self._policy.allocation.allocate(user.advantage(row), self._cost.threshold(past.dose))
+        allocated = protocol.allocate(self._policy.allocation, user.advantage(row), self._cost.threshold(past.dose))
         action = drawn(self.number(asked), allocated.probability)
         filled = [{"covariate": each.covariate, "value": each.value} for each in imputed]
         return self._written(asked, context.arrived, action, allocated.probability, "policy", allocated.bound, filled)

@@ -7,28 +7,28 @@ import scipy
 
 from kerneltrail.data import Schema
 from kerneltrail.data.checks.findings import QUANTILES
+from kerneltrail.data.hours import DAY, is_hour
 from kerneltrail.kernels import Array
-from kerneltrail.kernels.phrases import singular
 from kerneltrail.trajectory.graph import LearntGraph
 
 LIKE_BEFORE = 0.5
 """Correlation of a covariate between one decision point and the next."""
 
 
-def is_hour(schema: Schema, name: str) -> bool:
-    """Whether a covariate is the hour of the day."""
-    if name in schema.levels or singular(schema.unit(name)) != "hour" or schema.scaler is None:
+def follows_clock(schema: Schema, name: str) -> bool:
+    """Whether a covariate is the hour of the day, so that it is known when the decision point is."""
+    if name in schema.levels or schema.scaler is None:
         return False
     place = schema.covariates.index(name)
-    return schema.scaler.low[place] >= 0.0 and schema.scaler.high[place] <= 24.0
+    return is_hour(name, schema.scaler.low[place], schema.scaler.high[place])
 
 
 def drawn_contexts(model: LearntGraph, hours: Array, rng: np.random.Generator) -> Array:
     """A row for each decision point, in data units."""
     columns = []
     for place, name in enumerate(model.covariates):
-        if is_hour(model.schema, name):
-            columns.append(np.clip(hours + rng.uniform(-0.25, 0.25, len(hours)), 0.0, 24.0))
+        if follows_clock(model.schema, name):
+            columns.append(np.clip(hours + rng.uniform(-0.25, 0.25, len(hours)), *DAY))
             continue
         if name in model.schema.levels:
             columns.append(rng.integers(0, len(model.schema.levels[name]), len(hours)).astype(np.float64))

@@ -14,7 +14,7 @@ from kerneltrail.errors import DataError
 from kerneltrail.kernels import Array
 from kerneltrail.trajectory.graph import LearntGraph
 from kerneltrail.trajectory.new_user import NewUser
-from kerneltrail.trial.simulator.people.contexts import is_hour
+from kerneltrail.trial.simulator.people.contexts import follows_clock
 from kerneltrail.trial.simulator.people.participant import POPULATIONS, Population, ScriptedParticipant
 
 NEAR = 1.5
@@ -67,7 +67,7 @@ class ResampledParticipant(ScriptedParticipant):
     def _begin(self, rng: np.random.Generator) -> None:
         everybody = self.population.everybody
         person = everybody[int(rng.integers(len(everybody)))]
-        hour = next((i for i, name in enumerate(self.covariates) if is_hour(self.model.schema, name)), None)
+        hour = next((i for i, name in enumerate(self.covariates) if follows_clock(self.model.schema, name)), None)
         chosen = np.empty(self.points, dtype=np.int64)
         for point, clock in enumerate(self.hours):
             alike = np.arange(len(person.rows))

@@ -29,7 +29,7 @@ class LinearThompson(TrialPolicy):
     def probability(self, asked: Asked) -> float:
         """The probability that acting helps, within the limits."""
         mean, covariance = self._known.get(asked.participant, self._regression.effect_prior)
-        return self._rule.allocate(self._regression.advantage(asked.context, mean, covariance)).probability
+        return self.allocated(self._rule, self._regression.advantage(asked.context, mean, covariance))
 
     def learn(self, books: Mapping[str, Book]) -> None:
         """Everybody's regression anew."""

@@ -17,9 +17,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kerneltrail.errors import DataError
+from kerneltrail.gp.mixture import NormalMixture
 from kerneltrail.kernels import Array
 from kerneltrail.registry import Registry, subclass_of
 from kerneltrail.trajectory.graph import LearntGraph
+from kerneltrail.trial.allocation import Allocation
 from kerneltrail.trial.protocol import Protocol
 from kerneltrail.trial.simulator.calendar import Calendar, Slot
 
@@ -113,6 +115,10 @@ class TrialPolicy(ABC):
     @abstractmethod
     def probability(self, asked: Asked) -> float:
         """With which probability to act, where somebody can."""
+
+    def allocated(self, rule: Allocation, advantage: NormalMixture) -> float:
+        """The probability that a rule allocates where acting adds that to the outcome."""
+        return self.setting.protocol.allocate(rule, advantage).probability
 
     def update(self, now: datetime, books: Mapping[str, Book]) -> None:
         """An update of the trial: `learn`, if it is the policy's turn."""

@@ -63,7 +63,7 @@ class IntelligentPooling(TrialPolicy):
             both = np.hstack([np.eye(width), np.eye(width)])
             mean = both @ self._solution[weights]
             spread = both @ self._inverse[np.ix_(weights, weights)] @ both.T + self._daily[1:, 1:]
-        return self._rule.allocate(regression.advantage(asked.context, mean, spread)).probability
+        return self.allocated(self._rule, regression.advantage(asked.context, mean, spread))
 
     def learn(self, books: Mapping[str, Book]) -> None:
         """Solve for everybody, each person and each day together."""

@@ -59,5 +59,5 @@ class Oracle(TrialPolicy):
 
     def probability(self, asked: Asked) -> float:
         """One of the limits."""
-        limits = self.setting.protocol.bounds
-        return limits.upper if asked.effect > 0.0 else limits.lower
+        protocol = self.setting.protocol
+        return protocol.bounds.upper if protocol.reward.sign * asked.effect > 0.0 else protocol.bounds.lower

@@ -43,7 +43,7 @@ class Pooled(TrialPolicy):
 
     def probability(self, asked: Asked) -> float:
         """By the logistic function of what acting adds, averaged over what is not known."""
-        return self._rule.allocate(self._regression.advantage(asked.context, *self._known)).probability
+        return self.allocated(self._rule, self._regression.advantage(asked.context, *self._known))
 
     def learn(self, books: Mapping[str, Book]) -> None:
         """The regression anew, from everybody's rows."""
