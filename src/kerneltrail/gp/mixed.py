@@ -6,7 +6,7 @@ computed from each user's sums B'S⁻¹B, B'S⁻¹y and y'S⁻¹y, so that S_m m
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -39,25 +39,33 @@ def reach_of(values: Array) -> float:
     return 2.0 * float(deviations(values)) or 1.0
 
 
-def turned(rows: Array, q: int, first: int, *, constant: bool = True) -> Array:
+def range_of(values: Array) -> float:
+    """How far a covariate goes for all rows; of one that does not vary its unit."""
+    return float(np.ptp(values)) or 1.0
+
+
+def turned(
+    rows: Array, q: int, first: int, *, reach: Callable[[Array], float] = reach_of, constant: bool = True
+) -> Array:
     """Features as slopes are learnt from them, by their weights in the given ones, (q, q).
 
-    Slopes turn around the middle of the rows, so that a user's level and slopes are told apart, and are over their
-    `reach_of`, so that units do not matter. Over the whole range, which a few rows far out decide, a usual slope would
-    be larger than its prior allows.
+    Slopes turn around the middle of the rows, so that a user's level and slopes are told apart, and are over a `reach`,
+    so that units do not matter. Over the whole range, which a few rows far out decide, a usual slope may be larger than
+    its prior allows.
 
     Args:
         rows: the covariates, (n, d).
         q: how many features there are.
         first: the place of the first slope among them; the others follow.
+        reach: how far a covariate goes.
         constant: whether the first feature is a constant.
     """
     turn = np.eye(q)
     for j, values in enumerate(rows.T):
-        slope, reach = first + j, reach_of(values)
-        turn[slope, slope] = 1.0 / reach
+        slope, far = first + j, reach(values)
+        turn[slope, slope] = 1.0 / far
         if constant:
-            turn[0, slope] = -values.mean() / reach
+            turn[0, slope] = -values.mean() / far
     return turn
 
 

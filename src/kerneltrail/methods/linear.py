@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Literal
@@ -14,7 +14,7 @@ from kerneltrail.data.arrays import deviations
 from kerneltrail.data.assignment import Assignment
 from kerneltrail.errors import DataError
 from kerneltrail.gp import Prediction, Reward
-from kerneltrail.gp.mixed import MixedModel, Sums, turned
+from kerneltrail.gp.mixed import MixedModel, Sums, range_of, reach_of, turned
 from kerneltrail.gp.population import design
 from kerneltrail.gp.prediction import refuse_overflow
 from kerneltrail.kernels import Atom, Composition, Priors, Product
@@ -155,14 +155,20 @@ class LinearRegression(PreprocessedLearner):
 def mixed_prior(blocks: Sequence[tuple[Array, Array]], slopes: int) -> Weights:
     """Of a new user's weights: what users share, how far they differ, and how well the former is known (method (51)).
 
-    The first weight is the constant's, the slopes follow. Targets are taken from their mean: noises are bounded by the
-    size of what is left, and sums of squares of large numbers lose digits.
+    The first weight is the constant's, the slopes follow. The priors of slopes are over two standard deviations of a
+    covariate or over its range, whichever makes the training users' rows more probable: a few rows far out decide a
+    range. Targets are taken from their mean: noises are bounded by the size of what is left, and sums of squares of
+    large numbers lose digits.
     """
     rows = np.concatenate([features[:, 1 : 1 + slopes] for features, _ in blocks])
-    turn = turned(rows, blocks[0][0].shape[1], 1)
     targets = np.concatenate([y for _, y in blocks])
     shift, scale = float(targets.mean()), float(deviations(targets)) or 1.0
-    model = MixedModel.fit(Sums.of([(features @ turn, y - shift) for features, y in blocks]), scale=scale)
+
+    def fitted(reach: Callable[[Array], float]) -> tuple[MixedModel, Array]:
+        turn = turned(rows, blocks[0][0].shape[1], 1, reach=reach)
+        return MixedModel.fit(Sums.of([(features @ turn, y - shift) for features, y in blocks]), scale=scale), turn
+
+    model, turn = max(map(fitted, (reach_of, range_of)), key=lambda each: each[0].log_evidence)
     mean = turn @ model.mean
     mean[0] += shift
     return Weights(mean, turn @ model.covariance @ turn.T, model.noise)
