@@ -122,7 +122,7 @@ def test_what_acting_is_expected_to_change_for_somebody_new():
     hour = model.scaler.scaled_location("hour", 9.0)
     mean = model.scaler.scale * (shared[0] + shared[1] * hour)
     half = 1.6448536 * model.scaler.scale * np.sqrt(spread[0] + spread[1] * hour**2)
-    (text,) = (sentence.text for sentence in group_description(model) if "somebody new" in sentence.text)
+    text, along = (sentence.text for sentence in group_description(model) if "somebody new" in sentence.text)
     said = re.search(
         r"^For somebody new, action is expected to raise mood by ([\d.]+) in a usual context. The change for "
         r"one person lies between ([−+\d.]+) and ([−+\d.]+) \(90 % interval; probability 0\.\d+ that action raises "
@@ -131,6 +131,19 @@ def test_what_acting_is_expected_to_change_for_somebody_new():
     )
     numbers = [float(each.replace("−", "-")) for each in said.groups()]
     assert numbers == pytest.approx([mean, mean - half, mean + half], abs=0.06)
+    by_hour = re.search(
+        r"^By hour: for somebody new, action is expected to change mood by ([−+\d.]+) where it is 2 \(between "
+        r"([−+\d.]+) and ([−+\d.]+)\), and by ([−+\d.]+) where it is 20 \(between ([−+\d.]+) and ([−+\d.]+)\); "
+        r"90 % intervals for one person\.$",
+        along,
+    )
+    expected = []
+    for value in (2.0, 20.0):  # the pilot users' 10 % and 90 %
+        at = model.scaler.scaled_location("hour", value)
+        middle = model.scaler.scale * (shared[0] + shared[1] * at)
+        reach = 1.6448536 * model.scaler.scale * np.sqrt(spread[0] + spread[1] * at**2)
+        expected += [middle, middle - reach, middle + reach]
+    assert [float(each.replace("−", "-")) for each in by_hour.groups()] == pytest.approx(expected, abs=0.06)
     assert "somebody new" not in str(group_description(replace(model, mean=None)))
     assert not [s for s in group_description(replace(MODEL, pilot_effects=tuple(found))) if "somebody new" in s.text]
 

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from kerneltrail.data.checks.findings import QUANTILES
 from kerneltrail.data.frames import UNNAMED
 from kerneltrail.gp.prediction import freedom_of
 from kerneltrail.kernels.phrases import capitalised, counted, listing, with_unit
@@ -51,15 +52,35 @@ def _acting(model: LearntGraph, terms: Terms) -> list[str]:
     shared = None if model.mean is None else model.mean.reward
     if not model.takes_action or shared is None or not shared.acts:  # nothing of it was learnt from pilot users
         return []
-    change = NewUser.start(model, UNNAMED).advantage([[model.pilot.usual(name) for name in model.covariates]])
+    somebody, usual = NewUser.start(model, UNNAMED), [model.pilot.usual(name) for name in model.covariates]
+    change = somebody.advantage([usual])
     size, (low, high) = float(change.mean[0]), (float(end[0]) for end in change.interval())
     return [
         f"For somebody new, {terms.action} is expected to {'raise' if size >= 0.0 else 'lower'} {terms.target} by "
         f"{terms.amount(abs(size), high - low)} in a usual context. The change for one person lies between "
         f"{terms.between(low, high)} (90 % interval; probability {chance(float(change.positive[0]))} that "
         f"{terms.action} raises it): people may differ, and {counted(len(model.users), 'pilot user')} tell the average "
-        "only so well."
+        "only so well.",
+        *(_along(model, terms, somebody, usual, name) for name in shared.features if name in model.pilot.quantiles),
     ]
+
+
+def _along(model: LearntGraph, terms: Terms, somebody: NewUser, usual: Sequence[float], name: str) -> str:
+    """What acting is expected to change at a low and at a high value of a feature, all else being usual."""
+    known, place = model.pilot.quantiles[name], model.covariates.index(name)
+    low, high = np.interp((0.1, 0.9), QUANTILES if len(known) == len(QUANTILES) else (0.0, 1.0), known).tolist()
+    contexts = [[*usual[:place], value, *usual[place + 1 :]] for value in (low, high)]
+    change = somebody.advantage(contexts)
+    ends = np.transpose(change.interval())
+    first, second = (
+        f"by {terms.change(size, b - a)} where it is {terms.at(name, value, high - low)} "
+        f"(between {terms.between(a, b)})"
+        for size, value, (a, b) in zip(change.mean.tolist(), (low, high), ends.tolist(), strict=True)
+    )
+    return (
+        f"By {terms.called(name)}: for somebody new, {terms.action} is expected to change {terms.target} {first}, and "
+        f"{second}; 90 % intervals for one person."
+    )
 
 
 def _left_out(model: LearntGraph, terms: Terms) -> list[str]:
